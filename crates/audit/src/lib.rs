@@ -46,6 +46,7 @@
 //!
 //! ```layers
 //! error, random, stats, report: errors; random numbers; quantiles; figures and their verdict
+//! watched: a learner whose sums an audit sees
 //! claim, black_box, settings, operator: the claim; the mechanism under audit; how much is run; C and its inverse
 //! memo, attack, law: sums that are known; worst-case sequences; the law of the noise
 //! real, membership, stage: the real mechanism; distinguishing neighbours; inputs with chosen gradients
@@ -75,6 +76,7 @@ mod stage;
 mod stats;
 mod sums;
 mod training;
+mod watched;
 
 pub use audit::{audit, audit_with};
 pub use black_box::{Data, UnderAudit};

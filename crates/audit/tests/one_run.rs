@@ -31,7 +31,8 @@ impl Case {
 
     fn audited(&self, plan: &VerifiedPlan, canary: Canary, seed: u64) -> OneRunReport {
         let rule = Rule::Sgd { learning_rate: 0.05, momentum: 0.9 };
-        let setup = Setup { plan, model: &self.model, dataset: &self.dataset, recipe: rule.into() };
+        let setup =
+            Setup { plan, model: &self.model, dataset: &self.dataset, recipe: rule.into(), groups: None };
         let settings = OneRun { canary, canaries: 1200, alpha: 0.05, seed };
         let start = vec![0.01; self.model.parameters()];
         one_run(setup, RunId::default(), start, Key::from_seed_insecure(seed), &settings).unwrap()

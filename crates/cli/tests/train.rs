@@ -179,6 +179,42 @@ fn a_finished_run_tells_the_same_again_without_a_key() {
     }
 }
 
+/// Layers are clipped apart where that is asked for: the row, the lines of metrics and the report say so, and a
+/// resumed run does the same.
+#[test]
+fn layers_are_clipped_apart_where_that_is_asked_for_and_all_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let trained = |name: &str, options: &str| {
+        let mut command = antinoise(&TRAINING.replace("logistic", "mlp"));
+        command.args(["--seed", "7", "--epochs", "2", "--clip-norm", "0.5", "--out"]).arg(path(name));
+        command.args(options.split_whitespace()).arg("--metrics").arg(path(&format!("{name}.jsonl")));
+        json(&command.output().unwrap())["runs"][0].clone()
+    };
+    let (whole, default) = (trained("whole", "--clip-by whole"), trained("default", ""));
+    let layer = trained("layer", "--clip-by layer");
+    assert_eq!((&whole["clip_by"], &whole["clip_norms"]), (&"whole".into(), &serde_json::json!([0.5])));
+    assert_eq!((&default["clip_by"], model(&path("default"))), (&"whole".into(), model(&path("whole"))));
+    assert_eq!((&layer["clip_by"], &layer["epsilon"]), (&"layer".into(), &whole["epsilon"]));
+    assert_ne!(model(&path("layer")), model(&path("whole")));
+    let norms: Vec<f64> = serde_json::from_value(layer["clip_norms"].clone()).unwrap();
+    let squares: f64 = norms.iter().map(|norm| norm * norm).sum();
+    assert!(norms.len() == 2 && squares <= 0.25 && squares > 0.25 - 1e-15, "{norms:?}");
+    for (name, by) in [("whole", "whole"), ("layer", "layer")] {
+        let lines = fs::read_to_string(path(&format!("{name}.jsonl"))).unwrap();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.len() == 30 && lines.iter().all(|line| line["clip_by"] == by));
+    }
+    let report = |name: &str| fs::read_to_string(path(name).join("report.html")).unwrap();
+    assert!(report("layer").contains("by layer: the gradient of each of 2 layers to at most 0.35356"));
+    assert!(!report("whole").contains("by layer: the gradient"));
+    assert_eq!(json(&resume(&path("layer")))["runs"][0]["clip_by"], "layer");
+    // A folder that says another thing than its checkpoints is altered.
+    let text = fs::read_to_string(path("layer").join("run.toml")).unwrap();
+    fs::write(path("layer").join("run.toml"), text.replace("clip_by = \"layer\"\n", "")).unwrap();
+    assert_eq!(resume(&path("layer")).status.code(), Some(2));
+}
+
 /// How many models were released is read from `run.toml`: altered by hand, it would make a stated epsilon
 /// untrue.
 #[test]
@@ -232,6 +268,7 @@ fn options_beside_resume_are_refused() {
         "--workload prefix",
         "--adjacency replace-one",
         "--clip-norm 2",
+        "--clip-by layer",
         "--learning-rate 0.3",
         "--momentum 0.5",
         "--optimizer adam",

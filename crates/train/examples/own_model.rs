@@ -84,7 +84,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let unit = |rng: &mut KeyedRng| rng.next_u32() as f32 / u32::MAX as f32 - 0.5;
     let start = (0..model.parameters()).map(|_| unit(&mut rng)).collect();
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe, groups: None };
     let mut trainer = Trainer::new(setup, RunId::default(), start, Key::from_os()?)?;
     let options = Options { test_every: 20, checkpoints: None };
     trainer.run(&options, &AtomicBool::new(false), |_| ())?;

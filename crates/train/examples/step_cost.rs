@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = choose(&Request::new(10 * BATCH, BATCH, Length::Epochs(4), Setting::Cyclic))?.plan;
     let rule = Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 };
     let start = vec![0.01; model.parameters()];
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
     let mut trainer = Trainer::new(setup, RunId::default(), start.clone(), Key::from_os()?)?;
 
     let (mut parameters, mut optimizer) = (start, Optimizer::new(rule, model.parameters())?);

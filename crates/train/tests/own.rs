@@ -66,7 +66,7 @@ fn a_model_that_is_put_on_the_cpu_keeps_its_bits() {
     let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
     assert_eq!(own.identity(), on.identity());
     for of in [Contribution::Gradient, Contribution::WithSquares { ratio: 0.5 }] {
-        let sum = |model: &Own<Mlp>| model.contribution_sum(of, &start, train, &batch, 0.5).unwrap();
+        let sum = |model: &Own<Mlp>| model.contribution_sum(of, &start, train, &batch, 0.5.into()).unwrap();
         assert_eq!(sum(&own), sum(&on));
     }
     let plain = |model: &Own<Mlp>| model.plain_sum(&start, train, &batch).unwrap();
@@ -92,7 +92,7 @@ fn scaled_gradients_and_squares_too() {
     for of in [Contribution::Scaled(&scales), Contribution::WithSquares { ratio: 0.5 }] {
         for clip in [1e-3, 0.5, 20.0] {
             let ghost = contribution_sum(&case.model, of, &start, train, &batch, clip).unwrap();
-            let each = own.contribution_sum(of, &start, train, &batch, clip).unwrap();
+            let each = own.contribution_sum(of, &start, train, &batch, clip.into()).unwrap();
             let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
             assert!(length(&apart) <= 1e-5 * clip * batch.len() as f64, "{}", length(&apart));
             assert_eq!((ghost.gradient.len(), ghost.clipped), (of.dim(start.len()), each.clipped));

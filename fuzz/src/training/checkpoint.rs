@@ -53,7 +53,7 @@ static RUN: LazyLock<Run> = LazyLock::new(|| {
 impl Run {
     fn setup(&self) -> Setup<'_> {
         let rule = Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, recipe: rule.into() }
+        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, recipe: rule.into(), groups: None }
     }
 }
 

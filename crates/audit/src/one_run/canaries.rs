@@ -4,19 +4,19 @@ use std::sync::{Mutex, PoisonError};
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_train::Error;
-use antinoise_train::clip::{Contribution, GradientSum};
+use antinoise_train::clip::{Clipping, GradientSum};
 use antinoise_train::data::{Dataset, Examples};
-use antinoise_train::learner::Learner;
-use antinoise_train::model::Evaluation;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
+use crate::watched::Watch;
 
 /// The kind of canaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
-    /// Gradients of the clip norm's length, each along a different parameter. The auditor sees every release.
+    /// Gradients, each along a parameter of its own, as long as clipping leaves them: the clip norm, or that of the
+    /// parameter's group. The auditor sees every release.
     Gradient,
     /// Examples with a wrong label. The auditor sees the final model.
     Input,
@@ -87,19 +87,18 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
     all
 }
 
-/// A model whose training contains canaries: included canaries add their gradients, excluded ones nothing.
+/// Adds the gradients of the canaries that are included to a training's sums; the others add nothing.
 #[derive(Debug)]
-pub(crate) struct Canaried<'a> {
-    pub(crate) inner: &'a dyn Learner,
-    pub(crate) canaries: &'a Canaries,
-    /// The last step's sum of clipped gradients of all other examples, at each canary's parameter: known to
-    /// the auditor in addition to the release.
+pub(crate) struct Planted<'a> {
+    canaries: &'a Canaries,
+    /// The entry of each canary's parameter in the last step's sum of clipped gradients of all other examples: what
+    /// an auditor knows in addition to the release.
     others: Mutex<Vec<f64>>,
 }
 
-impl<'a> Canaried<'a> {
-    pub(crate) fn new(inner: &'a dyn Learner, canaries: &'a Canaries) -> Self {
-        Self { inner, canaries, others: Mutex::default() }
+impl<'a> Planted<'a> {
+    pub(crate) fn new(canaries: &'a Canaries) -> Self {
+        Self { canaries, others: Mutex::default() }
     }
 
     /// Takes the last step's contributions of all other examples at the canaries' parameters.
@@ -111,69 +110,36 @@ impl<'a> Canaried<'a> {
         self.canaries.of_example[example].is_none_or(|canary| self.canaries.included[canary])
     }
 
-    fn gradients(&self, batch: &[usize], clip_norm: f64, sum: &mut GradientSum) {
+    fn add_gradients(&self, batch: &[usize], clipping: Clipping, sum: &mut GradientSum) {
         let others = self.canaries.coordinates.iter().map(|&at| sum.gradient[at]).collect();
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         for canary in batch.iter().filter_map(|&example| self.canaries.of_example[example]) {
             if self.canaries.included[canary] {
-                sum.gradient[self.canaries.coordinates[canary]] += clip_norm;
+                let at = self.canaries.coordinates[canary];
+                sum.gradient[at] += clipping.norm_along(at);
             }
         }
     }
 }
 
-impl Learner for Canaried<'_> {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
+impl Watch for Planted<'_> {
+    const IDENTITY: &'static str = " with canaries";
 
-    fn parameters(&self) -> usize {
-        self.inner.parameters()
-    }
-
-    fn identity(&self) -> String {
-        format!("{} with canaries", self.inner.identity())
-    }
-
-    fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
-        self.inner.check(parameters, examples)
-    }
-
-    fn contribution_sum(
+    fn sum(
         &self,
-        contribution: Contribution,
-        parameters: &[f32],
-        examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
+        clipping: Clipping,
+        sum_of: &dyn Fn(&[usize]) -> Result<GradientSum, Error>,
     ) -> Result<GradientSum, Error> {
-        let trained: Vec<usize> = match self.canaries.kind {
-            Canary::Gradient => {
-                batch.iter().copied().filter(|&example| self.canaries.of_example[example].is_none()).collect()
-            }
-            Canary::Input => batch.iter().copied().filter(|&example| self.is_included(example)).collect(),
+        let trains = |example: usize| match self.canaries.kind {
+            Canary::Gradient => self.canaries.of_example[example].is_none(),
+            Canary::Input => self.is_included(example),
         };
-        let mut sum = self.inner.contribution_sum(contribution, parameters, examples, &trained, clip_norm)?;
+        let trained: Vec<usize> = batch.iter().copied().filter(|&example| trains(example)).collect();
+        let mut sum = sum_of(&trained)?;
         if self.canaries.kind == Canary::Gradient {
-            self.gradients(batch, clip_norm, &mut sum);
+            self.add_gradients(batch, clipping, &mut sum);
         }
         Ok(sum)
-    }
-
-    fn plain_sum(
-        &self,
-        parameters: &[f32],
-        examples: &Examples,
-        batch: &[usize],
-    ) -> Result<GradientSum, Error> {
-        self.inner.plain_sum(parameters, examples, batch)
-    }
-
-    fn sum_margin(&self, examples: usize) -> Result<f64, Error> {
-        self.inner.sum_margin(examples)
-    }
-
-    fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
-        self.inner.evaluate(parameters, examples)
     }
 }

@@ -8,12 +8,13 @@ use antinoise_train::trainer::{Setup, Trainer};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::canaries::{Canaried, Canaries, Canary};
+use super::canaries::{Canaries, Canary, Planted};
 use super::guesses::Guesses;
 use super::scores::{Turns, log_likelihood_ratio};
 use crate::Error;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
+use crate::watched::Watched;
 
 /// The settings of an audit of one training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +79,7 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// let model = Model::logistic(dataset.shape, dataset.classes)?;
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
-/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
+/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
 /// let settings = OneRun { canary: Canary::Gradient, canaries: 300, alpha: 0.05, seed: 1 };
 /// let start = vec![0.0; model.parameters()];
 /// let found = one_run(setup, RunId::default(), start, Key::from_os()?, &settings)?;
@@ -102,18 +103,20 @@ pub fn one_run(
     let (examples, parameters) = (setup.dataset.train.len(), setup.model.parameters());
     let canaries = Canaries::draw(settings.canary, settings.canaries, examples, parameters, &mut random)?;
     let dataset = canaries.planted(setup.dataset, &mut random)?;
-    let model = Canaried::new(setup.model, &canaries);
+    let model = Watched { inner: setup.model, watch: Planted::new(&canaries) };
+    let lengths: Vec<f64> = canaries.coordinates.iter().map(|&at| setup.clipping().norm_along(at)).collect();
     let mut trainer = Trainer::new(Setup { model: &model, dataset: &dataset, ..setup }, run, start, key)?;
     let mut released = vec![Vec::new(); canaries.coordinates.len()];
     for _ in 0..setup.plan.steps {
         trainer.step()?;
-        let others = model.take_others();
-        for ((column, &at), other) in released.iter_mut().zip(&canaries.coordinates).zip(&others) {
-            column.push((f64::from(trainer.release()[at]) - other) / setup.plan.clip_norm);
+        let others = model.watch.take_others();
+        let places = canaries.coordinates.iter().zip(&lengths).zip(&others);
+        for (column, ((&at, length), other)) in released.iter_mut().zip(places) {
+            column.push((f64::from(trainer.release()[at]) - other) / length);
         }
     }
     let scores = match settings.canary {
-        Canary::Gradient => ratios(&setup, &trainer, &canaries, &released)?,
+        Canary::Gradient => ratios(&setup, &trainer, &canaries, (&released, &lengths))?,
         Canary::Input => losses(&setup, &dataset.train, trainer.parameters(), &canaries)?,
     };
     let (guesses, correct, epsilon_lower) = proved(&scores, &canaries.included, &setup, settings.alpha)?;
@@ -130,12 +133,12 @@ pub fn one_run(
     })
 }
 
-/// The log-likelihood ratio of each canary.
+/// The log-likelihood ratio of each canary. `released`: the releases along its parameter, in units of its length.
 fn ratios(
     setup: &Setup,
     trainer: &Trainer,
     canaries: &Canaries,
-    released: &[Vec<f64>],
+    (released, lengths): (&[Vec<f64>], &[f64]),
 ) -> Result<Vec<f64>, Error> {
     let plan = setup.plan;
     let encoder = plan.strategy.encoder()?;
@@ -147,8 +150,7 @@ fn ratios(
     for step in 0..steps {
         trainer.turn(step).iter().for_each(|&example| of_slot[example].push(step));
     }
-    let noise_std = plan.noise_std() / plan.clip_norm;
-    let ratio = |(slot, column): (&usize, &Vec<f64>)| {
+    let ratio = |((slot, column), length): ((&usize, &Vec<f64>), &f64)| {
         let steps_of_turn = of_slot[*slot].clone();
         let turns = match plan.sampler {
             Sampler::Poisson { groups } => {
@@ -163,9 +165,9 @@ fn ratios(
                 Turns::Known(steps_of_turn)
             }
         };
-        log_likelihood_ratio(&whitening, &turns, &column[..steps], noise_std)
+        log_likelihood_ratio(&whitening, &turns, &column[..steps], plan.noise_std() / length)
     };
-    Ok(canaries.slots.par_iter().zip(released).map(ratio).collect())
+    Ok(canaries.slots.par_iter().zip(released).zip(lengths).map(ratio).collect())
 }
 
 /// For each canary, the median loss of the final model over canaries minus its loss on this canary.

@@ -4,15 +4,15 @@ use std::sync::{Mutex, PoisonError};
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_plan::{Sampler, VerifiedPlan};
-use antinoise_train::clip::{Contribution, GradientSum};
+use antinoise_train::clip::{Clipping, GradientSum, clipped_sum};
 use antinoise_train::data::{Dataset, Examples, ImageShape};
-use antinoise_train::learner::Learner;
-use antinoise_train::model::{Evaluation, Model};
+use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 
 use crate::Error;
 use crate::random::Random;
 use crate::stage::linear_model;
+use crate::watched::{Watch, Watched};
 
 /// Features of an example.
 const FEATURES: usize = 2;
@@ -24,7 +24,7 @@ const MOMENTUM: f64 = 0.9;
 pub struct Ground {
     pub(crate) plan: VerifiedPlan,
     pub(crate) dataset: Dataset,
-    pub(crate) model: Observed,
+    pub(crate) model: Watched<Model, Observed>,
 }
 
 impl Ground {
@@ -62,7 +62,7 @@ impl Ground {
         let (train, test) = (examples(plan.examples)?, examples(1)?);
         let shape = ImageShape { height: 1, width: FEATURES, channels: 1 };
         let dataset = Dataset { name: "signs".into(), shape, classes: 2, train, test };
-        let model = Observed { inner: linear_model(FEATURES)?, last: Mutex::default() };
+        let model = Watched { inner: linear_model(FEATURES)?, watch: Observed::default() };
         Ok(Self { plan, dataset, model })
     }
 
@@ -89,16 +89,13 @@ impl Ground {
     /// If an index is out of range or occurs twice in the batch.
     pub fn sum(&self, parameters: &[f32], batch: &[usize]) -> Result<Vec<f64>, Error> {
         let (model, examples) = (&self.model.inner, &self.dataset.train);
-        Ok(model.clipped_sum(parameters, examples, batch, self.plan.clip_norm)?.gradient)
+        Ok(clipped_sum(model, parameters, examples, batch, self.plan.clip_norm)?.gradient)
     }
 }
 
-/// A model that records the batch of each sum, and whose gradients can be set to 0.
-#[derive(Debug)]
-pub(crate) struct Observed {
-    inner: Model,
-    last: Mutex<Asked>,
-}
+/// Remembers of which batch a model was asked, and makes its sums 0 where only noise is wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Observed(Mutex<Asked>);
 
 #[derive(Debug, Default)]
 struct Asked {
@@ -108,67 +105,30 @@ struct Asked {
 
 impl Observed {
     pub(crate) fn set_noise_only(&self, noise_only: bool) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).noise_only = noise_only;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).noise_only = noise_only;
     }
 
     /// The batch of the last sum.
     pub(crate) fn take_batch(&self) -> Vec<usize> {
-        std::mem::take(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner).batch)
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).batch)
     }
 }
 
-impl Learner for Observed {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
+impl Watch for Observed {
+    const IDENTITY: &'static str = "";
 
-    fn parameters(&self) -> usize {
-        self.inner.parameters()
-    }
-
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-
-    fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), antinoise_train::Error> {
-        Learner::check(&self.inner, parameters, examples)
-    }
-
-    fn contribution_sum(
+    fn sum(
         &self,
-        contribution: Contribution,
-        parameters: &[f32],
-        examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
+        _: Clipping,
+        sum_of: &dyn Fn(&[usize]) -> Result<GradientSum, antinoise_train::Error>,
     ) -> Result<GradientSum, antinoise_train::Error> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.batch = batch.to_vec();
-        let mut sum = self.inner.contribution_sum(contribution, parameters, examples, batch, clip_norm)?;
+        let mut sum = sum_of(batch)?;
         if last.noise_only {
             sum.gradient.fill(0.0);
         }
         Ok(sum)
-    }
-
-    fn plain_sum(
-        &self,
-        parameters: &[f32],
-        examples: &Examples,
-        batch: &[usize],
-    ) -> Result<GradientSum, antinoise_train::Error> {
-        self.inner.plain_sum(parameters, examples, batch)
-    }
-
-    fn sum_margin(&self, examples: usize) -> Result<f64, antinoise_train::Error> {
-        self.inner.sum_margin(examples)
-    }
-
-    fn evaluate(
-        &self,
-        parameters: &[f32],
-        examples: &Examples,
-    ) -> Result<Evaluation, antinoise_train::Error> {
-        Learner::evaluate(&self.inner, parameters, examples)
     }
 }

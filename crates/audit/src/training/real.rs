@@ -24,7 +24,7 @@ impl<'a> RealTraining<'a> {
 
     fn setup(&self) -> Setup<'a> {
         let Ground { plan, dataset, model } = self.ground;
-        Setup { plan, model, dataset, recipe: self.ground.rule().into() }
+        Setup { plan, model, dataset, recipe: self.ground.rule().into(), groups: None }
     }
 }
 
@@ -34,7 +34,7 @@ impl TrainingUnderAudit for RealTraining<'_> {
     }
 
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error> {
-        self.ground.model.set_noise_only(noise_only);
+        self.ground.model.watch.set_noise_only(noise_only);
         self.run = RunId::from(run);
         let (start, key) = (vec![0.0; self.ground.parameters()], Key::from_seed_insecure(self.seed));
         self.trainer = Some(Trainer::new(self.setup(), self.run.clone(), start, key)?);
@@ -55,7 +55,7 @@ impl TrainingUnderAudit for RealTraining<'_> {
         let trainer = self.trainer.as_mut().expect("a run was begun");
         trainer.step()?;
         Ok(Seen {
-            batch: self.ground.model.take_batch(),
+            batch: self.ground.model.watch.take_batch(),
             release: trainer.release().to_vec(),
             parameters: trainer.parameters().to_vec(),
         })

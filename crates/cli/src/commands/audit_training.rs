@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let dataset = load(&arguments.data, None)?;
     let model = build(arguments.model, &dataset)?;
     let rule = Rule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
     let canary = match arguments.canary {
         CanaryName::Gradient => Canary::Gradient,
         CanaryName::Input => Canary::Input,

@@ -8,13 +8,13 @@ use crate::product::product;
 use crate::tensor::with_values;
 
 /// The factor of each example's gradient, and the examples with a factor other than 0.
-pub(super) struct Factors {
-    factors: Vec<f64>,
+pub(super) struct Factors<'a> {
+    factors: &'a [f64],
     kept: Vec<usize>,
 }
 
-impl Factors {
-    pub(super) fn new(factors: Vec<f64>) -> Self {
+impl<'a> Factors<'a> {
+    pub(super) fn new(factors: &'a [f64]) -> Self {
         // An example with factor 0 adds nothing, whatever its gradient: 0 times infinity would be NaN.
         let kept = (0..factors.len()).filter(|&i| factors[i] != 0.0).collect();
         Self { factors, kept }
@@ -124,7 +124,7 @@ impl LayerGradients {
                 sum.resize(start + (inputs + 1) * outputs, 0.0);
                 let (weight, bias) = sum[start..].split_at_mut(inputs * outputs);
                 let scaled: Vec<f64> = with_values(g, |g| {
-                    let rows = g.chunks_exact(outputs).zip(factors);
+                    let rows = g.chunks_exact(outputs).zip(*factors);
                     rows.flat_map(|(row, factor)| row.iter().map(move |&g| factor * f64::from(g))).collect()
                 })?;
                 for &i in kept {

@@ -27,6 +27,7 @@
 
 mod contribution;
 mod factor;
+mod groups;
 mod kernel;
 mod layer;
 mod margin;
@@ -42,6 +43,7 @@ use crate::data::Examples;
 use crate::model::{Captured, Model, Record};
 pub use contribution::Contribution;
 pub(crate) use factor::Clip;
+pub use groups::{Clipping, Groups};
 use layer::{Factors, LayerGradients};
 pub use margin::sum_margin;
 pub use sum::GradientSum;
@@ -81,7 +83,7 @@ pub fn clipped_sum(
 /// The sum over `batch` of the examples' contributions.
 ///
 /// As [`clipped_sum`]; with [`Contribution::WithSquares`] the sum of the gradients is followed by the sum of
-/// the squares.
+/// the squares. `clipping` is a clip norm, or one with [`Groups`] of layers that are clipped apart.
 ///
 /// ```
 /// use antinoise_train::{clip::{Contribution, contribution_sum}, data, model::Model};
@@ -99,16 +101,21 @@ pub fn clipped_sum(
 /// ```
 ///
 /// # Errors
-/// As [`clipped_sum`], and if the numbers of `contribution` are out of range or not one per parameter.
-pub fn contribution_sum(
+/// As [`clipped_sum`], and if the numbers of `contribution` are out of range or not one per parameter, or the
+/// groups are of other layers than the model's.
+pub fn contribution_sum<'a>(
     model: &Model,
-    contribution: Contribution,
+    contribution: Contribution<'a>,
     parameters: &[f32],
     examples: &Examples,
     batch: &[usize],
-    clip_norm: f64,
+    clipping: impl Into<Clipping<'a>>,
 ) -> Result<GradientSum, Error> {
-    let clip = Some(Clip::of(contribution, clip_norm, model.parameters())?);
+    let clipping = clipping.into();
+    if let Some(groups) = clipping.groups {
+        groups.check(&model.layers())?;
+    }
+    let clip = Some(Clip::of(contribution, clipping, model.parameters())?);
     Pass { model, parameters, examples, clip }.sum(batch)
 }
 
@@ -169,25 +176,26 @@ impl Pass<'_> {
         }
         let (losses, layers) = self.capture(chunk)?;
         let layers = layers.iter().map(LayerGradients::new).collect::<TensorResult<Vec<_>>>()?;
-        let mut factors = vec![0.0; self.model.chunk()];
-        let mut clipped = 0;
-        match self.clip {
+        let size = self.model.chunk();
+        let (factors, clipped) = match self.clip {
             Some(clip) => {
-                let norms = norms(&layers, clip.scales(), self.model.chunk())?;
-                factors
-                    .iter_mut()
-                    .zip(&norms[..count])
-                    .for_each(|(factor, &norm)| *factor = clip.factor(norm));
-                clipped = count - norms[..count].iter().filter(|norm| **norm <= clip.norm).count();
+                let mut squares = norms_squared(&layers, clip, size)?;
+                let clipped = clip.factors(&mut squares, size, count);
+                (squares, clipped)
             }
-            None => factors[..count].fill(1.0),
-        }
-        let factors = Factors::new(factors);
+            None => ((0..size).map(|i| if i < count { 1.0 } else { 0.0 }).collect(), 0),
+        };
+        let groups: Vec<Factors> = factors.chunks_exact(size).map(Factors::new).collect();
+        let of_layer = |layer| &groups[self.clip.map_or(0, |clip| clip.group_of(layer))];
         let dim = self.dim();
         let mut gradient = Vec::with_capacity(dim);
-        layers.iter().try_for_each(|layer| layer.append_sum::<1>(&mut gradient, &factors))?;
+        for (i, layer) in layers.iter().enumerate() {
+            layer.append_sum::<1>(&mut gradient, of_layer(i))?;
+        }
         if dim > gradient.len() {
-            layers.iter().try_for_each(|layer| layer.append_sum::<2>(&mut gradient, &factors))?;
+            for (i, layer) in layers.iter().enumerate() {
+                layer.append_sum::<2>(&mut gradient, of_layer(i))?;
+            }
         }
         let loss = losses[..count].iter().map(|&loss| f64::from(loss)).sum();
         Ok(GradientSum { gradient, loss, clipped })
@@ -206,18 +214,20 @@ impl Pass<'_> {
     }
 }
 
-/// The lengths of a chunk's gradients, after multiplication by `scales`.
-fn norms(layers: &[LayerGradients], scales: Option<&[f32]>, chunk: usize) -> TensorResult<Vec<f64>> {
-    let mut squares = vec![0.0; chunk];
-    let mut rest = scales.unwrap_or_default();
-    for layer in layers {
-        if scales.is_none() {
-            layer.add_norms_squared(&mut squares)?;
+/// The squared lengths of a chunk's gradients, after multiplication by the scales: one number per example, group
+/// after group.
+fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> TensorResult<Vec<f64>> {
+    let mut squares = vec![0.0; clip.groups() * chunk];
+    let mut rest = clip.scales().unwrap_or_default();
+    for (i, layer) in layers.iter().enumerate() {
+        let squares = &mut squares[clip.group_of(i) * chunk..][..chunk];
+        if clip.scales().is_none() {
+            layer.add_norms_squared(squares)?;
             continue;
         }
         let (of_layer, after) = rest.split_at(layer.parameters()?);
-        layer.add_scaled_norms_squared(of_layer, &mut squares)?;
+        layer.add_scaled_norms_squared(of_layer, squares)?;
         rest = after;
     }
-    Ok(squares.into_iter().map(f64::sqrt).collect())
+    Ok(squares)
 }

@@ -37,7 +37,7 @@ fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
     let size = pass.model.chunk();
     let (losses, captured) = pass.capture(chunk).unwrap();
     let layers: Vec<_> = captured.iter().map(|layer| LayerGradients::new(layer).unwrap()).collect();
-    let norms = norms(&layers, None, size).unwrap();
+    let norms = norms_squared(&layers, Clip::new(1.0).unwrap(), size).unwrap();
     let mut bits: Vec<Vec<u64>> =
         losses.iter().zip(&norms).map(|(loss, norm)| vec![key(f64::from(*loss)), key(*norm)]).collect();
     let mut push = |values: &[f32]| {
@@ -107,12 +107,17 @@ fn factors_keep_the_clip_norm_over_the_whole_range() {
     for norm in [1e-45, 1e-20, 0.3, 1.0, 7.0, 1e38, 1e80] {
         for clip_norm in [1e-300, 1e-6, 0.5, 1.0, 1e9, 1e300, f64::MAX] {
             let clip = Clip::new(clip_norm).unwrap();
-            let factor = clip.factor(norm);
+            let mut factor = [norm * norm];
+            assert_eq!(clip.factors(&mut factor, 1, 1), usize::from(norm > clip_norm));
+            let [factor] = factor;
             assert!(factor.is_normal() && factor * norm * clip.unit <= clip_norm);
             assert!(factor * norm * clip.unit >= norm.min(clip_norm) * (1.0 - 1e-5), "{norm} {clip_norm}");
         }
-        assert_eq!(Clip::new(1.0).unwrap().factor(f64::NAN), 0.0);
-        assert_eq!(Clip::new(1.0).unwrap().factor(f64::INFINITY), 0.0);
+        for none in [f64::NAN, f64::INFINITY] {
+            let mut factor = [none];
+            assert_eq!(Clip::new(1.0).unwrap().factors(&mut factor, 1, 1), 1);
+            assert_eq!(factor, [0.0]);
+        }
     }
     assert!(Clip::new(1e-302).is_err() && Clip::new(f64::INFINITY).is_err());
 }

@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 
 use crate::Error;
-use crate::clip::{Contribution, GradientSum};
+use crate::clip::{Clipping, Contribution, GradientSum};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
@@ -18,6 +18,10 @@ pub trait Learner: Debug + Sync {
     /// Length of the parameter vector.
     fn parameters(&self) -> usize;
 
+    /// The number of parameters of each layer, in the order of the parameter vector: clipping by layer clips them
+    /// apart.
+    fn layers(&self) -> Vec<usize>;
+
     /// The identity in checkpoints: everything that determines gradients, apart from parameters and examples.
     fn identity(&self) -> String;
 
@@ -30,7 +34,7 @@ pub trait Learner: Debug + Sync {
     /// The sum over `batch` of the examples' contributions, in double precision, as
     /// [`clip::contribution_sum`](crate::clip::contribution_sum): an example whose gradient is not finite
     /// adds nothing, and neither threads nor the other examples of the batch change an example's
-    /// contribution.
+    /// contribution. Its length is at most `clipping.norm`, and in each group at most that group's norm.
     ///
     /// # Errors
     /// If the clip norm or a number of `contribution` is out of range, parameters or examples do not fit, or
@@ -41,7 +45,7 @@ pub trait Learner: Debug + Sync {
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
+        clipping: Clipping,
     ) -> Result<GradientSum, Error>;
 
     /// The sum over `batch` of g_i min(1, clip_norm / |g_i|): the contribution is [`Contribution::Gradient`].
@@ -55,7 +59,7 @@ pub trait Learner: Debug + Sync {
         batch: &[usize],
         clip_norm: f64,
     ) -> Result<GradientSum, Error> {
-        self.contribution_sum(Contribution::Gradient, parameters, examples, batch, clip_norm)
+        self.contribution_sum(Contribution::Gradient, parameters, examples, batch, clip_norm.into())
     }
 
     /// The sum over `batch` of the unclipped gradients: no privacy, for comparison.

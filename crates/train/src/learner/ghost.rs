@@ -2,7 +2,7 @@
 
 use super::contract::Learner;
 use crate::Error;
-use crate::clip::{self, Contribution, GradientSum};
+use crate::clip::{self, Clipping, Contribution, GradientSum};
 use crate::data::Examples;
 use crate::model::{Evaluation, Model};
 
@@ -13,6 +13,10 @@ impl Learner for Model {
 
     fn parameters(&self) -> usize {
         self.parameters()
+    }
+
+    fn layers(&self) -> Vec<usize> {
+        self.layers()
     }
 
     fn identity(&self) -> String {
@@ -29,9 +33,9 @@ impl Learner for Model {
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
+        clipping: Clipping,
     ) -> Result<GradientSum, Error> {
-        clip::contribution_sum(self, contribution, parameters, examples, batch, clip_norm)
+        clip::contribution_sum(self, contribution, parameters, examples, batch, clipping)
     }
 
     fn plain_sum(

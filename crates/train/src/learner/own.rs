@@ -9,7 +9,7 @@ use super::gradient::{Variables, tensors};
 use super::network::Network;
 use super::place::Place;
 use crate::Error;
-use crate::clip::{self, Clip, Contribution, GradientSum, check_batch, sum_of_whole};
+use crate::clip::{self, Clip, Clipping, Contribution, GradientSum, check_batch, sum_of_whole};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
@@ -25,6 +25,7 @@ pub struct Own<N> {
     network: N,
     shapes: Vec<Vec<usize>>,
     parameters: usize,
+    layers: Vec<usize>,
     place: Place,
 }
 
@@ -36,7 +37,7 @@ impl<N: Network> Own<N> {
     /// Wraps `network`; `name` is its name in reports.
     ///
     /// # Errors
-    /// If the network has no parameters, or more than 2^32.
+    /// If the network has no parameters, or more than 2^32, or its layers are not made of its tensors.
     pub fn new(name: &str, network: N) -> Result<Self, InvalidParameter> {
         let shapes = network.shapes();
         let sizes = shapes.iter().map(|shape| shape.iter().try_fold(1usize, |size, &d| size.checked_mul(d)));
@@ -46,7 +47,8 @@ impl<N: Network> Own<N> {
             InvalidParameter::new("shapes of the parameters", format!("{shapes:?}"), must_be)
         })?;
         at_least("number of parameters", parameters, 1)?;
-        Ok(Self { name: name.into(), network, shapes, parameters, place: Place::CPU })
+        let layers = layers(&network.layers(), &shapes)?;
+        Ok(Self { name: name.into(), network, shapes, parameters, layers, place: Place::CPU })
     }
 
     /// Runs passes on `device`, a GPU say (feature `cuda`); the default is the CPU.
@@ -124,6 +126,18 @@ impl<N: Network> Own<N> {
     }
 }
 
+/// The number of parameters of each layer, from its number of tensors; layers without parameters are left out.
+fn layers(tensors: &[usize], shapes: &[Vec<usize>]) -> Result<Vec<usize>, InvalidParameter> {
+    let in_all = tensors.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
+    if in_all != Some(shapes.len()) {
+        let must_be = format!("{}, all tensors once", shapes.len());
+        return Err(InvalidParameter::new("tensors of the layers", format!("{tensors:?}"), must_be));
+    }
+    let mut sizes = shapes.iter().map(|shape| shape.iter().product::<usize>());
+    let layers = tensors.iter().map(|&count| sizes.by_ref().take(count).sum());
+    Ok(layers.filter(|&parameters| parameters > 0).collect())
+}
+
 impl<N: Network> Learner for Own<N> {
     fn name(&self) -> &str {
         &self.name
@@ -131,6 +145,10 @@ impl<N: Network> Learner for Own<N> {
 
     fn parameters(&self) -> usize {
         self.parameters
+    }
+
+    fn layers(&self) -> Vec<usize> {
+        self.layers.clone()
     }
 
     fn identity(&self) -> String {
@@ -171,9 +189,12 @@ impl<N: Network> Learner for Own<N> {
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
+        clipping: Clipping,
     ) -> Result<GradientSum, Error> {
-        let clip = Clip::of(contribution, clip_norm, self.parameters)?;
+        if let Some(groups) = clipping.groups {
+            groups.check(&self.layers)?;
+        }
+        let clip = Clip::of(contribution, clipping, self.parameters)?;
         self.sum(parameters, examples, batch, Some(clip))
     }
 

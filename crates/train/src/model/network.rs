@@ -49,6 +49,22 @@ impl Model {
         self.parameters
     }
 
+    /// The number of parameters of each layer that has some, in their order in the parameter vector.
+    ///
+    /// ```
+    /// use antinoise_train::{data, model::Model};
+    /// let digits = data::digits();
+    /// assert_eq!(Model::mlp(digits.shape, digits.classes, 16)?.layers(), [65 * 16, 17 * 10]);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn layers(&self) -> Vec<usize> {
+        let sizes = self.stages.iter().map(|stage| match stage {
+            Stage::Affine { inputs, outputs, .. } => (inputs + 1) * outputs,
+            Stage::Activation(_) | Stage::Pool(..) => 0,
+        });
+        sizes.filter(|&parameters| parameters > 0).collect()
+    }
+
     /// Examples per tensor. It depends only on the model, so that sums over a batch have the same order of
     /// additions for any number of threads.
     pub fn chunk(&self) -> usize {

@@ -3,7 +3,7 @@ use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilde
 use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
 
 use crate::Error;
-use crate::clip::Contribution;
+use crate::clip::{Clipping, Contribution, Groups};
 use crate::data::Dataset;
 use crate::learner::Learner;
 use crate::optimizer::{Needs, Recipe};
@@ -19,6 +19,8 @@ pub struct Setup<'a> {
     pub dataset: &'a Dataset,
     /// The optimizer; a rule converts to a recipe (`Rule::into`).
     pub recipe: Recipe,
+    /// Layers that are clipped apart; none where a gradient is clipped as a whole.
+    pub groups: Option<&'a Groups>,
 }
 
 impl Setup<'_> {
@@ -37,7 +39,15 @@ impl Setup<'_> {
         for part in [&self.dataset.train, &self.dataset.test] {
             self.model.check(start, part)?;
         }
+        if let Some(groups) = self.groups {
+            groups.check(&self.model.layers())?;
+        }
         self.check_sensitivity()
+    }
+
+    /// The clip norm, and the groups of layers that are clipped apart.
+    pub fn clipping(&self) -> Clipping<'_> {
+        Clipping { norm: self.plan.clip_norm, groups: self.groups }
     }
 
     /// Number of numbers that a step releases.

@@ -21,7 +21,7 @@ use crate::optimizer::Optimizer;
 /// let model = Model::logistic(dataset.shape, dataset.classes)?;
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
-/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into() };
+/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
 /// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
 /// trainer.step()?;
 /// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
@@ -125,7 +125,8 @@ impl<'a> Trainer<'a> {
         let scales = self.optimizer.scales();
         let contribution = self.setup.contribution(scales.as_deref());
         let (parameters, examples) = (&self.parameters, &dataset.train);
-        let sum = model.contribution_sum(contribution, parameters, examples, &batch, plan.clip_norm)?;
+        let sum =
+            model.contribution_sum(contribution, parameters, examples, &batch, self.setup.clipping())?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;
         self.noise.release(&sum.gradient, released)?;
@@ -199,7 +200,7 @@ mod tests {
         let plan = choose(&request).unwrap().plan;
         let mut compared = 0;
         for recipe in recipes() {
-            let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe };
+            let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe, groups: None };
             let key = || Key::from_seed_insecure(3);
             let mut trainer =
                 Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
@@ -216,7 +217,7 @@ mod tests {
                     parameters,
                     &dataset.train,
                     &batch,
-                    plan.clip_norm,
+                    setup.clipping(),
                 );
                 let sum = sum.unwrap().gradient;
                 trainer.step().unwrap();

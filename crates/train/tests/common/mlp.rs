@@ -18,6 +18,10 @@ impl Network for Mlp {
         vec![vec![HIDDEN, 64], vec![HIDDEN], vec![10, HIDDEN], vec![10]]
     }
 
+    fn layers(&self) -> Vec<usize> {
+        vec![2, 2]
+    }
+
     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
         let [w1, b1, w2, b2] = parameters else { unreachable!("four shapes") };
         let x = Tensor::from_slice(example.features, (64, 1), w1.device())?;

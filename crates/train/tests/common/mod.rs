@@ -92,7 +92,13 @@ impl Case {
     }
 
     pub fn setup(&self) -> Setup<'_> {
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, recipe: self.recipe }
+        Setup {
+            plan: &self.plan,
+            model: &self.model,
+            dataset: &self.dataset,
+            recipe: self.recipe,
+            groups: None,
+        }
     }
 
     pub fn start(&self) -> Vec<f32> {

@@ -9,6 +9,7 @@ use antinoise_input::file::{Access, write_whole};
 use antinoise_train::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 
+use super::clip_by::ClipBy;
 use crate::failure::{Failure, Result};
 
 /// A file of lines, one a step of a run, for its owner's eyes: losses are those of private examples.
@@ -26,8 +27,11 @@ struct Line {
     /// Mean over the step's batch, without noise: of private data, and not covered by the statement; null of
     /// an empty batch.
     loss: Option<f64>,
-    /// Share of the batch that was clipped: not covered either.
+    /// Share of the batch that was clipped, in any layer where layers are clipped apart: not covered either.
     clipped_share: Option<f64>,
+    /// What is clipped as one.
+    #[serde(default)]
+    clip_by: ClipBy,
     /// On the test rows, where they were just tested.
     test_accuracy: Option<f64>,
     /// Spent in steps and tests, over all resumptions.
@@ -71,7 +75,7 @@ impl Metrics {
     }
 
     /// Tells of the last step of `run`.
-    pub fn tell(&self, run: &str, epsilon: f64, trainer: &Trainer) -> Result<()> {
+    pub fn tell(&self, run: &str, (epsilon, clip_by): (f64, ClipBy), trainer: &Trainer) -> Result<()> {
         let (history, step) = (trainer.history(), trainer.step_count());
         let last = |values: &[f64]| values.last().copied().filter(|x| x.is_finite());
         let line = Line {
@@ -79,6 +83,7 @@ impl Metrics {
             step,
             loss: last(&history.losses),
             clipped_share: last(&history.clipped_shares),
+            clip_by,
             test_accuracy: history.accuracies.last().filter(|(at, _)| *at == step).map(|&(_, x)| x),
             seconds: history.seconds,
             noise_share: history.seconds_in_noise / history.seconds.max(f64::MIN_POSITIVE),

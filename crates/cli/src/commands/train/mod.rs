@@ -1,6 +1,7 @@
 //! `antinoise train`: private training, each mechanism at the same privacy, and a report.
 
 mod audit;
+mod clip_by;
 mod cost;
 mod epsilons;
 mod folder;

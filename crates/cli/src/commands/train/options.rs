@@ -10,6 +10,7 @@ use antinoise_plan::{Length, Request, Setting};
 use antinoise_train::optimizer::Rule;
 use clap::{Args, ValueEnum};
 
+use super::clip_by::ClipBy;
 use super::optimizer::OptimizerOptions;
 use super::released::Released;
 use super::table::{TableOptions, table_file};
@@ -93,6 +94,10 @@ pub struct Arguments {
     /// Clip norm: the maximum l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
+    /// What is clipped as one: an example's whole gradient, or each layer's part of it, to norms whose squares add up
+    /// to the clip norm's. Privacy is the same.
+    #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
+    pub clip_by: ClipBy,
     /// Learning rate, or several separated by commas: each mechanism keeps the best of its own [default:
     /// three that depend on the model; if a mechanism's best is the smallest or the largest, further ones are
     /// tried, and rates that are far behind are not repeated; with --released-models all, exactly the three].

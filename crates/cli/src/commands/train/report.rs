@@ -7,6 +7,7 @@ use antinoise_input::four_decimals;
 use serde::Serialize;
 
 use super::audit::Audited;
+use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::results::{edge, mean_and_error};
 use crate::numbers::same_privacy;
@@ -54,6 +55,10 @@ pub struct Row {
     pub models_released: usize,
     /// grid or plain; none where there is no noise.
     pub release: Option<&'static str>,
+    /// What was clipped as one; none where nothing was.
+    pub clip_by: Option<ClipBy>,
+    /// The clip norm of each part that was clipped apart.
+    pub clip_norms: Vec<f64>,
     /// What a training with canaries shows of epsilon, if one was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audited>,

@@ -64,6 +64,8 @@ impl Session {
         let results =
             training::train(study, (&dataset, &model), Around { folder, stop, metrics: metrics.as_ref() })?;
         let audits = audit::audits(study, (&dataset, &model), &results, folder)?;
-        summary::summarize(study, model.name(), &dataset, (&results, &audits), folder)
+        let groups = study.clip_by().groups(&model)?;
+        let of = (model.name(), groups.as_ref());
+        summary::summarize(study, of, &dataset, (&results, &audits), folder)
     }
 }

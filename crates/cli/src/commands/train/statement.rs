@@ -2,10 +2,11 @@
 
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
-use antinoise_train::clip::Contribution;
+use antinoise_train::clip::{Contribution, Groups};
 use antinoise_train::data::Dataset;
 use antinoise_train::optimizer::{Needs, Rule};
 
+use super::clip_by::clipped_apart;
 use super::cost::Cost;
 use super::results::Results;
 use super::study::Study;
@@ -20,7 +21,7 @@ const PARTICIPATION: &str = "within the plan: before the gradients of a batch we
 /// The claim of the plan of this index for the models that are released, and the facts of the runs.
 pub fn statement(
     study: &Study,
-    plan: &VerifiedPlan,
+    (plan, groups): (&VerifiedPlan, Option<&Groups>),
     cost: &Cost,
     (index, results): (usize, &Results),
     dataset: &Dataset,
@@ -44,6 +45,10 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
+    let statement = match groups {
+        Some(groups) => statement.with_fact("clipping", clipped_apart(groups, plan.clip_norm)),
+        None => statement,
+    };
     let statement = match gradients(&study.rules()[0], plan) {
         Some(gradients) => statement.with_fact("gradients", gradients),
         None => statement,

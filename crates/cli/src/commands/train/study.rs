@@ -12,6 +12,7 @@ use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::clip_by::ClipBy;
 use super::named::NamedPlan;
 use super::optimizer::Around;
 use super::options::{Arguments, ModelName};
@@ -45,6 +46,9 @@ pub struct Study {
     /// The options that the recipes of all rules share; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Around::is_none")]
     around: Around,
+    /// What is clipped as one; older folders clip the whole gradient.
+    #[serde(default, skip_serializing_if = "ClipBy::is_whole")]
+    clip_by: ClipBy,
     /// Whether further learning rates are tried while a best one is the least or the largest.
     widens: bool,
     /// Whether the same is trained without clipping and noise.
@@ -77,6 +81,7 @@ impl Study {
             released: arguments.released_models.unwrap_or_default(),
             rules,
             around: arguments.optimizer.around(),
+            clip_by: arguments.clip_by,
             // If all models are released, their number was accounted for and must not grow.
             widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
@@ -88,12 +93,12 @@ impl Study {
         if let Some(canaries) = study.audit {
             check_audit(canaries, &study.plans, &dataset, &model)?;
         }
-        let start = vec![0.0; model.parameters()];
+        let (start, groups) = (vec![0.0; model.parameters()], study.clip_by.groups(&model)?);
         for (named, rule) in
             study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
         {
-            let recipe = study.recipe(*rule);
-            Setup { plan: &named.plan, model: &model, dataset: &dataset, recipe }.check(&start)?;
+            let (recipe, groups) = (study.recipe(*rule), groups.as_ref());
+            Setup { plan: &named.plan, model: &model, dataset: &dataset, recipe, groups }.check(&start)?;
         }
         Ok(study)
     }
@@ -145,6 +150,11 @@ impl Study {
     /// A rule with what all of them share.
     pub fn recipe(&self, rule: Rule) -> Recipe {
         self.around.recipe(rule)
+    }
+
+    /// What is clipped as one.
+    pub fn clip_by(&self) -> ClipBy {
+        self.clip_by
     }
 
     /// Models of one mechanism and learning rate.

@@ -3,9 +3,11 @@
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
 use antinoise_plan::{Plan, VerifiedPlan};
+use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
 use super::audit::Audited;
+use super::clip_by::norms;
 use super::folder::Folder;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::report::{Report, Row};
@@ -21,7 +23,7 @@ const SPENT: usize = 24;
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
 pub fn summarize(
     study: &Study,
-    model: &str,
+    (model, groups): (&str, Option<&Groups>),
     dataset: &Dataset,
     (results, audits): (&Results, &[Option<Audited>]),
     folder: &Folder,
@@ -59,10 +61,12 @@ pub fn summarize(
             models_trained: of_plan.len(),
             models_released: cost.models,
             release: Some(plan.release.kind().name()),
+            clip_by: Some(study.clip_by()),
+            clip_norms: norms(groups, plan.clip_norm),
             insecure_seed: study.insecure_seed(),
             audit: audits[index].clone(),
         });
-        let statement = statement(study, plan, &cost, (index, results), dataset);
+        let statement = statement(study, (plan, groups), &cost, (index, results), dataset);
         let audit = audits[index].as_ref().map(|audit| audit.epsilon_lower);
         let told = Told { accuracies, epsilon: cost.epsilon, audit, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
@@ -108,6 +112,8 @@ fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
         models_trained: references.len(),
         models_released: 0,
         release: None,
+        clip_by: None,
+        clip_norms: Vec::new(),
         insecure_seed: false,
         audit: None,
     };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use antinoise_noise::{KeyedRng, Purpose};
+use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
@@ -29,7 +30,8 @@ const REST: u32 = 20;
 
 /// Trains what has not been trained yet, at further learning rates too where the study widens.
 pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
-    Training { study, model, dataset, around, progress: progress(study) }.all()
+    let groups = study.clip_by().groups(model)?;
+    Training { study, model, dataset, groups: groups.as_ref(), around, progress: progress(study) }.all()
 }
 
 fn progress(study: &Study) -> Progress {
@@ -54,6 +56,7 @@ struct Training<'a> {
     study: &'a Study,
     model: &'a Model,
     dataset: &'a Dataset,
+    groups: Option<&'a Groups>,
     around: Around<'a>,
     progress: Progress,
 }
@@ -61,11 +64,12 @@ struct Training<'a> {
 impl Training<'_> {
     /// The runs of every mechanism, and the same without privacy.
     fn all(&self) -> Result<Results> {
-        let Self { study, model, dataset, .. } = *self;
+        let Self { study, model, dataset, groups, .. } = *self;
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
             self.search(named.plan.steps, |rule, repeat| {
-                let setup = Setup { plan: &named.plan, model, dataset, recipe: study.recipe(rule) };
+                let recipe = study.recipe(rule);
+                let setup = Setup { plan: &named.plan, model, dataset, recipe, groups };
                 let name = run_name(&named.mechanism, &rule, repeat);
                 let results = self.one(setup, &name, repeat)?;
                 self.around.folder.save_model(&name, model.name(), &results.parameters)?;
@@ -170,7 +174,7 @@ impl Training<'_> {
         let outcome = trainer.run(&options, stop.asked(), |trainer| {
             show(progress, name, trainer);
             if let (Some(metrics), Ok(())) = (metrics, &told) {
-                told = metrics.tell(name, setup.plan.privacy.epsilon, trainer);
+                told = metrics.tell(name, (setup.plan.privacy.epsilon, study.clip_by()), trainer);
             }
         })?;
         told?;

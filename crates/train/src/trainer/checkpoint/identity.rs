@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use antinoise_input::hex;
 use sha2::{Digest, Sha256};
 
+use crate::clip::Groups;
 use crate::trainer::Setup;
 
 /// Another version may add the same gradients in another order, and would hide different bits with the same
@@ -35,6 +36,12 @@ impl Identity {
         Self(parts.into_iter().chain([version]).collect())
     }
 
+    /// Adds a part that not every run has.
+    fn with(mut self, what: &'static str, identity: Option<String>) -> Self {
+        self.0.extend(identity.map(|identity| (what, identity)));
+        self
+    }
+
     /// SHA-256 of all parts.
     pub fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
@@ -61,5 +68,6 @@ impl Setup<'_> {
             ("optimizer", self.recipe.identity()),
             ("data set", format!("{train} {test}")),
         ])
+        .with("clipping", self.groups.map(Groups::identity))
     }
 }

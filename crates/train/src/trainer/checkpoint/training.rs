@@ -63,7 +63,11 @@ pub(crate) fn read_training(
             return Err(refuse_other(&path, what));
         }
     }
-    Ok(training)
+    let is_known = |what: &str| identity.parts().chain(marks(manifest)).any(|(known, _)| known == what);
+    match training.metadata.keys().find(|what| !is_known(what)) {
+        Some(what) => Err(refuse_other(&path, what)),
+        None => Ok(training),
+    }
 }
 
 /// The error of resuming a run with another plan, model, optimizer, data set or program.

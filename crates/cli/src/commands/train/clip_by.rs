@@ -1,0 +1,52 @@
+//! `--clip-by`: which part of an example's gradient is clipped as one.
+
+use antinoise_train::clip::Groups;
+use antinoise_train::model::Model;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Result;
+use crate::numbers::short_up;
+
+/// What is clipped as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClipBy {
+    /// An example's whole gradient, to the clip norm.
+    #[default]
+    Whole,
+    /// The part of each of the model's k layers, to the clip norm / sqrt(k).
+    Layer,
+}
+
+impl ClipBy {
+    /// Whether a gradient is clipped as a whole.
+    pub fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
+
+    /// The groups of the model's layers that are clipped apart.
+    pub fn groups(self, model: &Model) -> Result<Option<Groups>> {
+        Ok(match self {
+            Self::Whole => None,
+            Self::Layer => Some(Groups::by_layer(&model.layers())?),
+        })
+    }
+}
+
+/// The clip norm of each part that is clipped apart.
+pub fn norms(groups: Option<&Groups>, clip_norm: f64) -> Vec<f64> {
+    groups.map_or_else(|| vec![clip_norm], |groups| groups.norms(clip_norm))
+}
+
+/// What a statement says of clipping by layer.
+pub fn clipped_apart(groups: &Groups, clip_norm: f64) -> String {
+    let norms = groups.norms(clip_norm);
+    let largest = norms.iter().copied().fold(0.0, f64::max);
+    format!(
+        "by layer: the gradient of each of {} layers to at most {}; squares of these norms add up to at most that of the \
+         clip norm",
+        norms.len(),
+        short_up(largest, 5)
+    )
+}
