@@ -179,8 +179,8 @@ fn a_finished_run_tells_the_same_again_without_a_key() {
     }
 }
 
-/// Layers are clipped apart where that is asked for: the row, the lines of metrics and the report say so, and a
-/// resumed run does the same.
+/// Layers are clipped apart where that is asked for: the row, the lines of metrics and the report say so, and
+/// a resumed run does the same.
 #[test]
 fn layers_are_clipped_apart_where_that_is_asked_for_and_all_say_so() {
     let folder = tempfile::tempdir().unwrap();

@@ -94,8 +94,8 @@ pub struct Arguments {
     /// Clip norm: the maximum l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
-    /// What is clipped as one: an example's whole gradient, or each layer's part of it, to norms whose squares add up
-    /// to the clip norm's. Privacy is the same.
+    /// What is clipped as one: an example's whole gradient, or each layer's part of it, to norms whose
+    /// squares add up to the clip norm's. Privacy is the same.
     #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
     /// Learning rate, or several separated by commas: each mechanism keeps the best of its own [default:
