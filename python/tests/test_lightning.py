@@ -305,7 +305,7 @@ def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
     fit(plan, private=other, callbacks=[checkpoints(tmp_path / "b")], enable_checkpointing=True, max_steps=3)
     path, *others = [tmp_path / name for name in ("a/step=3.ckpt", "a/step=2.ckpt", "b/step=3.ckpt")]
     files = SecretCheckpoints(TorchCheckpointIO())
-    refuses_all(path, others, lambda: files.load_checkpoint(path, weights_only=True))
+    refuses_all(path, others, lambda: files.load_checkpoint(path))
     with pytest.raises(ValueError, match="path of the checkpoint is s3://bucket/file but must be that of a local file"):
         files.save_checkpoint({}, "s3://bucket/file")
     (tmp_path / "a" / "folder").mkdir()

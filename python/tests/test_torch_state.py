@@ -175,7 +175,7 @@ def written(model, optimizer, folder):
         torch.save(what, file := io.BytesIO())
         yield file.getvalue()
         yield pickle.dumps(what)
-    dcp.save({"model": model.state_dict()}, checkpoint_id=folder, no_dist=True)
+    dcp.save({"model": model.state_dict()}, checkpoint_id=folder)
     yield from (file.read_bytes() for file in folder.iterdir())
 
 
@@ -283,7 +283,7 @@ def test_a_state_in_a_file_that_was_damaged_is_refused_or_the_same(states):
 def test_a_distributed_checkpoint_that_was_damaged_is_refused_or_the_same(states, tmp_path):
     plan, state, others = states
     for number, each in enumerate([state, *others]):
-        dcp.save({"noise": each}, checkpoint_id=tmp_path / str(number), no_dist=True)
+        dcp.save({"noise": each}, checkpoint_id=tmp_path / str(number))
     (name,) = (file.name for file in (tmp_path / "0").glob("*.distcp"))
     template = wide(plan, 0, an.Key.from_seed_insecure(9))
 
@@ -291,7 +291,7 @@ def test_a_distributed_checkpoint_that_was_damaged_is_refused_or_the_same(states
         (tmp_path / "0" / name).write_bytes(content)
         found = copy.deepcopy(template)
         try:
-            dcp.load({"noise": found}, checkpoint_id=tmp_path / "0", no_dist=True)
+            dcp.load({"noise": found}, checkpoint_id=tmp_path / "0")
         except dcp.api.CheckpointException as error:  # no Exception
             raise RuntimeError("not read") from error
         return found
