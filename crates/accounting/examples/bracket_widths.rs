@@ -1,11 +1,11 @@
 //! How wide brackets on epsilon are over all settings: a grid and random ones, each with its invariants.
 //!
-//! One line a setting on the output (sigma, rate, steps, delta, lower, upper, milliseconds), the counts at the end.
-//! Arguments: how many random settings (2000), and `grid` for the grid besides.
+//! One line a setting on the output (sigma, rate, steps, delta, lower, upper, milliseconds), the counts at
+//! the end. Arguments: how many random settings (2000), and `grid` for the grid besides.
 
 use std::time::Instant;
 
-use antinoise_accounting::{Bracket, Composition, Result, SampledGaussian};
+use antinoise_accounting::{Bounds, Composition, PoissonSampledGaussian, Result};
 
 #[derive(Debug, Clone, Copy)]
 struct Setting {
@@ -16,8 +16,9 @@ struct Setting {
 }
 
 impl Setting {
-    fn epsilon(self) -> Result<Bracket> {
-        Composition::new([SampledGaussian::new(self.sigma, self.rate, self.steps)?])?.epsilon(self.delta)
+    fn epsilon(self) -> Result<Bounds> {
+        Composition::new([PoissonSampledGaussian::new(self.sigma, self.rate, self.steps)?])?
+            .epsilon(self.delta)
     }
 
     /// The same with one parameter that only adds privacy, or takes it, moved by `factor`.

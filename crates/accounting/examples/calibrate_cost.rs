@@ -1,4 +1,5 @@
-//! Times each calibration on a grid of targets, and prints the median, the slowest and how many take over 0.2 s.
+//! Times each calibration on a grid of targets, and prints the median, the slowest and how many take over 0.2
+//! s.
 //!
 //! `cargo run --release -p antinoise-accounting --example calibrate_cost`
 use std::time::Instant;

@@ -4,7 +4,7 @@
 use std::io::BufRead;
 use std::time::Instant;
 
-use antinoise_accounting::{Composition, SampledGaussian};
+use antinoise_accounting::{Composition, PoissonSampledGaussian};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("noise_multiplier,sampling_rate,steps,delta,lower,upper,seconds");
@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return Err(format!("not four numbers: {line}").into());
         };
         let start = Instant::now();
-        let bracket = Composition::new([SampledGaussian::new(sigma, rate, steps as u64)?])?.epsilon(delta)?;
+        let bracket =
+            Composition::new([PoissonSampledGaussian::new(sigma, rate, steps as u64)?])?.epsilon(delta)?;
         let seconds = start.elapsed().as_secs_f64();
         println!("{sigma},{rate},{steps},{delta:e},{:.9},{:.9},{seconds:.6}", bracket.lower, bracket.upper);
     }

@@ -1,14 +1,14 @@
-//! Amplification by sampling for correlated noise.
+//! Amplification of banded correlated noise by block-cyclic Poisson sampling.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
-use crate::{Result, SampledGaussian, calibrate};
+use crate::{PoissonSampledGaussian, Result, calibrate};
 
-/// How the batches of a banded mechanism are drawn so that sampling amplifies its privacy.
+/// Block-cyclic Poisson sampling of batches, which amplifies the privacy of a banded mechanism.
 ///
-/// The data are split once into `bands` groups, without looking at them; step t takes every example of group
-/// `t mod bands` with probability `bands batch_size / examples`, independently. The noise is `C^-1 Z` for a
-/// lower-triangular C with at most `bands` bands.
+/// The data are split once into `bands` groups, independently of their content; step t takes every example of
+/// group `t mod bands` with probability `bands batch_size / examples`, independently. The noise is `C^-1 Z`
+/// for a lower-triangular C with at most `bands` bands.
 ///
 /// ```
 /// use antinoise_accounting::BlockCyclicPoisson;
@@ -20,23 +20,23 @@ use crate::{Result, SampledGaussian, calibrate};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockCyclicPoisson {
-    /// Bands of C, and groups of examples.
+    /// Bands of C, and the number of groups of examples.
     pub bands: usize,
-    /// Steps.
+    /// Number of steps.
     pub steps: usize,
     /// Expected batch size.
     pub batch_size: f64,
-    /// Examples.
+    /// Number of examples.
     pub examples: usize,
 }
 
 impl BlockCyclicPoisson {
-    /// Steps in which one example's group comes up, at most, and the probability that it then takes part,
+    /// Largest number of steps of one group, and an example's probability of participation in each of them,
     /// rounded up.
     ///
     /// # Errors
-    /// As [`banded_to_sampled_upper`].
-    fn turns_and_rate_upper(&self) -> Result<(u64, f64)> {
+    /// As [`block_cyclic_poisson_reduction`].
+    fn steps_and_rate_upper(&self) -> Result<(u64, f64)> {
         let bands = at_least("bands", self.bands, 1)?;
         let steps = at_least("steps", self.steps, 1)?;
         let examples = at_least("examples", self.examples, 1)?;
@@ -47,7 +47,7 @@ impl BlockCyclicPoisson {
         let rate = quotient_up(product_up(whole_up(bands), batch_size), whole_down(examples));
         if bands as f64 * batch_size / examples as f64 > 1.0 {
             let most = format!(
-                "at most examples / batch_size = {}: a group would have fewer examples than a batch",
+                "at most examples / batch_size = {}, so that a group has no fewer examples than a batch",
                 examples as f64 / batch_size
             );
             return Err(InvalidParameter::new("bands", bands, most).into());
@@ -59,51 +59,51 @@ impl BlockCyclicPoisson {
     /// over the clip norm), with which the run is `(epsilon, delta)`-private.
     ///
     /// # Errors
-    /// As [`banded_to_sampled_upper`] and [`calibrate::noise_multiplier_upper`].
+    /// As [`block_cyclic_poisson_reduction`] and [`calibrate::noise_multiplier_upper`].
     pub fn noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
-        let (turns, rate) = self.turns_and_rate_upper()?;
-        // Above what the reduction takes off again.
-        Ok(calibrate::noise_multiplier_upper(rate, turns, epsilon, delta)?.next_up())
+        let (steps, rate) = self.steps_and_rate_upper()?;
+        // The reduction rounds the noise multiplier down again.
+        Ok(calibrate::noise_multiplier_upper(rate, steps, epsilon, delta)?.next_up())
     }
 }
 
-/// Products and quotients below this may have lost digits that the fused difference would show.
-const LEAST_EXACT: f64 = 1e-280;
+/// Below this the error of a product or quotient may underflow, so that a fused difference does not show it.
+const MIN_EXACT: f64 = 1e-280;
 
-/// x y, not below it: the fused difference says which way the product was rounded.
+/// x y rounded up; a fused difference shows the direction of rounding.
 fn product_up(x: f64, y: f64) -> f64 {
     let product = x * y;
-    if product < LEAST_EXACT || x.mul_add(y, -product) > 0.0 { product.next_up() } else { product }
+    if product < MIN_EXACT || x.mul_add(y, -product) > 0.0 { product.next_up() } else { product }
 }
 
-/// x / y, not below it.
+/// x / y rounded up.
 fn quotient_up(x: f64, y: f64) -> f64 {
     let quotient = x / y;
-    if x.min(quotient) < LEAST_EXACT || quotient.mul_add(y, -x) < 0.0 { quotient.next_up() } else { quotient }
+    if x.min(quotient) < MIN_EXACT || quotient.mul_add(y, -x) < 0.0 { quotient.next_up() } else { quotient }
 }
 
-/// A whole number as a double, not below it.
+/// `n` rounded up to a double.
 fn whole_up(n: usize) -> f64 {
     let near = n as f64;
     if (near as u128) < n as u128 { near.next_up() } else { near }
 }
 
-/// A whole number as a double, not above it.
+/// `n` rounded down to a double.
 fn whole_down(n: usize) -> f64 {
     let near = n as f64;
     if near as u128 > n as u128 { near.next_down() } else { near }
 }
 
-/// The DP-SGD run, independent noise and Poisson sampling, that is no more private than the banded mechanism:
+/// A DP-SGD run (independent noise, Poisson sampling) that is no more private than the banded mechanism:
 /// `ceil(steps / bands)` steps at rate `bands batch_size / examples` with `noise_multiplier`, the standard
 /// deviation of an entry of Z over the largest l2 norm of a column of C.
 ///
-/// One example is in one group; its contributions are `bands` steps apart, so that in C they touch disjoint
-/// rows, and each is one subsampled Gaussian release whose sensitivity is the column's norm. With steps that are
-/// no multiple of the bands, the first groups have one participation more than the last, and count for all.
-/// One band is DP-SGD itself; `bands = examples / batch_size` samples everything, and is the unamplified
-/// multi-epoch mechanism. Under zero-out; under add-or-remove as well where neither an example's group nor the rate
-/// depends on the other examples, which a shuffled and cut data set does not give for more than one band.
+/// One example is in one group; its contributions are `bands` steps apart, so that they affect disjoint rows
+/// of C, and each is one subsampled Gaussian release whose sensitivity is the column's norm. If the number of
+/// steps is not a multiple of the bands, all groups are counted with the larger number of participations. One
+/// band is DP-SGD itself; `bands = examples / batch_size` is the unamplified multi-epoch mechanism. Under
+/// zero-out; under add-or-remove as well if neither an example's group nor the rate depends on the other
+/// examples, which a shuffled and cut data set does not ensure for more than one band.
 ///
 /// # Errors
 /// When a parameter is out of its range; when there are more bands than steps; when the rate would exceed 1:
@@ -114,20 +114,20 @@ fn whole_down(n: usize) -> f64 {
 /// Pillutla et al., "Correlated noise mechanisms for differentially private learning" (2025).
 ///
 /// ```
-/// use antinoise_accounting::{BlockCyclicPoisson, Composition, banded_to_sampled_upper};
+/// use antinoise_accounting::{BlockCyclicPoisson, Composition, block_cyclic_poisson_reduction};
 /// let sampling = BlockCyclicPoisson { bands: 8, steps: 2000, batch_size: 500.0, examples: 60_000 };
-/// let run = banded_to_sampled_upper(&sampling, 1.5)?;
+/// let run = block_cyclic_poisson_reduction(&sampling, 1.5)?;
 /// assert!(Composition::new([run])?.epsilon(1e-6)?.upper < 10.0);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
-pub fn banded_to_sampled_upper(
+pub fn block_cyclic_poisson_reduction(
     sampling: &BlockCyclicPoisson,
     noise_multiplier: f64,
-) -> Result<SampledGaussian> {
-    let (turns, rate) = sampling.turns_and_rate_upper()?;
+) -> Result<PoissonSampledGaussian> {
+    let (steps, rate) = sampling.steps_and_rate_upper()?;
     let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
-    // Rounded to less noise, as the rate was to more sampling.
-    SampledGaussian::new(noise_multiplier.next_down(), rate, turns)
+    // Rounded down, like the privacy: the rate was rounded up.
+    PoissonSampledGaussian::new(noise_multiplier.next_down(), rate, steps)
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
             let (bands, examples) = (below(200) as usize, below(1 << 24) as usize);
             let batch_size = examples as f64 / bands as f64 * below(1 << 30) as f64 / f64::from(1 << 30);
             let sampling = BlockCyclicPoisson { bands, steps: 1000, batch_size, examples };
-            let Ok((_, rate)) = sampling.turns_and_rate_upper() else { continue };
+            let Ok((_, rate)) = sampling.steps_and_rate_upper() else { continue };
             tested += 1;
             let ((size, exponent), (of_rate, its)) = (parts(batch_size), parts(rate));
             let wanted = size * bands as u128;

@@ -1,22 +1,22 @@
-//! Any one of noise multiplier, steps and sampling rate from the others, never less private than asked.
+//! Solves for one of noise multiplier, steps and sampling rate, given the others and a privacy target.
 //!
-//! Every answer has been checked: the upper bound on epsilon at the answer is at most the one asked for. It
-//! is within a relative 1e-4 of the best that the upper bound allows. (epsilon and delta themselves are
-//! [`Composition::epsilon`] and [`Composition::delta`].)
+//! The upper bound on epsilon was evaluated at every answer and meets the target; the answer is within a
+//! relative 1e-4 of the best one by that bound. (epsilon and delta themselves are [`Composition::epsilon`]
+//! and [`Composition::delta`].)
 //!
 //! ```
-//! use antinoise_accounting::{Composition, SampledGaussian, calibrate};
+//! use antinoise_accounting::{Composition, PoissonSampledGaussian, calibrate};
 //! let sigma = calibrate::noise_multiplier_upper(0.01, 1000, 2.0, 1e-6)?;
-//! let run = Composition::new([SampledGaussian::new(sigma, 0.01, 1000)?])?;
+//! let run = Composition::new([PoissonSampledGaussian::new(sigma, 0.01, 1000)?])?;
 //! assert!(run.epsilon(1e-6)?.upper <= 2.0);
 //! # Ok::<(), antinoise_accounting::Error>(())
 //! ```
 use antinoise_input::{in_open_unit, non_negative};
 
 use crate::root::crossing;
-use crate::{Composition, Error, Result, SampledGaussian, gaussian_noise_multiplier_upper};
+use crate::{Composition, Error, PoissonSampledGaussian, Result, gaussian_noise_multiplier_upper};
 
-/// How close to its threshold an answer is brought, relatively.
+/// Relative tolerance of an answer.
 const TOLERANCE: f64 = 1e-4;
 
 /// The smallest noise multiplier that makes `steps` Poisson-sampled steps `(epsilon, delta)`-private.
@@ -31,18 +31,18 @@ const TOLERANCE: f64 = 1e-4;
 /// ```
 pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
-    SampledGaussian::new(1.0, sampling_rate, steps)?;
-    // Without sampling the answer has a closed form, and sampling only helps.
+    PoissonSampledGaussian::new(1.0, sampling_rate, steps)?;
+    // The unamplified answer has a closed form, and bounds the amplified one.
     let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * (steps as f64).sqrt();
     if unamplified > 1e12 {
         return in_reach("noise_multiplier", false, unamplified);
     }
     if sampling_rate == 1.0 {
         return target
-            .first_that_meets(unamplified.max(1e-6), |sigma| SampledGaussian::new(sigma, 1.0, steps));
+            .first_that_meets(unamplified.max(1e-6), |sigma| PoissonSampledGaussian::new(sigma, 1.0, steps));
     }
     target.least("noise_multiplier", unamplified.max(1e-6), 1e-6, |sigma| {
-        SampledGaussian::new(sigma.clamp(1e-6, 1e12), sampling_rate, steps)
+        PoissonSampledGaussian::new(sigma.clamp(1e-6, 1e12), sampling_rate, steps)
     })
 }
 
@@ -58,16 +58,16 @@ pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delt
 /// ```
 pub fn steps_lower(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delta: f64) -> Result<u64> {
     let target = Target::new(epsilon, delta)?;
-    let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MOST_STEPS as f64) as u64;
-    let run = |inverse| SampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
+    let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MAX_STEPS as f64) as u64;
+    let run = |inverse| PoissonSampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
     if !target.meets(run(1.0)?)? {
         return in_reach("steps", false, 0);
     }
-    Ok(taken(target.least("steps", 1.0, 1.0 / MOST_STEPS as f64, run)?))
+    Ok(taken(target.least("steps", 1.0, 1.0 / MAX_STEPS as f64, run)?))
 }
 
-/// More steps than anybody takes: the search for a number of steps ends there.
-const MOST_STEPS: u64 = 1 << 40;
+/// Upper end of the search for a number of steps.
+const MAX_STEPS: u64 = 1 << 40;
 
 /// The largest sampling rate at which `steps` steps with `noise_multiplier` are `(epsilon, delta)`-private.
 ///
@@ -81,16 +81,16 @@ const MOST_STEPS: u64 = 1 << 40;
 /// ```
 pub fn sampling_rate_lower(noise_multiplier: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
-    if target.meets(SampledGaussian::new(noise_multiplier, 1.0, steps)?)? {
+    if target.meets(PoissonSampledGaussian::new(noise_multiplier, 1.0, steps)?)? {
         return Ok(1.0);
     }
     let inverse = target.least("sampling_rate", 2.0, 1.0, |inverse| {
-        SampledGaussian::new(noise_multiplier, (1.0 / inverse).min(1.0), steps)
+        PoissonSampledGaussian::new(noise_multiplier, (1.0 / inverse).min(1.0), steps)
     })?;
     Ok(1.0 / inverse)
 }
 
-/// The privacy that is asked for.
+/// The target.
 struct Target {
     epsilon: f64,
     delta: f64,
@@ -101,18 +101,22 @@ impl Target {
         Ok(Self { epsilon: non_negative("epsilon", epsilon)?, delta: in_open_unit("delta", delta)? })
     }
 
-    /// How far epsilon is above the target, relatively: at most 0 where the target is met.
-    fn excess(&self, run: SampledGaussian) -> Result<f64> {
+    /// Relative excess of epsilon over the target: at most 0 if the target is met.
+    fn excess(&self, run: PoissonSampledGaussian) -> Result<f64> {
         let epsilon = Composition::new([run])?.epsilon(self.delta)?.upper;
         Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
     }
 
-    fn meets(&self, run: SampledGaussian) -> Result<bool> {
+    fn meets(&self, run: PoissonSampledGaussian) -> Result<bool> {
         Ok(self.excess(run)? <= 0.0)
     }
 
-    /// The first of `start`, 1e-15 more, 2e-15 more, 4e-15 more and so on at which the target is met.
-    fn first_that_meets(&self, start: f64, run: impl Fn(f64) -> Result<SampledGaussian>) -> Result<f64> {
+    /// The first of `start` and `start (1 + 2^k 1e-15)`, k = 0, 1, ..., that meets the target.
+    fn first_that_meets(
+        &self,
+        start: f64,
+        run: impl Fn(f64) -> Result<PoissonSampledGaussian>,
+    ) -> Result<f64> {
         let (mut value, mut more) = (start, 1e-15);
         while !self.meets(run(value)?)? {
             value = start * (1.0 + more);
@@ -121,18 +125,19 @@ impl Target {
         Ok(value)
     }
 
-    /// The least value, not below `low`, of a parameter that only adds privacy, and that `start` may do.
+    /// The least value >= `low` that meets the target, for a parameter in which epsilon decreases. `start` is
+    /// a first guess.
     fn least(
         &self,
         parameter: &'static str,
         start: f64,
         low: f64,
-        run: impl Fn(f64) -> Result<SampledGaussian>,
+        run: impl Fn(f64) -> Result<PoissonSampledGaussian>,
     ) -> Result<f64> {
         let excess = |value: f64| self.excess(run(value)?);
         let near = self.near(start, low, &run)?;
         let (mut works, mut fails) = ((near, excess(near)?), (low, f64::INFINITY));
-        // Steps out from the guess, farther each time.
+        // Bracket the answer in steps of growing size.
         let mut factor = 1.02f64;
         while works.1 > 0.0 {
             if works.0 > 1e12 {
@@ -156,17 +161,17 @@ impl Target {
         if works.0 <= low {
             return Ok(works.0);
         }
-        // Relative excess against ln of the parameter is nearly straight.
+        // The relative excess is nearly linear in ln of the parameter.
         let end = works.0.ln();
         let (_, found) = crossing((fails.0.ln(), fails.1), (end, works.1), TOLERANCE, |ln| {
             excess(ln.exp()).unwrap_or(f64::INFINITY)
         });
-        // The very value that was evaluated.
+        // Return exactly the value that was evaluated.
         Ok(if found == end { works.0 } else { found.exp() })
     }
 
-    /// Where a guide to epsilon, which costs little, puts the least value.
-    fn near(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<SampledGaussian>) -> Result<f64> {
+    /// An estimate of the least value by a cheap approximation of epsilon.
+    fn near(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<PoissonSampledGaussian>) -> Result<f64> {
         let excess = |value: f64| -> Result<f64> {
             let epsilon = Composition::new([run(value)?])?.epsilon_near(self.delta);
             Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
@@ -194,7 +199,7 @@ impl Target {
     }
 }
 
-/// A difference over a sum, 0 where both are, and 1 where they are infinite.
+/// `difference / sum`; 0 if both are 0, 1 if they are infinite.
 fn relative(difference: f64, sum: f64) -> f64 {
     if sum.is_finite() { difference / sum.max(f64::MIN_POSITIVE) } else { 1.0 }
 }
@@ -203,5 +208,5 @@ fn in_reach<T>(parameter: &'static str, reached: bool, value: T) -> Result<T> {
     if reached {
         return Ok(value);
     }
-    Err(Error::OutOfReach { parameter, reason: "the privacy asked for is too strict".into() })
+    Err(Error::OutOfReach { parameter, reason: "the privacy target is too strict".into() })
 }

@@ -2,10 +2,10 @@
 
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 
-/// The largest `mu` there is: squares of such numbers can still be added.
+/// The largest supported `mu`, whose square is well within the range of doubles.
 pub(crate) const LARGEST_MU: f64 = 1e150;
 
-/// At least the error of [`ln_delta`], ten times the largest seen against 60-digit arithmetic.
+/// Bound on the error of [`ln_delta`]: ten times the largest error seen against 60-digit arithmetic.
 pub(crate) fn rounding(ln_delta: f64) -> f64 {
     if ln_delta.is_finite() { 2e-12 + 1e-14 * ln_delta.abs() } else { 0.0 }
 }
@@ -27,6 +27,6 @@ pub(crate) fn ln_delta(mu: f64, epsilon: f64) -> f64 {
     if a < 0.0 && mu > 1.0 {
         return (-ln_density.exp() * (mills(-a) + mills(b))).ln_1p();
     }
-    // The drop is about mu / (a b): it may underflow where its logarithm is still a number.
+    // The drop is about mu / (a b), which may underflow although its logarithm is in range.
     if a > 1e100 { ln_density + (mu / a).ln() - b.ln() } else { ln_density + mills_drop(a, b, mu).ln() }
 }

@@ -1,16 +1,16 @@
 use antinoise_input::InvalidParameter;
 
-/// Why an accountant gave no answer.
+/// The error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter that cannot be used.
+    /// An invalid parameter.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// No value of the parameter that was sought meets the target.
+    /// No value of the solved-for parameter meets the target.
     #[error("no {parameter} meets the target: {reason}")]
     OutOfReach {
-        /// The parameter that was sought.
+        /// The solved-for parameter.
         parameter: &'static str,
         /// The reason.
         reason: String,

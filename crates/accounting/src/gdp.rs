@@ -4,7 +4,8 @@ use crate::Result;
 use crate::curve::{LARGEST_MU, ln_delta, rounding};
 use crate::root::{greatest_float, least_float};
 
-/// Gaussian differential privacy: the releases of neighbours are no easier to distinguish than N(0, 1) from N(mu, 1).
+/// Gaussian differential privacy: releases from neighbouring data sets are no easier to distinguish than
+/// N(0, 1) and N(mu, 1).
 ///
 /// `mu = sensitivity / noise standard deviation = 1 / noise multiplier`; `delta(epsilon) =
 /// Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)`. For a Gaussian mechanism, one release or
@@ -27,7 +28,7 @@ pub struct Gdp {
 }
 
 impl Gdp {
-    /// `mu`-GDP; `mu` = 0 says that nothing is revealed.
+    /// `mu`-GDP; `mu` = 0 reveals nothing.
     ///
     /// # Errors
     /// When `mu` is not in 0..=1e150.
@@ -46,7 +47,8 @@ impl Gdp {
         Ok(Self { mu })
     }
 
-    /// The privacy of noise with standard deviation `sigma` times the sensitivity: `mu = 1/sigma`, rounded up.
+    /// The privacy of noise with standard deviation `sigma` times the sensitivity: `mu = 1/sigma`, rounded
+    /// up.
     ///
     /// # Errors
     /// When `sigma` is not finite or below 1e-150.
@@ -110,7 +112,7 @@ impl Gdp {
         if exact { rho } else { rho.next_up() }
     }
 
-    /// All of `parts` released together, each chosen with sight of the ones before: `sqrt(sum mu_i^2)`, rounded up.
+    /// Adaptive composition of `parts`: `sqrt(sum mu_i^2)`, rounded up.
     ///
     /// # Source
     /// Dong, Roth and Su (2022), corollary 3.3.
@@ -166,7 +168,8 @@ impl Gdp {
         Ok(ln_delta(self.mu, non_negative("epsilon", epsilon)?))
     }
 
-    /// The least `delta` at `epsilon`, to nearest: `Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)`.
+    /// The least `delta` at `epsilon`, to nearest:
+    /// `Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)`.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -199,7 +202,8 @@ impl Gdp {
         Ok(self.ln_delta_upper(epsilon).exp().next_up().min(1.0))
     }
 
-    /// A lower bound on every `delta` that holds at `epsilon`: [`delta`](Self::delta_to_nearest), rounded down.
+    /// A lower bound on every `delta` that holds at `epsilon`: [`delta`](Self::delta_to_nearest), rounded
+    /// down.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -214,10 +218,10 @@ impl Gdp {
         Ok(self.ln_delta_lower(epsilon).exp().next_down().max(0.0))
     }
 
-    /// The least `epsilon` at `delta`, rounded up: never below the truth.
+    /// The least `epsilon` at `delta`, rounded up.
     ///
     /// # Errors
-    /// When `delta` is not between 0 and 1, or when `epsilon` exceeds the largest float.
+    /// When `delta` is not between 0 and 1.
     ///
     /// ```
     /// use antinoise_accounting::Gdp;
@@ -231,7 +235,7 @@ impl Gdp {
         Ok(least_float(|epsilon| self.ln_delta_upper(epsilon) <= ln_target).unwrap_or(f64::MAX))
     }
 
-    /// The least `epsilon` at `delta`, rounded down: never above the truth.
+    /// The least `epsilon` at `delta`, rounded down.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1.

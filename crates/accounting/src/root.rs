@@ -1,11 +1,11 @@
 //! Thresholds of monotone predicates, found without tolerances.
 
-/// The least float in `[0, f64::MAX]` at which `holds` was seen to hold, for a predicate that is false
-/// first and true afterwards; `None` when it does not hold at `f64::MAX`.
+/// The least float in `[0, f64::MAX]` at which `holds` is true, for a predicate that is first false and then
+/// true; `None` if it is false at `f64::MAX`.
 ///
-/// Bisection over the floats themselves: 64 evaluations at most, whatever the scale of the answer. The
-/// predicate was evaluated to true at the very float returned, so a predicate that proves something proves
-/// it there, even if rounding noise makes it waver near its threshold.
+/// Bisection over the bits of floats: at most 64 evaluations. The predicate was evaluated to true at the
+/// returned float itself, so that whatever it proves holds there, even if rounding makes it non-monotone near
+/// its threshold.
 pub(crate) fn least_float(holds: impl Fn(f64) -> bool) -> Option<f64> {
     if holds(0.0) {
         return Some(0.0);
@@ -22,8 +22,8 @@ pub(crate) fn least_float(holds: impl Fn(f64) -> bool) -> Option<f64> {
     Some(f64::from_bits(works))
 }
 
-/// The greatest float in `[0, most]` at which `holds` was seen to hold, for a predicate that is true first
-/// and false afterwards; `None` when it fails at 0.
+/// The greatest float in `[0, most]` at which `holds` is true, for a predicate that is first true and then
+/// false; `None` if it is false at 0.
 pub(crate) fn greatest_float(most: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     if holds(most) {
         return Some(most);
@@ -39,8 +39,8 @@ pub(crate) fn greatest_float(most: f64, holds: impl Fn(f64) -> bool) -> Option<f
     Some(f64::from_bits(works))
 }
 
-/// Narrows `low` and `high`, as (place, value) with values above 0 and at most 0, around a sign change of
-/// `f` until they are `tolerance` apart; returns the two places, each of them evaluated.
+/// Narrows an interval around a sign change of `f` to length `tolerance` and returns its ends, at both of
+/// which `f` was evaluated. `low` and `high` are (x, f(x)) with f(x) > 0 at `low` and f(x) <= 0 at `high`.
 pub(crate) fn crossing(
     mut low: (f64, f64),
     mut high: (f64, f64),
@@ -51,7 +51,8 @@ pub(crate) fn crossing(
         if (high.0 - low.0).abs() <= tolerance {
             break;
         }
-        // The secant, a little past its root so that the two ends close in turn; now and then the middle.
+        // The secant, alternately slightly beyond its root on either side, so that both ends move; every
+        // fourth time the midpoint.
         let part = low.1 / (low.1 - high.1);
         let nudge = if round % 2 == 0 { 0.5 } else { -0.5 } * tolerance / (high.0 - low.0);
         let part =
@@ -63,12 +64,12 @@ pub(crate) fn crossing(
     (low.0, high.0)
 }
 
-/// The least value of `f` on `[low, high]` and where it is, for `f` first falling and then rising.
+/// The minimum of `f` on `[low, high]` as (x, f(x)), for `f` first falling and then rising.
 pub(crate) fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> (f64, f64) {
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut at_left, mut at_right) = (f(left), f(right));
-    // The width shrinks by 2e-9, to the square root of the rounding error, which is all a minimum needs.
+    // The width shrinks by 2e-9, about the square root of the rounding error: the best accuracy of a minimum.
     for _ in 0..45 {
         if at_left < at_right {
             (high, right, at_right) = (right, left, at_left);

@@ -1,7 +1,7 @@
 //! b-min-sep sampling against patterns written out, against the samplers that it contains, and laws.
 
 use antinoise_accounting::{
-    BMinSep, BallsInBins, Composition, Gdp, MonteCarlo, SampledGaussian, StatisticalDelta,
+    Composition, Gdp, MonteCarlo, MonteCarloMechanism, PoissonSampledGaussian, StatisticalDelta,
 };
 
 /// Banded Toeplitz columns, from the diagonal down.
@@ -85,14 +85,17 @@ fn plain(all: &[(Vec<f64>, f64)], epsilon: f64, count: usize, random: &mut Rando
     }
     sums.map(|[sum, squares]| {
         let (mean, count) = (sum / count as f64, count as f64);
-        // What none of so many samples shows is below 14 / count, but for probability 1e-6.
+        // An event absent from all `count` samples has probability below 14 / count, but for probability
+        // 1e-6.
         (mean, ((squares / count - mean * mean) / count).sqrt() + 14.0 / 6.0 / count)
     })
 }
 
-const SETTINGS: MonteCarlo = MonteCarlo { failure: 1e-8, precision: 0.05, most_samples: 100_000, seed: 3 };
+const SETTINGS: MonteCarlo =
+    MonteCarlo { failure_probability: 1e-8, precision: 0.05, max_samples: 100_000, seed: 3 };
 
-/// Random mechanisms of few steps: within six standard errors and the interval of what all patterns written out give.
+/// Random mechanisms of few steps: within six standard errors and the interval of what all patterns written
+/// out give.
 #[test]
 fn figures_are_those_of_all_patterns_written_out() {
     let mut random = Random(5);
@@ -105,8 +108,10 @@ fn figures_are_those_of_all_patterns_written_out() {
             .collect();
         let (batch, std, epsilon) = (5.0, 0.6 + random.next(), 0.1 + random.next());
         let examples = batch as usize * b + random.below(40);
-        let found =
-            BMinSep::new(&columns, b, batch, examples, std).unwrap().delta(epsilon, &SETTINGS).unwrap();
+        let found = MonteCarloMechanism::b_min_sep(&columns, b, batch, examples, std)
+            .unwrap()
+            .delta(epsilon, &SETTINGS)
+            .unwrap();
         let all = all_patterns(&columns, b, batch, examples as f64, std);
         assert!((all.iter().map(|(_, chance)| chance).sum::<f64>() - 1.0).abs() < 1e-12);
         let ends = plain(&all, epsilon, 60_000, &mut random);
@@ -128,9 +133,9 @@ fn one_step_apart_is_poisson_sampling() {
         (8, 60.0, 1.5, 1.0),
         (30, 5.0, 2.0, 0.3),
     ] {
-        let found = BMinSep::new(&columns(steps, &[1.0]), 1, batch, 100, std).unwrap();
+        let found = MonteCarloMechanism::b_min_sep(&columns(steps, &[1.0]), 1, batch, 100, std).unwrap();
         let found = found.delta(epsilon, &SETTINGS).unwrap();
-        let run = SampledGaussian::new(std, batch / 100.0, steps as u64).unwrap();
+        let run = PoissonSampledGaussian::new(std, batch / 100.0, steps as u64).unwrap();
         let exact = Composition::new([run]).unwrap().delta(epsilon).unwrap();
         assert!(found.lower <= exact.upper && exact.lower <= found.upper, "{found:?} {exact:?}");
         assert!(found.upper < 1.2 * exact.upper + 2e-8, "{found:?} {exact:?}");
@@ -147,18 +152,25 @@ fn as_many_steps_apart_as_batches_is_balls_in_bins() {
         (5, 1, &[1.0], 4.0, 0.5),
     ] {
         let columns = columns(steps, bands);
-        let found = BMinSep::new(&columns, b, 10.0, 10 * b, std).unwrap().delta(epsilon, &SETTINGS).unwrap();
-        let bins = BallsInBins::new(&columns, b, std).unwrap().delta(epsilon, &SETTINGS).unwrap();
+        let found = MonteCarloMechanism::b_min_sep(&columns, b, 10.0, 10 * b, std)
+            .unwrap()
+            .delta(epsilon, &SETTINGS)
+            .unwrap();
+        let bins =
+            MonteCarloMechanism::balls_in_bins(&columns, b, std).unwrap().delta(epsilon, &SETTINGS).unwrap();
         assert!(found.lower <= bins.upper && bins.lower <= found.upper, "{found:?} {bins:?}");
     }
     // One bin is one pattern: a Gaussian release.
-    let found = BMinSep::new(&columns(5, &[1.0]), 1, 10.0, 10, 4.0).unwrap().delta(0.5, &SETTINGS).unwrap();
+    let found = MonteCarloMechanism::b_min_sep(&columns(5, &[1.0]), 1, 10.0, 10, 4.0)
+        .unwrap()
+        .delta(0.5, &SETTINGS)
+        .unwrap();
     let exact = Gdp::new(5f64.sqrt() / 4.0).unwrap().delta_to_nearest(0.5).unwrap();
     assert!(found.lower <= exact && exact <= found.upper, "{found:?} {exact}");
 }
 
-/// Over random C, b, p, noise and epsilon: more noise and more epsilon never cost more, as far as intervals can tell, and never is delta
-/// above that of the worst pattern without sampling.
+/// Over random C, b, p, noise and epsilon: more noise and more epsilon never cost more, as far as intervals
+/// can tell, and never is delta above that of the worst pattern without sampling.
 #[test]
 fn laws() {
     let mut random = Random(11);
@@ -169,8 +181,11 @@ fn laws() {
         let examples = 4 * b + random.below(60);
         let (std, epsilon) = (0.5 + 1.5 * random.next(), 0.1 + 3.0 * random.next());
         let delta = |std: f64, epsilon: f64| -> StatisticalDelta {
-            let settings = MonteCarlo { precision: 0.1, most_samples: 20_000, ..SETTINGS };
-            BMinSep::new(&columns, b, 4.0, examples, std).unwrap().delta(epsilon, &settings).unwrap()
+            let settings = MonteCarlo { precision: 0.1, max_samples: 20_000, ..SETTINGS };
+            MonteCarloMechanism::b_min_sep(&columns, b, 4.0, examples, std)
+                .unwrap()
+                .delta(epsilon, &settings)
+                .unwrap()
         };
         let found = delta(std, epsilon);
         assert!(delta(1.3 * std, epsilon).lower <= found.upper, "case {case}");
@@ -188,29 +203,33 @@ fn laws() {
     }
 }
 
-/// 200 intervals at failure probability 0.05 hold the exact figure of Poisson sampling but for 25 at most: with 10 expected, more
-/// come about with probability 1e-5.
+/// 200 intervals at failure probability 0.05 hold the exact figure of Poisson sampling but for 25 at most:
+/// with 10 expected, more come about with probability 1e-5.
 #[test]
 fn intervals_cover_the_exact_value() {
-    let exact =
-        Composition::new([SampledGaussian::new(1.0, 0.2, 6).unwrap()]).unwrap().delta(1.0).unwrap().upper;
-    let mechanism = BMinSep::new(&columns(6, &[1.0]), 1, 1.0, 5, 1.0).unwrap();
+    let exact = Composition::new([PoissonSampledGaussian::new(1.0, 0.2, 6).unwrap()])
+        .unwrap()
+        .delta(1.0)
+        .unwrap()
+        .upper;
+    let mechanism = MonteCarloMechanism::b_min_sep(&columns(6, &[1.0]), 1, 1.0, 5, 1.0).unwrap();
     let misses = (0..200).filter(|&seed| {
-        let settings = MonteCarlo { failure: 0.05, precision: 0.1, most_samples: 20_000, seed };
+        let settings = MonteCarlo { failure_probability: 0.05, precision: 0.1, max_samples: 20_000, seed };
         let found = mechanism.delta(1.0, &settings).unwrap();
         !(found.lower <= exact && exact <= found.upper - 0.05)
     });
     assert!(misses.count() <= 25);
 }
 
-/// What it is for: eight bands over four epochs at a 120th, against block-cyclic Poisson sampling, at the same noise.
+/// What it is for: eight bands over four epochs at a 120th, against block-cyclic Poisson sampling, at the
+/// same noise.
 #[test]
 fn it_amplifies_more_than_block_cyclic_sampling() {
     let bands: Vec<f64> = (0..8).map(|lag| 0.6f64.powi(lag)).collect();
     let norm = bands.iter().map(|c| c * c).sum::<f64>().sqrt();
-    let found = BMinSep::new(&columns(120, &bands), 8, 2.0, 60, norm).unwrap();
+    let found = MonteCarloMechanism::b_min_sep(&columns(120, &bands), 8, 2.0, 60, norm).unwrap();
     let found = found.delta(2.0, &SETTINGS).unwrap();
-    let groups = SampledGaussian::new(1.0, 8.0 * 2.0 / 60.0, 15).unwrap();
+    let groups = PoissonSampledGaussian::new(1.0, 8.0 * 2.0 / 60.0, 15).unwrap();
     let groups = Composition::new([groups]).unwrap().delta(2.0).unwrap();
     assert!(found.upper < 0.5 * groups.lower, "{found:?} {groups:?}");
 }
@@ -218,7 +237,7 @@ fn it_amplifies_more_than_block_cyclic_sampling() {
 #[test]
 fn what_the_theorem_does_not_cover_is_refused() {
     let refused = |columns: &[Vec<f64>], b, batch, examples, std| {
-        BMinSep::new(columns, b, batch, examples, std).unwrap_err().to_string()
+        MonteCarloMechanism::b_min_sep(columns, b, batch, examples, std).unwrap_err().to_string()
     };
     let two = columns(4, &[1.0, 0.5]);
     assert!(refused(&two, 1, 1.0, 10, 1.0).starts_with("column 0 is 2 but must be at most 1 entries"));
@@ -231,5 +250,5 @@ fn what_the_theorem_does_not_cover_is_refused() {
     assert!(refused(&two, 2, 1.0, 10, 0.0).starts_with("noise_std is 0"));
     assert!(refused(&[], 2, 1.0, 10, 1.0).starts_with("columns is 0"));
     // Zeros past the bands are no bands.
-    assert!(BMinSep::new(&columns(4, &[1.0, 0.5, 0.0]), 2, 1.0, 10, 1.0).is_ok());
+    assert!(MonteCarloMechanism::b_min_sep(&columns(4, &[1.0, 0.5, 0.0]), 2, 1.0, 10, 1.0).is_ok());
 }

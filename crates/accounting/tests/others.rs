@@ -1,10 +1,13 @@
 //! Balls-in-bins sampling against exact values, groups, and statements.
 
+mod common;
+
 use antinoise_accounting::{
-    BallsInBins, BlockCyclicPoisson, Composition, Gdp, MonteCarlo, Neighbours, PrivacyStatement,
-    SampledGaussian, StatisticalDelta, add_or_remove_to_replace_one_upper, banded_to_sampled_upper,
+    BlockCyclicPoisson, Composition, Gdp, MonteCarlo, MonteCarloMechanism, Neighbours,
+    PoissonSampledGaussian, PrivacyStatement, StatisticalDelta, block_cyclic_poisson_reduction,
     group_privacy_upper,
 };
+use common::Steps;
 
 /// The Toeplitz square root of the prefix sums, as columns from the diagonal down.
 fn columns(steps: usize) -> Vec<Vec<f64>> {
@@ -34,48 +37,52 @@ fn intervals_cover_exact_values() {
     // rate 1/2, whose single step is closed form. Equal bins: no amplification. False alarms: 1e-6 each.
     let all: f64 = (0..8).map(|i| (0..=i).map(|j| columns(8)[j][i - j]).sum::<f64>().powi(2)).sum();
     let gaussian = |mu: f64, epsilon: f64| Gdp::new(mu).unwrap().delta_to_nearest(epsilon).unwrap();
-    let half = Composition::new([SampledGaussian::new(1.0, 0.5, 1).unwrap()]).unwrap().delta(1.0).unwrap();
+    let half =
+        Composition::new([PoissonSampledGaussian::new(1.0, 0.5, 1).unwrap()]).unwrap().delta(1.0).unwrap();
     let cases = [
         (columns(8), 1, 4.0, 2.0, gaussian(all.sqrt() / 4.0, 2.0)),
         (vec![vec![1.0, 0.0], vec![0.0]], 2, 1.0, 1.0, half.upper),
         (vec![vec![1.0]], 1, 1.0, 5.0, gaussian(1.0, 5.0)),
     ];
     for (columns, bins, noise_std, epsilon, exact) in cases {
-        let mechanism = BallsInBins::new(&columns, bins, noise_std).unwrap();
+        let mechanism = MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std).unwrap();
         assert_covers(exact, |settings| mechanism.delta(epsilon, settings).unwrap());
     }
 }
 
 #[test]
-fn intervals_cover_banded_noise_under_block_cyclic_sampling() {
+fn deltas_of_banded_noise_agree_with_plain_sampling() {
     // 14 steps, 4 bands: four turns at rate 0.2. And everything sampled: the Gaussian release of ten steps.
     let sampling = BlockCyclicPoisson { bands: 4, steps: 14, batch_size: 5.0, examples: 100 };
-    let banded = banded_to_sampled_upper(&sampling, 1.2).unwrap();
-    let full = SampledGaussian::new(4.0, 1.0, 10).unwrap();
-    for (run, epsilon) in [(banded, 1.0), (full, 1.0)] {
-        let run = Composition::new([run]).unwrap();
-        let exact = run.delta(epsilon).unwrap().upper;
-        assert_covers(exact, |settings| run.delta_by_sampling(epsilon, settings).unwrap());
+    let banded = block_cyclic_poisson_reduction(&sampling, 1.2).unwrap();
+    let full = PoissonSampledGaussian::new(4.0, 1.0, 10).unwrap();
+    for run in [banded, full] {
+        let exact = Composition::new([run]).unwrap().delta(1.0).unwrap().upper;
+        let steps = Steps { sigma: run.noise_multiplier(), rate: run.sampling_rate(), steps: run.steps() };
+        let sampled = [true, false].map(|is_removed| steps.sampled_delta(1.0, is_removed, 1_000_000));
+        // The larger of two estimates; 6 standard errors: false alarms below 1e-8.
+        let (mean, error) = if sampled[0].0 > sampled[1].0 { sampled[0] } else { sampled[1] };
+        assert!(error < 0.01 * exact && (mean - exact).abs() < 6.0 * error, "{mean} +- {error}: {exact}");
     }
 }
 
 /// 200 intervals at failure probability 0.05 hold `exact` as often as they must; false alarm 1e-6.
 fn assert_covers(exact: f64, measure: impl Fn(&MonteCarlo) -> StatisticalDelta) {
-    let (runs, failure) = (200, 0.05);
+    let (runs, failure_probability) = (200, 0.05);
     let misses = (0..runs as u64).filter(|&seed| {
-        let found = measure(&MonteCarlo { failure, precision: 0.1, most_samples: 20_000, seed });
+        let found = measure(&MonteCarlo { failure_probability, precision: 0.1, max_samples: 20_000, seed });
         // The failure probability is on top of the bound that is to be tested.
-        !(found.lower <= exact && exact <= found.upper - failure)
+        !(found.lower <= exact && exact <= found.upper - failure_probability)
     });
     let misses = misses.count();
-    assert!(misses <= allowed_misses(failure, runs), "{misses} misses of {exact}");
+    assert!(misses <= allowed_misses(failure_probability, runs), "{misses} misses of {exact}");
 }
 
 #[test]
 fn amplification_by_bins_lies_between_its_ends() {
     // Eight steps, four bins: better than without sampling, worse than a quarter of the Gaussian delta at
     // the amplified epsilon of one participation alone.
-    let mechanism = BallsInBins::new(&columns(8), 4, 3.0).unwrap();
+    let mechanism = MonteCarloMechanism::balls_in_bins(&columns(8), 4, 3.0).unwrap();
     let settings = MonteCarlo { precision: 0.05, ..Default::default() };
     let found = mechanism.delta(1.0, &settings).unwrap();
     let norm: f64 = (0..8)
@@ -94,14 +101,16 @@ fn amplification_by_bins_lies_between_its_ends() {
 
 #[test]
 fn bins_refuse_bad_columns() {
-    let refused = |columns: &[Vec<f64>], bins| BallsInBins::new(columns, bins, 1.0).unwrap_err().to_string();
+    let refused = |columns: &[Vec<f64>], bins| {
+        MonteCarloMechanism::balls_in_bins(columns, bins, 1.0).unwrap_err().to_string()
+    };
     assert!(refused(&[vec![1.0, f64::NAN], vec![1.0]], 1).starts_with("column 0 is NaN"));
     assert!(refused(&[vec![1.0], vec![1.0, 0.5]], 1).starts_with("column 1 is 2"));
     assert!(refused(&[vec![1.0]], 2).starts_with("bins is 2"));
     assert!(refused(&[], 1).starts_with("columns is 0"));
-    let mechanism = BallsInBins::new(&columns(4), 2, 1.0).unwrap();
-    assert!(mechanism.delta(1.0, &MonteCarlo { failure: 0.0, ..Default::default() }).is_err());
-    assert!(mechanism.delta(1.0, &MonteCarlo { most_samples: 1, ..Default::default() }).is_err());
+    let mechanism = MonteCarloMechanism::balls_in_bins(&columns(4), 2, 1.0).unwrap();
+    assert!(mechanism.delta(1.0, &MonteCarlo { failure_probability: 0.0, ..Default::default() }).is_err());
+    assert!(mechanism.delta(1.0, &MonteCarlo { max_samples: 1, ..Default::default() }).is_err());
     assert!(mechanism.epsilon_upper(1e-12, &MonteCarlo::default()).is_err(), "a delta below the failure");
 }
 
@@ -116,7 +125,7 @@ fn groups_follow_the_exact_value_of_the_gaussian() {
             assert!(delta >= group.delta_to_nearest(total).unwrap(), "the general rule is below the truth");
         }
     }
-    let (epsilon, delta) = add_or_remove_to_replace_one_upper(0.0, 1e-6).unwrap();
+    let (epsilon, delta) = group_privacy_upper(0.0, 1e-6, 2).unwrap();
     assert!(epsilon == 0.0 && (delta - 2e-6).abs() < 1e-17);
     assert_eq!(group_privacy_upper(1e308, 1e-6, 100).unwrap(), (f64::MAX, 1.0));
     assert!(group_privacy_upper(1.0, 1e-6, 0).is_err());

@@ -1,15 +1,19 @@
 //! Poisson-sampled Gaussian steps: brackets against quadrature, identities, other accountants, and any input.
 
+mod common;
+
 use antinoise_accounting::{
-    BlockCyclicPoisson, Bracket, Composition, Gdp, SampledGaussian, banded_to_sampled_upper, calibrate,
+    BlockCyclicPoisson, Bounds, Composition, Gdp, PoissonSampledGaussian, block_cyclic_poisson_reduction,
+    calibrate,
 };
+use common::Steps;
 use proptest::prelude::*;
 
 fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
-    Composition::new([SampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
+    Composition::new([PoissonSampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
 }
 
-fn narrow(bracket: Bracket, width: f64) -> bool {
+fn narrow(bracket: Bounds, width: f64) -> bool {
     bracket.lower <= bracket.upper && bracket.upper - bracket.lower <= width * bracket.upper
 }
 
@@ -29,8 +33,8 @@ fn two_steps_agree_with_quadrature() {
             continue;
         }
         let phases = [
-            SampledGaussian::new(sigma_1, rate_1, 1).unwrap(),
-            SampledGaussian::new(sigma_2, rate_2, 1).unwrap(),
+            PoissonSampledGaussian::new(sigma_1, rate_1, 1).unwrap(),
+            PoissonSampledGaussian::new(sigma_2, rate_2, 1).unwrap(),
         ];
         let composition = Composition::new(phases).unwrap();
         let found = composition.delta(epsilon).unwrap();
@@ -66,7 +70,8 @@ fn many_steps_agree_with_contour_integration() {
 
 #[test]
 fn a_single_step_is_the_closed_form() {
-    // delta of a sampled step is q times the Gaussian one at ln(1 + (e^epsilon - 1)/q), in the worse direction.
+    // delta of a sampled step is q times the Gaussian one at ln(1 + (e^epsilon - 1)/q), in the worse
+    // direction.
     for (sigma, rate, epsilon) in [(1.0, 0.1, 0.5), (0.5, 1e-3, 1.0), (20.0, 0.5, 0.01), (2.0, 0.9, 3.0)] {
         let exact = rate
             * Gdp::from_noise_multiplier_upper(sigma)
@@ -101,7 +106,7 @@ fn sampling_everything_is_gaussian() {
 
 #[test]
 fn composition_multiplies_characteristic_functions() {
-    let phase = |sigma, rate, steps| SampledGaussian::new(sigma, rate, steps).unwrap();
+    let phase = |sigma, rate, steps| PoissonSampledGaussian::new(sigma, rate, steps).unwrap();
     let split =
         Composition::new([phase(1.0, 0.01, 300), phase(1.0, 0.01, 700)]).unwrap().epsilon(1e-6).unwrap();
     let whole = run(1.0, 0.01, 1000).epsilon(1e-6).unwrap();
@@ -134,11 +139,12 @@ fn renyi_divergences_are_looser_and_right() {
         [(1.0, 0.01, 1000, 1e-5), (2.0, 0.1, 100, 1e-9), (0.6, 1e-3, 10_000, 1e-6)]
     {
         let composition = run(sigma, rate, steps);
-        let renyi = composition.epsilon_estimate_from_renyi(delta).unwrap();
+        let step = Steps { sigma, rate, steps: 1 };
+        let renyi = Steps { steps, ..step }.epsilon_from_renyi(delta);
         let found = composition.epsilon(delta).unwrap();
         assert!(renyi > found.lower && renyi < 1.5 * found.upper, "{sigma} {rate}: {renyi} {found:?}");
-        // Whole orders have a closed form: sum over k of C(alpha, k) (1-q)^(alpha-k) q^k e^(k(k-1)/(2 sigma^2)).
-        let step = SampledGaussian::new(sigma, rate, 1).unwrap();
+        // Whole orders have a closed form: sum over k of C(alpha, k) (1-q)^(alpha-k) q^k e^(k(k-1)/(2
+        // sigma^2)).
         for alpha in [2i32, 3, 8, 32] {
             let mut binomial = 1.0;
             let mut moment = 0.0;
@@ -148,7 +154,7 @@ fn renyi_divergences_are_looser_and_right() {
                 binomial *= f64::from(alpha - k) / f64::from(k + 1);
             }
             let exact = moment.ln() / f64::from(alpha - 1);
-            let found = step.renyi_divergence_estimate(f64::from(alpha)).unwrap();
+            let found = step.renyi_divergence(f64::from(alpha));
             assert!((found - exact).abs() <= 1e-10 * exact + 1e-15, "alpha {alpha}: {found} {exact}");
         }
     }
@@ -193,7 +199,8 @@ fn unsampled_calibration_meets_its_target_as_it_is_accounted() {
     }
 }
 
-/// Where sampling is rare, one step is almost certain to reveal nothing: errors must be as small as what is rare.
+/// Where sampling is rare, one step is almost certain to reveal nothing: errors must be as small as what is
+/// rare.
 #[test]
 fn brackets_are_narrow_where_sampling_is_rare() {
     for (sigma, rate, steps, delta, width) in [
@@ -210,7 +217,7 @@ fn brackets_are_narrow_where_sampling_is_rare() {
 #[test]
 fn banded_reduction_meets_its_ends() {
     let sampling = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
-    let reduced = |bands| banded_to_sampled_upper(&sampling(bands), 2.0);
+    let reduced = |bands| block_cyclic_poisson_reduction(&sampling(bands), 2.0);
     // One band is DP-SGD; a hundred are the unamplified mechanism with ten participations.
     let one = reduced(1).unwrap();
     assert!((one.sampling_rate() - 0.01).abs() < 1e-15 && one.steps() == 1000);
@@ -230,7 +237,7 @@ fn banded_noise_meets_its_target_and_its_ends() {
     let at = |bands| BlockCyclicPoisson { bands, steps: 1000, batch_size: 100.0, examples: 10_000 };
     for bands in [1, 3, 16, 100] {
         let sigma = at(bands).noise_multiplier_upper(epsilon, delta).unwrap();
-        let run = banded_to_sampled_upper(&at(bands), sigma).unwrap();
+        let run = block_cyclic_poisson_reduction(&at(bands), sigma).unwrap();
         assert!(Composition::new([run]).unwrap().epsilon(delta).unwrap().upper <= epsilon, "{bands} bands");
     }
     let dp_sgd = calibrate::noise_multiplier_upper(0.01, 1000, epsilon, delta).unwrap();

@@ -2,7 +2,7 @@
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
-use antinoise_plan::{ReleaseKind, SUM_ALLOWANCE, VerifiedPlan};
+use antinoise_plan::{CLIP_ROUNDING, ReleaseKind, VerifiedPlan};
 
 use crate::Error;
 
@@ -85,7 +85,7 @@ impl Claim {
     ) -> Result<Self, Error> {
         let sensitivity = strategy.sensitivity(&participation)?.under(adjacency);
         let mu = 1.0 / positive("noise_multiplier", noise_multiplier)?;
-        let summed = 1.0 + SUM_ALLOWANCE;
+        let summed = 1.0 + CLIP_ROUNDING;
         let (grid, widened_clip_norm) = match release {
             ReleaseKind::Grid => {
                 let grid = Grid::for_clip_norm(1.0, DIM, GRID_INCREASE)?;

@@ -22,12 +22,13 @@ pub struct Axis {
     ticks: Vec<Tick>,
 }
 
-/// Beyond these, doubles are left out: what is computed from them would not be finite, or would lose its digits.
+/// Beyond these, doubles are left out: what is computed from them would not be finite, or would lose its
+/// digits.
 const LARGEST: f64 = 1e300;
 const SMALLEST: f64 = 1e-300;
-/// Values that differ by less than this share of themselves are drawn as equal: no short label tells them apart.
+/// Values with a smaller relative difference are drawn as equal: no short label distinguishes them.
 const LEAST_SPAN: f64 = 1e-5;
-/// Room around the data, as a share of what they cover.
+/// Margin around the data, relative to their range.
 const ROOM: f64 = 0.04;
 
 impl Axis {
@@ -45,18 +46,18 @@ impl Axis {
         }
     }
 
-    /// An axis on which equal distances are equal ratios; what is not positive is left out.
+    /// An axis on which equal distances are equal ratios; values <= 0 are omitted.
     pub fn logarithmic(title: impl Into<String>) -> Self {
         Self { logarithmic: true, ..Self::linear(title) }
     }
 
-    /// The same for whole numbers: no tick lies between them.
+    /// The same axis for whole numbers, without ticks between them.
     #[must_use]
     pub fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// The same with `value` on it, whatever the data; it has no room beyond it where the data end there.
+    /// The same axis extended to include `value`, without a margin beyond it if the data end there.
     #[must_use]
     pub fn covering(mut self, value: f64) -> Self {
         self.covers.push(value);
@@ -69,7 +70,8 @@ impl Axis {
         Self { reversed: true, ..self }
     }
 
-    /// The same with its ticks at these values, as many as there is room for. If fewer than two fit, other ticks are chosen.
+    /// The same axis with ticks at these values, as far as they fit. If fewer than two fit, other ticks are
+    /// chosen.
     #[must_use]
     pub fn ticks_at(self, values: impl IntoIterator<Item = f64>) -> Self {
         let ticks = values.into_iter().map(|at| Tick { at, label: short(at, 7) }).collect();
@@ -85,13 +87,13 @@ impl Axis {
     }
 
     /// Whether this value can be shown on the axis.
-    pub(crate) fn takes(&self, value: f64) -> bool {
+    pub(crate) fn shows(&self, value: f64) -> bool {
         value.abs() <= LARGEST && (!self.logarithmic || value >= SMALLEST)
     }
 
-    /// What the axis covers, given the values that it must show: never empty, and wide enough for two ticks.
+    /// The range of the axis for these values: never empty, and wide enough for two ticks.
     pub(crate) fn extent(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
-        let all = values.chain(self.covers.iter().copied()).filter(|&value| self.takes(value));
+        let all = values.chain(self.covers.iter().copied()).filter(|&value| self.shows(value));
         let found = all.fold(None, |extent, value| match extent {
             Some((low, high)) => Some((value.min(low), value.max(high))),
             None => Some((value, value)),
@@ -111,7 +113,7 @@ impl Axis {
         (beyond(low, -1.0), beyond(high, 1.0))
     }
 
-    /// The same, where values are equal or nearly so.
+    /// The range for values that are nearly equal.
     fn widened(&self, low: f64, high: f64) -> (f64, f64) {
         let magnitude = low.abs().max(high.abs());
         if high - low >= LEAST_SPAN * magnitude && magnitude >= SMALLEST {
@@ -126,7 +128,7 @@ impl Axis {
         }
     }
 
-    /// Sets of round ticks, in the order in which they are tried.
+    /// Sets of round ticks, in the order of trial.
     pub(crate) fn candidates(&self, low: f64, high: f64) -> Vec<Vec<Tick>> {
         let even = linear(low, high, self.whole).into_iter().rev();
         if !self.logarithmic {
@@ -138,8 +140,8 @@ impl Axis {
         many.into_iter().chain(even.map(on_it)).chain(few).collect()
     }
 
-    /// The ticks that were asked for.
-    pub(crate) fn asked(&self) -> &[Tick] {
+    /// The requested ticks.
+    pub(crate) fn requested(&self) -> &[Tick] {
         &self.ticks
     }
 }

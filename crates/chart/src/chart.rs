@@ -6,48 +6,48 @@ use crate::color::{GRID, INK};
 use crate::error::{Result, failed};
 use crate::header::{BAND, Header, LEADING, UNIT, look};
 use crate::pen::{Area, Pen, Words, mark, px, style, width};
-use crate::ruler::{Direction, Ruler, TICK_TEXT};
+use crate::scale::{Direction, Scale, TICK_TEXT};
 use crate::series::thinned;
 use crate::text::{ems, wrapped};
-use crate::{Axis, Look, Point, Series};
+use crate::{Axis, LineStyle, Point, Series};
 
 /// Series over two axes.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// The title; empty where the page has one.
+    /// The title; empty if the page has one.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn; several have a legend of those that have points. The colour is that of the place in this row.
+    /// The data. Several series with points have a legend. A series' colour follows from its index.
     pub series: Vec<Series>,
 }
 
 const TICK: f64 = 4.0;
-/// Rows of more points are lines without marks.
-const MOST_MARKS: usize = 80;
+/// Largest number of points that have marks on a line.
+const MAX_MARKS: usize = 80;
 
 impl Chart {
     /// Whether there is no point to draw.
     ///
     /// ```
-    /// use antinoise_chart::{Axis, Chart, Look, Series};
-    /// let series = vec![Series::new("nothing", Look::Line, [(1.0, f64::NAN)])];
+    /// use antinoise_chart::{Axis, Chart, LineStyle, Series};
+    /// let series = vec![Series::new("nothing", LineStyle::Line, [(1.0, f64::NAN)])];
     /// let chart = Chart { title: String::new(), x: Axis::linear("x"), y: Axis::linear("y"), series };
     /// assert!(chart.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.series.iter().all(|series| series.points.iter().all(|point| !self.takes(point)))
+        self.series.iter().all(|series| series.points.iter().all(|point| !self.shows(point)))
     }
 
-    fn takes(&self, point: &Point) -> bool {
-        self.x.takes(point.x) && self.y.takes(point.y)
+    fn shows(&self, point: &Point) -> bool {
+        self.x.shows(point.x) && self.y.shows(point.y)
     }
 
-    /// What is above and below the plot, in pixels.
+    /// The header above the plot, and the height of the axis below it, in pixels.
     pub(crate) fn frame(&self, across: f64) -> (Header, f64) {
-        let drawn = |series: &Series| series.points.iter().any(|point| self.takes(point));
+        let drawn = |series: &Series| series.points.iter().any(|point| self.shows(point));
         let names = self.series.iter().enumerate().filter(|(_, series)| drawn(series));
         let names: Vec<(usize, &str)> = names.map(|(i, series)| (i, &series.name[..])).collect();
         let legend = if self.series.len() > 1 { &names[..] } else { &[] };
@@ -65,13 +65,13 @@ impl Chart {
         let top = margin + header.height();
         let height = down - margin - top - footer;
         let place = |x: f64| if self.x.logarithmic { x.ln() } else { x };
-        let thin = |series: &Series| thinned(&series.points, |point| self.takes(point), place);
+        let thin = |series: &Series| thinned(&series.points, |point| self.shows(point), place);
         let rows: Vec<Vec<Point>> = self.series.iter().map(thin).collect();
         let points = || rows.iter().flatten();
-        let y = Ruler::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
+        let y = Scale::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
         let left = y.widest() + 2.0 * TICK;
-        let x = Ruler::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
-        // The last number may stand over the end of its axis.
+        let x = Scale::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
+        // The last number may extend beyond the end of its axis.
         let last = x.ticks.iter().map(|tick| {
             let to_the_right = (inner - left) * (1.0 - x.fraction(tick.at));
             0.5 * TICK_TEXT * ems(&tick.label) - to_the_right
@@ -89,7 +89,7 @@ impl Chart {
         Ok(())
     }
 
-    fn plot(&self, area: &Area, (x, y): (Ruler, Ruler), rows: &[Vec<Point>], plot: Plot) -> Result<()> {
+    fn plot(&self, area: &Area, (x, y): (Scale, Scale), rows: &[Vec<Point>], plot: Plot) -> Result<()> {
         let range = y.clone();
         let mut builder = ChartBuilder::on(area);
         let (_, down) = area.dim_in_pixel();
@@ -122,7 +122,7 @@ impl Chart {
     }
 }
 
-/// Where the plot lies on its panel.
+/// The position of the plot on its panel.
 #[derive(Clone, Copy)]
 struct Plot {
     margin: f64,
@@ -133,21 +133,21 @@ struct Plot {
     footer: f64,
 }
 
-type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ruler, Ruler>>;
+type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
 
 fn draw_errors(
     context: &mut Context,
     series: &Series,
     row: &[Point],
-    range: &Ruler,
+    range: &Scale,
     (color, _): (RGBColor, bool),
 ) -> Result<()> {
     let known: Vec<(f64, [f64; 2])> = row
         .iter()
         .filter(|point| point.error.is_some())
-        .map(|point| (point.x, point.ends().map(|end| range.held(end))))
+        .map(|point| (point.x, point.ends().map(|end| range.clamped(end))))
         .collect();
-    if series.look == Look::Points {
+    if series.style == LineStyle::Points {
         let bar = |(x, ends): &(f64, [f64; 2])| {
             PathElement::new(ends.map(|end| (*x, end)), color.stroke_width(width(1.25)))
         };
@@ -169,18 +169,20 @@ fn draw_series(context: &mut Context, series: &Series, row: &[Point], look: (RGB
     let (solid, thin) = (look.0.stroke_width(width(2.25)), look.0.stroke_width(width(1.5)));
     let dashes =
         |dash: f64, gap: f64| DashedLineSeries::new(points().collect::<Vec<_>>(), px(dash), px(gap), thin);
-    match series.look {
-        Look::Line | Look::Marked => context.draw_series(LineSeries::new(points(), solid)).map(|_| ()),
-        Look::Dashed => context.draw_series(dashes(8.0, 5.0)).map(|_| ()),
-        Look::Dotted => context.draw_series(dashes(2.5, 3.0)).map(|_| ()),
-        Look::Points => Ok(()),
+    match series.style {
+        LineStyle::Line | LineStyle::Marked => {
+            context.draw_series(LineSeries::new(points(), solid)).map(|_| ())
+        }
+        LineStyle::Dashed => context.draw_series(dashes(8.0, 5.0)).map(|_| ()),
+        LineStyle::Dotted => context.draw_series(dashes(2.5, 3.0)).map(|_| ()),
+        LineStyle::Points => Ok(()),
     }
     .map_err(failed)?;
-    // A lone point of a line would not be seen.
-    let marked = match series.look {
-        Look::Marked => row.len() <= MOST_MARKS,
-        Look::Points => true,
-        Look::Line | Look::Dashed | Look::Dotted => row.len() == 1,
+    // A line of one point would be invisible.
+    let marked = match series.style {
+        LineStyle::Marked => row.len() <= MAX_MARKS,
+        LineStyle::Points => true,
+        LineStyle::Line | LineStyle::Dashed | LineStyle::Dotted => row.len() == 1,
     };
     if marked {
         context.draw_series(points().map(|point| mark(point, look))).map_err(failed)?;

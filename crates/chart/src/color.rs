@@ -1,10 +1,10 @@
-//! Colours on light paper, and those that take their place on dark screens.
+//! Colours for light backgrounds, and their replacements on dark screens.
 
 use std::fmt::Write;
 
 use plotters::style::RGBColor;
 
-/// How many series have a colour of their own.
+/// Number of distinct series colours.
 pub const SERIES: usize = 8;
 
 /// On light and on dark: colours that people with colour blindness can distinguish (Okabe and Ito).
@@ -35,8 +35,8 @@ pub(crate) fn of_series(i: usize) -> RGBColor {
     rgb(PALETTE[i % SERIES].0)
 }
 
-/// A style sheet for a page with figures of the class `chart`: `--series-0` to `--series-7`, `--ink-0` (text) and `--ink-1`
-/// (grid) are the colours of the reader's theme, and figures take them.
+/// A style sheet for a page with figures of the class `chart`: `--series-0` to `--series-7`, `--ink-0` (text)
+/// and `--ink-1` (grid) are the colours of the reader's theme, which figures use.
 ///
 /// ```
 /// let css = antinoise_chart::theme();

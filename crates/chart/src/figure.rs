@@ -1,11 +1,11 @@
-//! Panels on paper.
+//! Figures: rows of panels.
 
 use plotters::prelude::*;
 
 use crate::error::{Result, failed};
 use crate::header::Header;
 use crate::pen::{Area, PIXELS, px};
-use crate::{Chart, Map};
+use crate::{Chart, Heatmap};
 
 /// A part of a figure.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub enum Panel {
     /// Series over two axes.
     Chart(Chart),
     /// A matrix.
-    Map(Map),
+    Heatmap(Heatmap),
 }
 
 impl From<Chart> for Panel {
@@ -22,26 +22,26 @@ impl From<Chart> for Panel {
     }
 }
 
-impl From<Map> for Panel {
-    fn from(map: Map) -> Self {
-        Self::Map(map)
+impl From<Heatmap> for Panel {
+    fn from(map: Heatmap) -> Self {
+        Self::Heatmap(map)
     }
 }
 
-/// Rows of panels, one below the other; the panels of a row are equally wide.
+/// Rows of panels; the panels of a row are equally wide.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// In the page's pixels, which text is sized for.
+    /// Width in the page's pixels, in which text has its size.
     pub width: u32,
-    /// Height of what axes enclose, in the same pixels; titles and legends are as high as they need.
+    /// Height of the area that axes enclose, in the same pixels; titles and legends add to it.
     pub plot_height: u32,
-    /// Draws a white background; without it the figure is transparent.
-    pub paper: bool,
-    /// From above.
+    /// Whether the background is white instead of transparent.
+    pub background: bool,
+    /// The rows, from the top.
     pub rows: Vec<Vec<Panel>>,
 }
 
-/// Space around a panel on paper, and in a page that has its own, in pixels.
+/// Space around a panel with a background, and without, in pixels.
 const MARGIN: f64 = 14.0;
 const EDGE: f64 = 2.0;
 const CRISP: &str = "<style>rect { shape-rendering: crispEdges; }</style>\n";
@@ -51,7 +51,7 @@ impl Panel {
         let inner = across - 2.0 * margin;
         let (header, footer): (Header, f64) = match self {
             Self::Chart(chart) => chart.frame(inner),
-            Self::Map(map) => map.frame(inner),
+            Self::Heatmap(map) => map.frame(inner),
         };
         2.0 * margin + header.height() + plot + footer
     }
@@ -59,7 +59,7 @@ impl Panel {
     fn draw(&self, area: &Area, size: (f64, f64), margin: f64) -> Result<()> {
         match self {
             Self::Chart(chart) => chart.draw(area, size, margin),
-            Self::Map(map) => map.draw(area, size, margin),
+            Self::Heatmap(map) => map.draw(area, size, margin),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Figure {
     /// When the drawing library refuses.
     pub fn svg(&self) -> Result<String> {
         let (width, plot) = (f64::from(self.width), f64::from(self.plot_height));
-        let margin = if self.paper { MARGIN } else { EDGE };
+        let margin = if self.background { MARGIN } else { EDGE };
         let across = |row: &[Panel]| width / row.len().max(1) as f64;
         let heights: Vec<f64> = self
             .rows
@@ -83,7 +83,7 @@ impl Figure {
         let mut svg = String::new();
         {
             let mut rest = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            if self.paper {
+            if self.background {
                 rest.fill(&WHITE).map_err(failed)?;
             }
             for (row, &height) in self.rows.iter().zip(&heights) {
@@ -98,8 +98,8 @@ impl Figure {
         let drawn = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
         let shown = format!("width=\"{}\" height=\"{}\"", width, f64::from(size.1) / PIXELS);
         let svg = svg.replacen(&drawn, &shown, 1);
-        let has_map = self.rows.iter().flatten().any(|panel| matches!(panel, Panel::Map(_)));
-        // Cells that are smoothed each on its own let the paper through between them.
+        let has_map = self.rows.iter().flatten().any(|panel| matches!(panel, Panel::Heatmap(_)));
+        // Without it the background shows between cells, which are smoothed separately.
         Ok(if has_map { svg.replacen(">\n", &format!(">\n{CRISP}"), 1) } else { svg })
     }
 }

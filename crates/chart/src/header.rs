@@ -6,21 +6,21 @@ use crate::color::{INK, of_series};
 use crate::error::Result;
 use crate::pen::{Pen, Words};
 use crate::text::{ems, line, wrapped};
-use crate::{Look, SERIES, Series};
+use crate::{LineStyle, SERIES, Series};
 
-/// How much of its colour an error band has.
+/// Opacity of an error band.
 pub(crate) const BAND: f64 = 0.18;
 const TITLE: Words = Words { size: 15.0, bold: true, centered: false };
 const NAME: Words = Words { size: 13.0, bold: false, centered: false };
-/// The titles of axes, which tell the unit.
+/// The style of axis titles.
 pub(crate) const UNIT: Words = Words { size: 12.5, bold: false, centered: false };
 /// Height of a line of text, as a multiple of its size.
 pub(crate) const LEADING: f64 = 1.4;
-/// The sample of a series beside its name, and the space after the name.
+/// Widths of the sample of a series before its name, and of the space after the name.
 const SAMPLE: f64 = 26.0;
 const AFTER_NAME: f64 = 18.0;
 
-/// A name in the legend and where it stands.
+/// A name in the legend and its position.
 struct Entry {
     series: usize,
     x: f64,
@@ -28,7 +28,7 @@ struct Entry {
     name: String,
 }
 
-/// What is written above a chart.
+/// The text above a chart.
 pub(crate) struct Header {
     title: Vec<String>,
     legend: Vec<Entry>,
@@ -90,31 +90,31 @@ fn entries(names: &[(usize, &str)], across: f64) -> Vec<Entry> {
 /// The colour of series `i`, and whether its marks are filled.
 pub(crate) fn look(i: usize, series: &Series) -> (RGBColor, bool) {
     let color = if series.is_reference() { INK } else { of_series(i) };
-    // Rings about dots are seen where two series are the same; after a round of colours it is the other way about.
+    // Alternately hollow marks keep two equal series visible; the order flips after a round of colours.
     (color, (i + i / SERIES).is_multiple_of(2))
 }
 
 fn sample(pen: &Pen, (x, y): (f64, f64), i: usize, series: &Series) -> Result<()> {
     let (color, filled) = look(i, series);
-    if series.points.iter().any(|point| point.error.is_some()) && series.look != Look::Points {
+    if series.points.iter().any(|point| point.error.is_some()) && series.style != LineStyle::Points {
         pen.rectangle([(x, y - 5.0), (x + SAMPLE, y + 5.0)], &color.mix(BAND))?;
     }
-    match series.look {
-        Look::Line | Look::Marked => pen.line([(x, y), (x + SAMPLE, y)], 2.25, color)?,
-        Look::Dashed => {
+    match series.style {
+        LineStyle::Line | LineStyle::Marked => pen.line([(x, y), (x + SAMPLE, y)], 2.25, color)?,
+        LineStyle::Dashed => {
             for (from, to) in [(0.0, 10.0), (16.0, 26.0)] {
                 pen.line([(x + from, y), (x + to, y)], 1.5, color)?;
             }
         }
-        Look::Dotted => {
+        LineStyle::Dotted => {
             for i in 0..5 {
                 let from = x + 5.6 * f64::from(i);
                 pen.line([(from, y), (from + 2.8, y)], 1.5, color)?;
             }
         }
-        Look::Points => {}
+        LineStyle::Points => {}
     }
-    if matches!(series.look, Look::Marked | Look::Points) {
+    if matches!(series.style, LineStyle::Marked | LineStyle::Points) {
         pen.mark((x + 0.5 * SAMPLE, y), (color, filled))?;
     }
     Ok(())

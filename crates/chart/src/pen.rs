@@ -1,4 +1,4 @@
-//! Lines, marks and words on an area, in the page's pixels.
+//! Lines, marks and text on an area, in the page's pixels.
 
 use plotters::coord::Shift;
 use plotters::element::{Circle, Drawable, PathElement, PointCollection, Rectangle};
@@ -10,7 +10,7 @@ use crate::error::{Result, failed};
 
 /// The library rounds to whole pixels: with many of them curves stay smooth.
 pub(crate) const PIXELS: f64 = 4.0;
-/// What the library divides sizes of text by.
+/// Factor by which the library divides sizes of text.
 const LIBRARY: f64 = 1.24;
 const FONT: &str = "system-ui, sans-serif";
 
@@ -21,12 +21,12 @@ pub(crate) fn px(pixels: f64) -> i32 {
     (pixels * PIXELS).round() as i32
 }
 
-/// The same, as it takes widths of lines.
+/// A line width in the library's pixels.
 pub(crate) fn width(pixels: f64) -> u32 {
     px(pixels).unsigned_abs()
 }
 
-/// How words look.
+/// The style of text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words {
     pub(crate) size: f64,

@@ -1,13 +1,13 @@
 //! The data of a chart.
 
-/// A value, with its error where it has one.
+/// A value, with an optional error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// The horizontal coordinate.
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// How far its error reaches below it and above it: twice the same for a standard error.
+    /// The lengths of its error below and above it; equal for a standard error.
     pub error: Option<[f64; 2]>,
 }
 
@@ -18,7 +18,7 @@ impl From<(f64, f64)> for Point {
 }
 
 impl Point {
-    /// The ends of its error, the value itself where it has none.
+    /// The ends of its error; the value itself without an error.
     pub(crate) fn ends(&self) -> [f64; 2] {
         let are_finite = |[below, above]: &[f64; 2]| below.is_finite() && above.is_finite();
         let [below, above] = self.error.filter(are_finite).unwrap_or_default();
@@ -26,18 +26,18 @@ impl Point {
     }
 }
 
-/// How a series is drawn. Errors are a band about lines, and bars on points.
+/// The style of a series. Errors are a band around a line, and bars on points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum LineStyle {
     /// A line.
     Line,
-    /// A line with a mark at each point: values between them were not measured.
+    /// A line with a mark at each point, for values that were measured only there.
     Marked,
-    /// Marks alone: there is nothing between them.
+    /// Marks without a line.
     Points,
     /// A dashed line in the colour of the axes: a reference for the other series.
     Dashed,
-    /// The same in shorter dashes.
+    /// The same with shorter dashes.
     Dotted,
 }
 
@@ -46,49 +46,50 @@ pub enum Look {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// How it is drawn.
-    pub look: Look,
-    /// In the order of x, for lines.
+    /// Its style.
+    pub style: LineStyle,
+    /// The points; in increasing order of x for lines.
     pub points: Vec<Point>,
 }
 
-/// More points than that cannot be distinguished on a screen.
-const MOST_POINTS: usize = 720;
+/// Largest number of points of a drawn series; more cannot be distinguished on a screen.
+const MAX_POINTS: usize = 720;
 
 impl Series {
-    /// A series of these points.
+    /// A series of `points`.
     ///
     /// ```
-    /// use antinoise_chart::{Look, Series};
-    /// assert_eq!(Series::new("squares", Look::Points, (0..4).map(|i| (f64::from(i), f64::from(i * i)))).points[3].y, 9.0);
+    /// use antinoise_chart::{LineStyle, Series};
+    /// assert_eq!(Series::new("squares", LineStyle::Points, (0..4).map(|i| (f64::from(i), f64::from(i * i)))).points[3].y, 9.0);
     /// ```
     pub fn new<P: Into<Point>>(
         name: impl Into<String>,
-        look: Look,
+        style: LineStyle,
         points: impl IntoIterator<Item = P>,
     ) -> Self {
-        Self { name: name.into(), look, points: points.into_iter().map(Into::into).collect() }
+        Self { name: name.into(), style, points: points.into_iter().map(Into::into).collect() }
     }
 
     pub(crate) fn is_reference(&self) -> bool {
-        matches!(self.look, Look::Dashed | Look::Dotted)
+        matches!(self.style, LineStyle::Dashed | LineStyle::Dotted)
     }
 }
 
-/// The points that `hold`, of a row of more than `MOST_POINTS` so many: of those that `place` puts in the same piece of the
-/// axis, the least and the largest, so that what stands out does so still, and the row's ends.
+/// The points that `holds` accepts, thinned to [`MAX_POINTS`]: the axis, by positions `place`, is cut into
+/// pieces, of which the least and the largest point are kept, so that outliers stay visible, and the ends of
+/// the series.
 pub(crate) fn thinned(
     points: &[Point],
     holds: impl Fn(&Point) -> bool,
     place: impl Fn(f64) -> f64,
 ) -> Vec<Point> {
     let held: Vec<Point> = points.iter().copied().filter(holds).collect();
-    if held.len() <= MOST_POINTS {
+    if held.len() <= MAX_POINTS {
         return held;
     }
     let (first, last) = (held[0], held[held.len() - 1]);
     let (start, length) = (place(first.x), place(last.x) - place(first.x));
-    let pieces = (MOST_POINTS / 2 - 1) as f64;
+    let pieces = (MAX_POINTS / 2 - 1) as f64;
     let piece = |point: &Point| ((place(point.x) - start) / length * pieces) as usize;
     let mut kept = vec![first];
     for piece in held[1..held.len() - 1].chunk_by(|one, next| piece(one) == piece(next)) {
@@ -115,7 +116,7 @@ mod tests {
             .collect();
         for place in [|x: f64| x, |x: f64| x.ln_1p()] {
             let thin = thinned(&row, |_| true, place);
-            assert!(thin.len() <= MOST_POINTS, "{}", thin.len());
+            assert!(thin.len() <= MAX_POINTS, "{}", thin.len());
             assert!(thin[0] == row[0] && thin[thin.len() - 1] == row[99_999]);
             assert!(thin.contains(&row[54_321]) && thin.windows(2).all(|pair| pair[0].x < pair[1].x));
         }

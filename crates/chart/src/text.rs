@@ -1,4 +1,4 @@
-//! How wide text is, without a font to ask: an estimate that is rather too wide.
+//! Estimates of the width of text without a font, which tend to be too wide.
 
 /// Width of `text` in ems. Wide fonts have digits of 0.64.
 pub(crate) fn ems(text: &str) -> f64 {
@@ -40,8 +40,8 @@ fn pieces(word: &str, most: f64) -> Vec<String> {
     pieces
 }
 
-/// `text` in one line of at most `most` ems, its end left out where it must be; control characters are spaces, since SVG
-/// takes none.
+/// `text` in one line of at most `most` ems, truncated if it is longer. Control characters, which SVG
+/// refuses, become spaces.
 pub(crate) fn line(text: &str, most: f64) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if ems(&text) <= most {

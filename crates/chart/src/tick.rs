@@ -1,6 +1,6 @@
-//! Round numbers: where ticks may lie, and how they are written.
+//! Ticks at round numbers, and their labels.
 
-/// A tick and what it says.
+/// A tick and its label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
@@ -17,13 +17,13 @@ struct Decimal {
 /// From here on numbers are written with an exponent, and below the other one.
 const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-3;
-/// More ticks than any axis has room for.
-const MOST: i64 = 24;
+/// Limit on the ticks of a set, above that of any axis.
+const MAX_TICKS: i64 = 24;
 /// Rounding of a limit must not lose the tick on it.
 const ROUNDING: f64 = 1e-9;
 
 impl Decimal {
-    /// The nearest double, also where 10^exponent is none.
+    /// The nearest double, even if 10^exponent is out of range.
     fn value(self) -> f64 {
         format!("{}e{}", self.mantissa, self.exponent).parse().expect("digits and an exponent are a number")
     }
@@ -45,8 +45,8 @@ fn without_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// Sets of ticks at the multiples of 1, 2 and 5 times powers of ten that lie in `low..=high`, from coarse to fine; with
-/// `whole` numbers alone, if so.
+/// Sets of ticks at the multiples of 1, 2 and 5 times powers of ten that lie in `low..=high`, from coarse to
+/// fine; only whole numbers if `whole`.
 pub(crate) fn linear(low: f64, high: f64, whole: bool) -> Vec<Vec<Tick>> {
     let top = (high - low).log10().floor() as i32 + 1;
     let steps =
@@ -57,7 +57,7 @@ pub(crate) fn linear(low: f64, high: f64, whole: bool) -> Vec<Vec<Tick>> {
 fn multiples(low: f64, high: f64, step: Decimal) -> Option<Vec<Tick>> {
     let size = step.value();
     let (first, last) = ((low / size - ROUNDING).ceil() as i64, (high / size + ROUNDING).floor() as i64);
-    if last - first >= MOST {
+    if last - first >= MAX_TICKS {
         return None;
     }
     let all = || (first..=last).map(|i| Decimal { mantissa: i * step.mantissa, ..step });
@@ -71,7 +71,8 @@ fn multiples(low: f64, high: f64, step: Decimal) -> Option<Vec<Tick>> {
     Some(all().map(|tick| Tick { at: tick.value(), label: label(tick) }).collect())
 }
 
-/// Sets of ticks at powers of ten, or at 1, 2 and 5 times these, that lie in `low..=high`, from coarse to fine.
+/// Sets of ticks at powers of ten, or at 1, 2 and 5 times these, that lie in `low..=high`, from coarse to
+/// fine.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Vec<Vec<Tick>> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let within = |tick: &Decimal| {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use antinoise_chart::{Axis, Chart, Figure, Look, Point, Series};
+use antinoise_chart::{Axis, Chart, Figure, LineStyle, Point, Series};
 use common::{ticks, words};
 use proptest::prelude::*;
 
@@ -15,9 +15,9 @@ fn svg(logarithmic: [bool; 2], width: u32, points: &[(f64, f64)]) -> String {
         title: "title".into(),
         x: axis(0, "across"),
         y: axis(1, "up"),
-        series: vec![Series::new("name", Look::Marked, points.iter().copied())],
+        series: vec![Series::new("name", LineStyle::Marked, points.iter().copied())],
     };
-    Figure { width, plot_height: 220, paper: true, rows: vec![vec![chart.into()]] }.svg().unwrap()
+    Figure { width, plot_height: 220, background: true, rows: vec![vec![chart.into()]] }.svg().unwrap()
 }
 
 /// Digits of a number, without the zeros that only say how large it is.
@@ -26,14 +26,16 @@ fn digits(text: &str) -> usize {
     mantissa.trim_matches('0').len()
 }
 
-/// As many digits as round numbers have that are so far apart, with one or two to spare where only some of them have room.
+/// As many digits as round numbers have that are so far apart, with one or two to spare where only some of
+/// them have room.
 fn most_digits(axis: &[(f64, f64)]) -> usize {
     let largest = axis.iter().map(|tick| tick.0.abs()).fold(0.0, f64::max);
     let gap = axis.windows(2).map(|pair| (pair[1].0 - pair[0].0).abs()).fold(f64::INFINITY, f64::min);
     (100.0 * largest / gap).log10().floor().min(400.0) as usize + 1
 }
 
-/// At least two labels, all different and as short as they can be, each where its number lies on the scale, and none beside the paper.
+/// At least two labels, all different and as short as they can be, each where its number lies on the scale,
+/// and none outside of the figure.
 fn check(svg: &str, logarithmic: [bool; 2], width: u32) -> Result<(), TestCaseError> {
     for nothing in ["NaN", "nan", "inf"] {
         prop_assert!(!svg.contains(nothing), "{nothing} in {svg}");
@@ -106,9 +108,9 @@ proptest! {
 
     #[test]
     fn whole_numbers_have_no_ticks_between_them(first in 0u32..2000, more in 0u32..2000) {
-        let series = vec![Series::new("name", Look::Line, [(f64::from(first), 1.0), (f64::from(first + more), 2.0)])];
+        let series = vec![Series::new("name", LineStyle::Line, [(f64::from(first), 1.0), (f64::from(first + more), 2.0)])];
         let chart = Chart { title: String::new(), x: Axis::linear("across").whole(), y: Axis::linear("up"), series };
-        let svg = Figure { width: 360, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap();
+        let svg = Figure { width: 360, plot_height: 200, background: false, rows: vec![vec![chart.into()]] }.svg().unwrap();
         let [across, _] = ticks(&svg);
         prop_assert!(across.len() >= 2 && across.iter().all(|tick| tick.0.fract() == 0.0), "{across:?}");
     }
@@ -119,9 +121,9 @@ fn ticks_stand_where_they_were_asked_for_as_far_as_there_is_room() {
     let across = |values: &[f64]| {
         let points = values.iter().map(|&x| (x, x));
         let x = Axis::logarithmic("across").ticks_at(values.iter().copied());
-        let series = vec![Series::new("name", Look::Marked, points)];
+        let series = vec![Series::new("name", LineStyle::Marked, points)];
         let chart = Chart { title: String::new(), x, y: Axis::linear("up"), series };
-        let svg = Figure { width: 700, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }
+        let svg = Figure { width: 700, plot_height: 200, background: false, rows: vec![vec![chart.into()]] }
             .svg()
             .unwrap();
         ticks(&svg)[0].iter().map(|tick| tick.0).collect::<Vec<f64>>()
@@ -144,18 +146,20 @@ fn errors_are_a_band_about_a_line_and_bars_on_points() {
             y: Axis::linear("up"),
             series: vec![Series::new("name", look, points(error))],
         };
-        Figure { width: 400, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap()
+        Figure { width: 400, plot_height: 200, background: false, rows: vec![vec![chart.into()]] }
+            .svg()
+            .unwrap()
     };
-    let band = draw(Look::Line, 2.0);
+    let band = draw(LineStyle::Line, 2.0);
     let outline = band.split("<polygon").nth(1).expect("a band is a polygon");
     assert_eq!(common::attribute(outline, "points").unwrap().split_whitespace().count(), 8);
     let [_, up] = ticks(&band);
     let (low, high) = up.iter().fold((f64::MAX, f64::MIN), |(l, h), tick| (tick.0.min(l), tick.0.max(h)));
     assert!(low <= -0.5 && high >= 2.5, "the axis covers the errors: {up:?}");
-    assert!(!draw(Look::Points, 0.5).contains("<polygon"));
+    assert!(!draw(LineStyle::Points, 0.5).contains("<polygon"));
     let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
-    assert_eq!(lines(&draw(Look::Points, 0.5)), lines(&draw(Look::Points, f64::NAN)));
-    assert!(!draw(Look::Line, f64::NAN).contains("NaN"));
+    assert_eq!(lines(&draw(LineStyle::Points, 0.5)), lines(&draw(LineStyle::Points, f64::NAN)));
+    assert!(!draw(LineStyle::Line, f64::NAN).contains("NaN"));
 }
 
 /// The ends of a band are at the ends of the errors, whose sides may differ.
@@ -166,10 +170,11 @@ fn a_band_may_have_a_longer_side() {
         title: String::new(),
         x: Axis::linear("across"),
         y: Axis::linear("up"),
-        series: vec![Series::new("name", Look::Line, points)],
+        series: vec![Series::new("name", LineStyle::Line, points)],
     };
-    let svg =
-        Figure { width: 400, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }.svg().unwrap();
+    let svg = Figure { width: 400, plot_height: 200, background: false, rows: vec![vec![chart.into()]] }
+        .svg()
+        .unwrap();
     let heights = |outline: &str| -> Vec<f64> {
         let points = common::attribute(outline, "points").unwrap();
         points.split_whitespace().map(|point| point.split_once(',').unwrap().1.parse().unwrap()).collect()
@@ -185,9 +190,9 @@ fn a_band_may_have_a_longer_side() {
 fn several_series_have_a_legend_and_one_has_none() {
     let legend = |names: &[&str]| {
         let series =
-            names.iter().map(|name| Series::new(*name, Look::Line, [(1.0, 1.0), (2.0, 2.0)])).collect();
+            names.iter().map(|name| Series::new(*name, LineStyle::Line, [(1.0, 1.0), (2.0, 2.0)])).collect();
         let chart = Chart { title: String::new(), x: Axis::linear("across"), y: Axis::linear("up"), series };
-        let svg = Figure { width: 360, plot_height: 200, paper: false, rows: vec![vec![chart.into()]] }
+        let svg = Figure { width: 360, plot_height: 200, background: false, rows: vec![vec![chart.into()]] }
             .svg()
             .unwrap();
         let found = words(&svg);

@@ -13,14 +13,14 @@ const NAME_HEIGHT: u32 = 26;
 
 /// Panels in rows, as a file of their own.
 pub fn file(rows: Vec<Vec<Panel>>) -> Result<String> {
-    Ok(Figure { width: WIDTH, plot_height: PLOT_HEIGHT, paper: true, rows }.svg()?)
+    Ok(Figure { width: WIDTH, plot_height: PLOT_HEIGHT, background: true, rows }.svg()?)
 }
 
 /// The same, with a row for each name.
 pub fn file_of_names(names: usize, panels: impl IntoIterator<Item = Panel>) -> Result<String> {
     let plot_height = NAME_HEIGHT * names.max(2) as u32;
     let rows = panels.into_iter().map(|panel| vec![panel]).collect();
-    Ok(Figure { width: WIDTH, plot_height, paper: true, rows }.svg()?)
+    Ok(Figure { width: WIDTH, plot_height, background: true, rows }.svg()?)
 }
 
 /// What a loss is called.

@@ -1,8 +1,8 @@
-//! Files that are whole or absent, and readable by whom they should be.
+//! Files that are written completely or not at all, with the permissions of their kind.
 //!
-//! A file is written under a temporary name beside its own, `.NAME.tmp-PID-N`, and takes its name once it is whole.
-//! The temporary file is made by its writer alone (never opened where one exists) and locked while it is written: what a
-//! killed process leaves behind can be told from what is being written, and [`remove_stale`] removes it.
+//! A file is written under a temporary name in its own folder, `.NAME.tmp-PID-N`, and renamed once it is
+//! complete. The temporary file is created exclusively and locked while it is written. The lock distinguishes
+//! files of live writers from files of killed ones, which [`remove_stale`] removes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Error, ErrorKind, Read, Result, Write};
@@ -11,21 +11,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::owner;
 
-/// What comes between a file's name and the numbers of its writer.
+/// The text between a file's name and the numbers of its writer.
 const MARK: &str = ".tmp-";
-/// Names that are tried before giving up.
-const TRIES: usize = 1000;
+/// Largest number of temporary names to try.
+const MAX_NAMES: usize = 1000;
 
-/// Who may read a new file.
+/// The readers of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Its owner alone: for keys, noise and what else nobody may see.
+    /// Its owner only: for keys, noise and other secrets.
     Owner,
-    /// Whoever may read any new file of this process.
+    /// The default readers of new files of this process.
     Everyone,
 }
 
-/// A file that is being written beside the place it will have; dropped before [`NewFile::keep`], it is removed.
+/// A file that is being written under a temporary name in its folder. Dropped before [`NewFile::keep`], it is
+/// removed.
 ///
 /// ```
 /// use antinoise_input::file::{Access, NewFile};
@@ -47,11 +48,11 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// A new, empty file that [`NewFile::keep`] will call `path`.
+    /// A new, empty file that [`NewFile::keep`] will rename to `path`.
     ///
     /// # Errors
-    /// When the folder is absent or not writable, or `path` is a folder, a link, a device or whatever else is not a
-    /// regular file: only those are replaced.
+    /// When the folder is absent or not writable, or `path` exists and is not a regular file: folders, links
+    /// and devices are not replaced.
     pub fn beside(path: &Path, access: Access) -> Result<Self> {
         let name =
             path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file's name"))?;
@@ -61,43 +62,44 @@ impl NewFile {
             let message = "not a regular file: nothing else is replaced";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_NAMES {
             static NUMBER: AtomicU64 = AtomicU64::new(0);
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let mut temporary = std::ffi::OsString::from(".");
             temporary.push(name);
             temporary.push(format!("{MARK}{}-{number}", std::process::id()));
             let temporary = folder_of(path).join(temporary);
-            // A process of the same number may have left one.
+            // A process with the same id may have left this one.
             let file = match options(access).open(&temporary) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            // Whoever removes stale files may be faster than this lock. Where files cannot be locked, none is stale.
+            // Another process may remove the file as stale before it is locked here. On file systems without
+            // locks no file is stale.
             let raced = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !temporary.exists();
             let file = Self { file, temporary, path: path.to_path_buf() };
             if !raced {
                 return Ok(file);
             }
         }
-        Err(Error::new(ErrorKind::AlreadyExists, format!("{TRIES} temporary files stand in the way")))
+        Err(Error::new(ErrorKind::AlreadyExists, format!("{MAX_NAMES} temporary files stand in the way")))
     }
 
-    /// The file, under its temporary name: [`NewFile::keep`] renames it, and writes no other.
+    /// The file under its temporary name, which [`NewFile::keep`] renames.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Brings the file to the disk and gives it its name, in place of the file that had it.
+    /// Syncs the file to the disk and renames it, replacing an existing file.
     ///
     /// # Errors
-    /// When the disk is full or the file cannot be renamed; what had the name then keeps it.
+    /// When the disk is full or the file cannot be renamed; an existing file is then unchanged.
     pub fn keep(self) -> Result<()> {
         failpoint();
         self.file.sync_all()?;
         failpoint();
         std::fs::rename(&self.temporary, &self.path)?;
-        // The name, too, should outlast a failure of the machine; not every system can say so of a folder.
+        // The name should survive a failure of the machine too; not every system can sync a folder.
         if let Ok(folder) = File::open(folder_of(&self.path)) {
             let _ = folder.sync_all();
         }
@@ -117,7 +119,7 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // Once it is kept, nothing has this name.
+        // After `keep` no file has this name.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
@@ -139,8 +141,9 @@ pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
     file.keep()
 }
 
-/// [Wipes](wipe) what killed writers of files whose names are `ours` left in `folder`, and says how many files there were:
-/// regular files of this user, named as [`NewFile`] names them, that no writer holds.
+/// [Wipes](wipe) temporary files that killed writers left in `folder`, and returns their number: regular
+/// files of this user with a temporary name of [`NewFile`], for a name that `ours` accepts, that no writer
+/// holds.
 ///
 /// # Errors
 /// When the folder cannot be read or a stale file not be removed.
@@ -161,7 +164,8 @@ pub fn remove_stale(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<usize>
     Ok(removed)
 }
 
-/// Overwrites a file and removes it, where it is there: it may hold a key. What a file system or a backup keeps of older writings is out of reach.
+/// Overwrites a file, which may hold a key, and removes it, if it exists. Copies that a file system or a
+/// backup keeps are out of reach.
 ///
 /// # Errors
 /// When it cannot be written or removed.
@@ -178,8 +182,9 @@ pub fn wipe(path: &Path) -> Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Where a process may be ended, with the feature `failpoints`: before a new file is on the disk, before it has its name, before a file is
-/// overwritten, and before it is removed. The process aborts at the one whose number, from 0, `ANTINOISE_FAILPOINT` says.
+/// A point at which tests end the process, with the feature `failpoints`: before a new file is synced, before
+/// it is renamed, before a file is overwritten, and before it is removed. The process aborts at the point
+/// whose number, from 0, is in `ANTINOISE_FAILPOINT`.
 #[cfg(feature = "failpoints")]
 pub fn failpoint() {
     static REACHED: AtomicU64 = AtomicU64::new(0);
@@ -189,12 +194,12 @@ pub fn failpoint() {
     }
 }
 
-/// Nothing, without the feature `failpoints`.
+/// Does nothing without the feature `failpoints`.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn failpoint() {}
 
-/// NAME, if `temporary` is `.NAME.tmp-PID-N`, as [`NewFile`] names what is not whole yet.
+/// NAME, if `temporary` is `.NAME.tmp-PID-N`, a temporary name of [`NewFile`].
 ///
 /// ```
 /// use antinoise_input::file::meant_for;

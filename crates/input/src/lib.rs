@@ -1,4 +1,5 @@
-//! Checks of parameters, [files](mod@file) that are complete or absent, [what is its owner's alone](owner), [locks](lock), and [tables of others](table).
+//! Checks of parameters, [files](mod@file) that are written completely or not at all, [permissions](owner),
+//! [locks](lock), and [tables](table) of Arrow and Parquet.
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -14,9 +15,9 @@
 //! ```
 //!
 //! ```layers
-//! parameter: the error, checks, how numbers and bytes are written
-//! owner: what is its owner's alone
-//! file, lock, table: files that are whole or absent; one process at a time; tables of others
+//! parameter: the error, checks, and the text of numbers and bytes
+//! owner: permissions
+//! file, lock, table: files that are written completely or not at all; locks; tables
 //! ```
 
 pub mod file;

@@ -1,4 +1,4 @@
-//! One process at a time.
+//! Locks between processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Result;
@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::owner;
 
-/// How long a lock that is held is asked for again. A process that starts another one lends its open files to it, and so its locks,
-/// until that one has begun its own program: what was just released can be held for some milliseconds more.
+/// Duration of retries for a lock that is held. A process that starts another one shares its open files, and
+/// so its locks, with it until the other has begun its own program: a lock that was just released can be held
+/// for some milliseconds more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A lock on a file, held until it is dropped or the process ends, however it ends.
+/// A lock on a file, held until it is dropped or the process ends in any way.
 ///
 /// ```
 /// use antinoise_input::lock::Lock;
@@ -22,16 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The lock is advisory: it keeps out those who ask for it. The file stays behind, because removing it would let two processes lock two
-/// files.
+/// The lock is advisory: it keeps out those who ask for it. The file stays behind, because removing it would
+/// let two processes lock two files.
 #[derive(Debug)]
 pub struct Lock {
     _held: File,
 }
 
 impl Lock {
-    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another one, of this process or of
-    /// another, holds it.
+    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another one,
+    /// of this process or of another, holds it.
     ///
     /// # Errors
     /// When the file cannot be opened, or the file system has no locks.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::parameter::InvalidParameter;
 
-/// What is created with these options is its owner's alone.
+/// Restricts files that are created with these options to their owner.
 ///
 /// ```
 /// use antinoise_input::owner;
@@ -21,10 +21,10 @@ pub fn alone(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes `folder` and those above it that are absent, for their owner alone.
+/// Creates `folder` and absent parent folders, accessible to their owner only.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn make_folder(folder: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -33,10 +33,10 @@ pub fn make_folder(folder: &Path) -> Result<()> {
     builder.create(folder)
 }
 
-/// Makes an empty file, if there is none.
+/// Creates an empty file, if it does not exist.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn make_if_absent(path: &Path) -> Result<()> {
     match alone(OpenOptions::new().write(true).create_new(true)).open(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -44,7 +44,7 @@ pub fn make_if_absent(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a file that others than its owner may read or write, as `found` says of `path`.
+/// Refuses a file at `path` whose metadata `found` lets others than its owner read or write.
 ///
 /// # Errors
 /// Names its mode.

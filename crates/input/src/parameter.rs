@@ -1,8 +1,8 @@
-//! The error for a bad parameter, checks, and how numbers and bytes are written.
+//! The error for a bad parameter, checks, and the text of numbers and bytes.
 
 use std::fmt::{Debug, Display};
 
-/// A parameter that cannot be used: its name, what it got and what it must be.
+/// An invalid parameter: its name, its value and the values that are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{parameter} is {got} but must be {must_be}")]
 pub struct InvalidParameter {
@@ -43,14 +43,14 @@ fn is_invisible(c: char) -> bool {
 /// assert_eq!(antinoise_input::printable("no\u{1b}[2J\u{202e}"), "no\\u{1b}[2J\\u{202e}");
 /// ```
 pub fn printable(text: &str) -> String {
-    const MOST: usize = 2000;
+    const MAX_CHARACTERS: usize = 2000;
     let mut shown = String::new();
     for c in text.chars() {
-        if shown.len() > MOST {
+        if shown.len() > MAX_CHARACTERS {
             return shown + "...";
         }
         match c {
-            // Messages of parsers have several lines.
+            // Messages of parsers have several lines, which are kept.
             '\n' => shown.push('\n'),
             c if c.is_control() || is_invisible(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
@@ -123,8 +123,8 @@ pub fn at_least(parameter: &str, got: usize, low: usize) -> Result<usize, Invali
     require(parameter, got, got >= low, || format!("at least {low}"))
 }
 
-/// The larger of two numbers, or NaN if one of them is NaN. [`f64::max`] ignores NaN, so that a figure that could
-/// not be computed would look small.
+/// The larger of two numbers, or NaN if one of them is NaN. [`f64::max`] ignores NaN, so that a figure that
+/// could not be computed would look small.
 ///
 /// ```
 /// assert_eq!(antinoise_input::larger(1.0, 2.0), 2.0);
@@ -145,7 +145,8 @@ pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, larger)
 }
 
-/// `x` rounded to four decimals by `round`, for example [`f64::ceil`] for a figure that must not be understated.
+/// `x` rounded to four decimals by `round`, for example [`f64::ceil`] for a figure that must not be
+/// understated.
 ///
 /// ```
 /// assert_eq!(antinoise_input::four_decimals(3.999_91, f64::ceil), 4.0);

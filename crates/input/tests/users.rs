@@ -69,7 +69,7 @@ fn arrays(number: i128) -> Vec<ArrayRef> {
         u64::try_from(number).ok().map(|number| Arc::new(UInt64Array::from(vec![number])) as ArrayRef),
     );
     if number.unsigned_abs() < 1 << 53 {
-        // Beside an empty cell, as data frames have it.
+        // Next to an empty cell, as in data frames.
         all.push(Arc::new(Float64Array::from(vec![Some(number as f64), None]).slice(0, 1)));
     }
     if number.unsigned_abs() < 1 << 24 {

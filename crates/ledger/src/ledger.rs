@@ -70,7 +70,7 @@ impl Ledger {
     /// accessible to users other than its owner, in use, or violates the plan; if it cannot be read or
     /// written.
     pub fn open(path: &Path, plan: &VerifiedPlan, run: &str) -> Result<Self> {
-        plan.limits_of_users()?;
+        plan.participation_limits()?;
         file::make_if_absent(path)?;
         let mut ledger = Self::opened(path, plan)?;
         ledger.bind(PLAN, &hex(&plan.digest()))?;
@@ -84,7 +84,7 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::open`], and if there is no file or it is empty.
     pub fn open_begun(path: &Path, plan: &VerifiedPlan) -> Result<Self> {
-        plan.limits_of_users()?;
+        plan.participation_limits()?;
         if std::fs::metadata(path).map_err(Error::io(path))?.len() == 0 {
             return Err(Error::refused(path, "empty", "a ledger"));
         }
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     fn opened(path: &Path, plan: &VerifiedPlan) -> Result<Self> {
-        let (min_sep, most) = plan.limits_of_users()?;
+        let (min_sep, most) = plan.participation_limits()?;
         let (limits, database) = (Limits { min_sep, most }, file::open(path)?);
         let (path, past) = (path.to_path_buf(), Past::new(limits));
         Ok(Self {

@@ -58,7 +58,7 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
         None => tempfile::tempdir().unwrap(),
     };
     let path = folder.path().join("ledger.db");
-    let limits = plan.limits_of_users().unwrap();
+    let limits = plan.participation_limits().unwrap();
     let everybody: Vec<String> = (0..7).map(|user| format!("user {user}")).collect();
     let mut ledger = Ledger::open(&path, plan, "0").unwrap();
     let (mut naive, mut charged) = (Naive::default(), None);

@@ -145,5 +145,5 @@ fn what_python_refuses_is_refused() {
 #[test]
 fn the_golden_plan_is_that_of_the_ledger() {
     let plan = Plan::load(&data("plan.toml")).unwrap();
-    assert_eq!(plan.limits_of_users().unwrap(), (3, 2));
+    assert_eq!(plan.participation_limits().unwrap(), (3, 2));
 }

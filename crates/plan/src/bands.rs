@@ -1,4 +1,4 @@
-//! How many bands to take: the loss by number of bands, with and without amplification by sampling.
+//! The loss by number of bands, with and without amplification by sampling.
 
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Class, Participation};
@@ -10,21 +10,22 @@ use crate::{Candidate, Request, Result, Schedule, Setting};
 
 /// One number of bands at one privacy target.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Bands {
     /// Bands of C.
     pub bands: usize,
-    /// Under block-cyclic Poisson sampling with as many groups as bands. Its loss is relative to one band,
-    /// DP-SGD with Poisson sampling.
+    /// Under block-cyclic Poisson sampling with a group for each band. Its relative loss is over that of one
+    /// band, DP-SGD with Poisson sampling.
     pub amplified: Candidate,
     /// The same C under cyclic batches, without amplification.
     pub unamplified: Candidate,
 }
 
-/// More bands than this are tried where they are named alone.
-const MOST_BANDS: usize = 4096;
+/// Largest default number of bands.
+const MAX_BANDS: usize = 4096;
 
-/// The numbers of bands that are tried when none are named: powers of 2 up to as many groups as a batch allows, and that
-/// number itself, but 4096 at most.
+/// The default numbers of bands: powers of 2 up to the number of disjoint batches, and that number itself; at
+/// most 4096.
 ///
 /// # Errors
 /// When the request is not valid.
@@ -37,14 +38,15 @@ const MOST_BANDS: usize = 4096;
 /// ```
 pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
     let steps = request.schedule()?.steps;
-    let most = (request.examples / request.batch_size).min(steps).min(MOST_BANDS);
+    let most = (request.examples / request.batch_size).min(steps).min(MAX_BANDS);
     Ok(powers_up_to(1, most).collect())
 }
 
-/// Banded Toeplitz strategies with each of `bands`, calibrated for each request with and without amplification.
+/// Banded Toeplitz strategies with each of `bands`, calibrated for each request with and without
+/// amplification.
 ///
-/// `requests` share everything but batch size and privacy target; their setting is not looked at. A number of
-/// bands with which a group would be smaller than a batch is left out. One list a request.
+/// Returns one list for each request. `requests` share everything but batch size and privacy target; their
+/// setting is ignored. A number of bands whose groups would be smaller than a batch is omitted.
 ///
 /// # Errors
 /// When a request is not valid, or a number of bands is 0 or above the steps.
@@ -54,16 +56,16 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// figures 1 and 2.
 ///
 /// ```
-/// use antinoise_plan::{Length, Request, Setting, by_bands};
+/// use antinoise_plan::{Length, Request, Setting, sweep_bands};
 /// let mut request = Request::new(1000, 50, Length::Epochs(4), Setting::Poisson);
 /// request.epsilon = 4.0;
-/// let found = by_bands(&[request], &[1, 4, 20])?;
+/// let found = sweep_bands(&[request], &[1, 4, 20])?;
 /// // Between DP-SGD and the multi-epoch mechanism there is something better than both.
 /// assert!(found[0][1].amplified.rms_loss < found[0][0].amplified.rms_loss);
 /// assert!(found[0][1].amplified.rms_loss < found[0][2].amplified.rms_loss);
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
-pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>> {
+pub fn sweep_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
     let steps = first.schedule()?.steps;
     let designs = bands
@@ -83,7 +85,7 @@ pub fn by_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Bands>>
                 .map(|(&bands, (spec, design))| {
                     let calibrated =
                         |schedule: Schedule| Candidate::calibrated(request, schedule, *spec, design.clone());
-                    let poisson = request.under(Setting::Poisson).schedule()?.amplified(bands);
+                    let poisson = request.under(Setting::Poisson).schedule()?.with_poisson(bands);
                     let cyclic = request.under(Setting::Cyclic).schedule()?;
                     Ok(Bands { bands, amplified: calibrated(poisson)?, unamplified: calibrated(cyclic)? })
                 })
@@ -101,7 +103,7 @@ fn fits(request: &Request, bands: usize) -> bool {
 fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
     let identity = StrategySpec::new(Class::Identity);
     let schedule = request.under(Setting::Poisson).schedule()?;
-    let independent = Candidate::amplified(request, &schedule, identity)?;
+    let independent = Candidate::with_poisson(request, &schedule, identity)?;
     for row in rows {
         for candidate in [&mut row.amplified, &mut row.unamplified] {
             candidate.relative_to(&independent, request.objective);
@@ -110,11 +112,11 @@ fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
     Ok(())
 }
 
-/// Other mechanisms for the same request, without amplification.
+/// Other mechanisms for the same request under cyclic batches, without amplification.
 ///
 /// # Errors
 /// As [`crate::choose`].
-pub fn unamplified(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+pub fn unamplified_candidates(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
     let request = request.under(Setting::Cyclic);
     let schedule = request.schedule()?;
     specs.par_iter().map(|&spec| Candidate::designed(&request, schedule.clone(), spec)).collect()
@@ -131,7 +133,7 @@ mod tests {
     fn one_band_is_dp_sgd_and_all_bands_are_the_multi_epoch_mechanism() {
         let mut request = Request::new(1200, 60, Length::Epochs(5), Setting::Poisson);
         (request.epsilon, request.delta) = (2.0, 1e-6);
-        let rows = by_bands(&[request.clone()], &[1, 5, 20]).unwrap().remove(0);
+        let rows = sweep_bands(&[request.clone()], &[1, 5, 20]).unwrap().remove(0);
         let dp_sgd = calibrate::noise_multiplier_upper(0.05, 100, 2.0, 1e-6).unwrap();
         // Root mean square over the prefix sums of t independent noises, over the batch size.
         let rms = (101.0f64 / 2.0).sqrt() * dp_sgd / 60.0;
@@ -145,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn bands_that_leave_groups_smaller_than_a_batch_are_left_out() {
+    fn bands_that_leave_groups_smaller_than_a_batch_are_omitted() {
         let request = Request::new(100, 30, Length::Steps(12), Setting::Poisson);
-        let rows = by_bands(&[request], &[1, 3, 4]).unwrap().remove(0);
+        let rows = sweep_bands(&[request], &[1, 3, 4]).unwrap().remove(0);
         assert_eq!(rows.iter().map(|row| row.bands).collect::<Vec<_>>(), [1, 3]);
     }
 }

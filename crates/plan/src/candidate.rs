@@ -1,4 +1,4 @@
-//! One mechanism for a request: its design, the noise that its privacy needs and what it costs.
+//! One mechanism for a request: its design, the noise that its privacy needs, and its cost.
 
 use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
@@ -7,54 +7,60 @@ use antinoise_mechanism::optimize::{Objective, Solution, Status};
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{Error, Figure, ReleaseKind, Request, Result, Schedule, Scheme, VerifiedPlan, bins, min_sep};
+use crate::{
+    Accountant, Error, Figure, ReleaseKind, Request, Result, Sampler, Schedule, VerifiedPlan, monte_carlo,
+};
 
-/// How often half a percent more noise is tried for a claim that sampling does not show.
-const MORE_NOISE: u32 = 20;
+/// Largest number of retries with [`NOISE_INCREMENT`] more noise, for a claim that Monte Carlo does not
+/// certify.
+const MAX_RETRIES: u32 = 20;
+const NOISE_INCREMENT: f64 = 0.005;
 
 /// One mechanism for the request, calibrated.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Candidate {
-    /// Class and size.
+    /// Class and size of the strategy.
     pub spec: StrategySpec,
     /// C.
     pub strategy: AnyStrategy,
     /// How the design of C ended.
     pub status: Status,
-    /// The sampler and the schema that go with it: sampling that amplifies has a group for each band.
+    /// Its sampler and schema. Amplified Poisson sampling has a group for each band.
     pub schedule: Schedule,
     /// sigma.
     pub noise_multiplier: f64,
-    /// Errors and losses for noise of standard deviation 1 and sensitivity 1.
-    pub loss: Loss,
-    /// Standard deviation of the worst query of the mean gradient: max loss x sigma x clip norm / B. What rounding adds
-    /// to the clip norm, a two-thousandth on a grid, is left out: it is the same for all.
+    /// Errors and losses at noise multiplier 1.
+    pub unit_loss: Loss,
+    /// Standard deviation of the worst query of the mean gradient: unit max loss x sigma x clip norm / B. The
+    /// widening of the clip norm, a two-thousandth on a grid and the same for all candidates, is not
+    /// included.
     pub max_loss: f64,
-    /// Root mean square over queries of the same.
+    /// The same, root mean square over queries.
     pub rms_loss: f64,
     /// The objective's loss over that of independent noise.
     pub relative_to_independent: f64,
     /// Bytes of noise state for the model's dimension.
     pub state_bytes: u64,
-    /// Estimated seconds of one core for a step's noise of the model's dimension.
+    /// Estimated seconds of one core for one step's noise in the model's dimension.
     pub noise_seconds: f64,
 }
 
 impl Candidate {
     /// The best strategy of `spec` on `schedule`, with the least noise that the request's privacy allows.
     pub(crate) fn designed(request: &Request, schedule: Schedule, spec: StrategySpec) -> Result<Self> {
-        let design = design(request, schedule.steps, schedule.scheme.participation().clone(), spec)?;
+        let design = design(request, schedule.steps, schedule.participation.clone(), spec)?;
         Self::calibrated(request, schedule, spec, design)
     }
 
-    /// The best banded strategy of `spec` where every example joins the turns of its group, a group for each band.
-    pub(crate) fn amplified(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Self> {
+    /// The best banded strategy of `spec` under block-cyclic Poisson sampling with a group for each band.
+    pub(crate) fn with_poisson(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Self> {
         let design = design(request, schedule.steps, Participation::Single, spec)?;
-        let schedule = schedule.amplified(design.value.encoder()?.bandwidth());
+        let schedule = schedule.with_poisson(design.value.encoder()?.bandwidth());
         Self::calibrated(request, schedule, spec, design)
     }
 
-    /// A design on `schedule`, with the least noise that the request's privacy allows.
+    /// `design` on `schedule`, with the least noise that the request's privacy allows.
     pub(crate) fn calibrated(
         request: &Request,
         schedule: Schedule,
@@ -63,8 +69,7 @@ impl Candidate {
     ) -> Result<Self> {
         let Solution { value: strategy, status, .. } = design;
         let sigma = noise_multiplier_upper(request, &schedule)?;
-        let loss =
-            loss::of(&strategy, &request.workload, schedule.scheme.participation(), request.adjacency)?;
+        let unit_loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
         let scale = sigma * request.clip_norm / batch_size(request, &schedule);
         let recursion = match request.release {
             ReleaseKind::Grid => strategy.recursion()?.with_one_seed_per_step(schedule.steps)?,
@@ -74,53 +79,46 @@ impl Candidate {
         Ok(Self {
             spec,
             noise_multiplier: sigma,
-            max_loss: loss.max_loss * scale,
-            rms_loss: loss.rms_loss * scale,
+            max_loss: unit_loss.max_loss * scale,
+            rms_loss: unit_loss.rms_loss * scale,
             relative_to_independent: 1.0,
             state_bytes: vector.saturating_mul(recursion.state_vectors() as u64),
             noise_seconds: 1e-9 * nanoseconds(&recursion, schedule.steps) * request.dim as f64,
             schedule,
             strategy,
             status,
-            loss,
+            unit_loss,
         })
     }
 
-    /// The same C where each example has one of `bins` bins that nobody knows, in place of batches that take turns.
-    pub(crate) fn in_bins(&self, request: &Request, bins: usize) -> Result<Self> {
-        let participation = self.schedule.scheme.participation().clone();
-        let sensitivity = self.loss.sensitivity.value;
-        let mechanism = bins::mechanism(&self.strategy.encoder()?, bins, sensitivity)?;
-        let noise_multiplier = mechanism.noise_factor(request.epsilon, request.delta)?;
-        let scheme = Scheme::BallsInBins { bins, participation };
-        let schedule = Schedule { steps: self.schedule.steps, scheme };
-        Ok(Self { schedule, ..self.clone() }.with_noise_multiplier(noise_multiplier))
+    /// The same C under balls-in-bins sampling with `bins` bins, with an estimate of the noise that its claim
+    /// needs.
+    pub(crate) fn with_balls_in_bins(&self, request: &Request, bins: usize) -> Result<Self> {
+        let schedule = self.schedule.with_balls_in_bins(bins);
+        let noise = monte_carlo_noise(request, &schedule, &self.strategy, &self.unit_loss)?;
+        Ok(Self { schedule, ..self.clone() }.with_noise_multiplier(noise))
     }
 
-    /// The same C where an example that took part sits out as many steps as C has bands but one.
-    pub(crate) fn in_min_sep(&self, request: &Request) -> Result<Self> {
+    /// The same C under b-min-sep sampling with `min_sep` the bands of C, with an estimate of the noise that
+    /// its claim needs.
+    pub(crate) fn with_b_min_sep(&self, request: &Request) -> Result<Self> {
         if request.adjacency != Adjacency::ZeroOut {
             let must_be = "zero-out, under which b-min-sep is accounted for";
             return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
         }
-        let (encoder, steps) = (self.strategy.encoder()?, self.schedule.steps);
-        let min_sep = encoder.bandwidth();
-        let scheme = Scheme::min_sep(min_sep, steps);
-        let loss = loss::of(&self.strategy, &request.workload, scheme.participation(), request.adjacency)?;
-        let sampled = (request.batch_size, request.examples);
-        let mechanism = min_sep::mechanism(&encoder, min_sep, sampled, loss.sensitivity.value)?;
-        let noise_multiplier = mechanism.noise_factor(request.epsilon, request.delta)?;
-        let schedule = Schedule { steps, scheme };
+        let schedule = self.schedule.with_b_min_sep(self.strategy.encoder()?.bandwidth());
+        let unit_loss =
+            loss::of(&self.strategy, &request.workload, &schedule.participation, request.adjacency)?;
+        let noise_multiplier = monte_carlo_noise(request, &schedule, &self.strategy, &unit_loss)?;
         let scale = noise_multiplier * request.clip_norm / batch_size(request, &schedule);
-        let (max_loss, rms_loss) = (loss.max_loss * scale, loss.rms_loss * scale);
-        Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, loss, ..self.clone() })
+        let (max_loss, rms_loss) = (unit_loss.max_loss * scale, unit_loss.rms_loss * scale);
+        Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, unit_loss, ..self.clone() })
     }
 
-    /// The same with the noise that its claim was shown for.
-    pub(crate) fn shown(self, request: &Request) -> Result<Self> {
-        // What is told is what was shown.
-        let shown = self.plan(request)?.noise_multiplier;
-        Ok(self.with_noise_multiplier(shown))
+    /// The same with the noise multiplier of its certified plan instead of an estimate.
+    pub(crate) fn certified(self, request: &Request) -> Result<Self> {
+        let certified = self.plan(request)?.noise_multiplier;
+        Ok(self.with_noise_multiplier(certified))
     }
 
     fn with_noise_multiplier(self, noise_multiplier: f64) -> Self {
@@ -135,10 +133,10 @@ impl Candidate {
 
     /// Whether sampling amplifies its privacy.
     pub fn is_amplified(&self) -> bool {
-        self.schedule.scheme.is_amplified()
+        self.schedule.is_amplified()
     }
 
-    /// Gradients of examples that it needs in all, expected: steps x expected batch size.
+    /// Expected number of per-example gradients of a run: steps x expected batch size.
     pub fn gradients(&self, request: &Request) -> f64 {
         self.schedule.steps as f64 * batch_size(request, &self.schedule)
     }
@@ -151,21 +149,20 @@ impl Candidate {
         }
     }
 
-    /// Its plan.
+    /// Its plan. The samples of a Monte Carlo claim may need slightly more noise than the estimate.
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
         let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
-        let found = plan(self.noise_multiplier);
-        if !self.schedule.scheme.is_simulated() {
+        let mut found = plan(self.noise_multiplier);
+        if self.schedule.accountant().failure_probability().is_none() {
             return found;
         }
-        // The claim's own samples may ask for a little more.
-        (1..=MORE_NOISE).map(|times| 1.0 + 0.005 * f64::from(times)).fold(
-            found,
-            |found, factor| match found {
-                Err(Error::Unsound { what: Figure::Epsilon, .. }) => plan(self.noise_multiplier * factor),
-                other => other,
-            },
-        )
+        for retry in 1..=MAX_RETRIES {
+            if !matches!(found, Err(Error::Unsound { what: Figure::Epsilon, .. })) {
+                break;
+            }
+            found = plan(self.noise_multiplier * (1.0 + NOISE_INCREMENT * f64::from(retry)));
+        }
+        found
     }
 }
 
@@ -181,14 +178,31 @@ pub(crate) fn design(
     Ok(spec.design(&problem)?)
 }
 
-/// What the noisy sum is divided by. Batches in turn share out all examples: they may be larger than what is asked for.
+/// The divisor of the noisy sum. Cyclic batches divide all examples among them and may exceed the requested
+/// size.
 fn batch_size(request: &Request, schedule: &Schedule) -> f64 {
-    schedule.scheme.sampler().expected_batch_size(request.examples, request.batch_size)
+    schedule.sampler.expected_batch_size(request.examples, request.batch_size)
 }
 
+/// An estimate of the noise multiplier for which Monte Carlo certifies the request's privacy on `schedule`.
+fn monte_carlo_noise(
+    request: &Request,
+    schedule: &Schedule,
+    strategy: &AnyStrategy,
+    unit_loss: &Loss,
+) -> Result<f64> {
+    let (batches, sensitivity) = ((request.batch_size, request.examples), unit_loss.sensitivity.value);
+    match monte_carlo::mechanism(&strategy.encoder()?, schedule.sampler, batches, sensitivity)? {
+        Some(mechanism) => Ok(mechanism.noise_scale_for(request.epsilon, request.delta)?),
+        None => noise_multiplier_upper(request, schedule),
+    }
+}
+
+/// The least noise multiplier for the request's privacy; for Monte Carlo accountants, that of the unamplified
+/// mechanism.
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
-    Ok(match schedule.scheme {
-        Scheme::Amplified { groups } => {
+    Ok(match (schedule.accountant(), schedule.sampler) {
+        (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
             let batch_size = request.batch_size as f64;
             let sampling = BlockCyclicPoisson {
                 bands: groups,
@@ -198,7 +212,8 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
             };
             match request.adjacency {
                 Adjacency::ZeroOut => sampling.noise_multiplier_upper(request.epsilon, request.delta)?,
-                // (epsilon, delta) under zero-out is (2 epsilon, (1 + e^epsilon) delta), at half the noise over sensitivity.
+                // (epsilon, delta) under zero-out implies (2 epsilon, (1 + e^epsilon) delta) here, where the
+                // noise over sensitivity is half as large.
                 Adjacency::ReplaceOne => {
                     let epsilon = 0.5 * request.epsilon;
                     let delta = request.delta / (1.0 + epsilon.exp()) * (1.0 - 1e-5);
@@ -206,16 +221,16 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
                 }
             }
         }
-        // Calibrated beside the design, by `Candidate::in_bins` and `Candidate::in_min_sep`.
-        Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => {
-            gaussian_noise_multiplier_upper(request.epsilon, request.delta)?
-        }
+        (
+            Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
+            _,
+        ) => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })
 }
 
-/// Estimated nanoseconds of one core for a coordinate's noise of one step, on a grid: 2.2 for independent noise, 12 for 120
-/// bands, and 38 for the 600 weights of an average row of a dense strategy over 1200 steps, as streams of such plans took
-/// them on one machine. An order of magnitude, by which to choose.
+/// Estimated nanoseconds of one core for one coordinate's noise in one step, on a grid. An order of magnitude
+/// for the choice of a mechanism, fitted to streams on one machine: 2.2 ns for independent noise, 12 ns for
+/// 120 bands, and 38 ns for the 600 weights of an average row of a dense strategy over 1200 steps.
 fn nanoseconds(recursion: &Recursion, steps: usize) -> f64 {
     const SEED: f64 = 2.0;
     const PAST_VECTOR: f64 = 0.08;

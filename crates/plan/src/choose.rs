@@ -7,44 +7,46 @@ use antinoise_mechanism::strategy::StrategySpec;
 use crate::candidate::Candidate;
 use crate::{Request, Result, Setting, VerifiedPlan, search};
 
-/// State that is ignored in the choice: it is small beside a model in training.
-const UNNOTICED_STATE: u64 = 256 << 20;
-/// A relative difference of loss that is ignored, for any tolerance of the request.
-const UNNOTICED_LOSS: f64 = 1e-4;
+/// States up to here count as equal: they are small compared with a model in training.
+const NEGLIGIBLE_STATE: u64 = 256 << 20;
+/// Relative difference of losses that count as equal, for any tolerance of the request.
+const NEGLIGIBLE_LOSS: f64 = 1e-4;
 
-/// The candidates in the order they were tried, the chosen one's index and its plan.
+/// The candidates in the order of their trial, the index of the chosen one and its plan.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// Independent noise first.
     pub candidates: Vec<Candidate>,
-    /// Baselines of independent noise in batches that are formed differently: with amplification by sampling (DP-SGD) if
-    /// the request has cyclic batches, without it if the request has Poisson batches. None where only one of the two is
-    /// possible: for users, for streams, and for single passes that are too short to sample.
-    pub references: Vec<Candidate>,
+    /// Independent noise in the other kind of batches: Poisson (DP-SGD) if the request has cyclic batches,
+    /// cyclic if it has Poisson batches. Empty if only one of the two is possible: for users, for streams,
+    /// and for single passes that are too short to sample.
+    pub baselines: Vec<Candidate>,
     /// Index into `candidates`.
     pub chosen: usize,
     /// The chosen candidate's plan.
     pub plan: VerifiedPlan,
     /// Mechanisms that were excluded for another reason than their loss.
-    pub left_out: Vec<LeftOut>,
+    pub rejected: Vec<Rejected>,
 }
 
 /// A mechanism that was excluded for another reason than its loss, and the reason.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
+#[non_exhaustive]
+pub struct Rejected {
     /// Class and size.
     pub spec: StrategySpec,
-    /// A few words.
-    pub why: String,
+    /// In a few words.
+    pub reason: String,
 }
 
 impl Choice {
-    /// The plan of a reference.
+    /// The plan of a baseline.
     ///
     /// # Errors
     /// When its claim cannot be made.
-    pub fn plan_of_reference(&self, request: &Request, reference: usize) -> Result<VerifiedPlan> {
-        self.references[reference].plan(request)
+    pub fn plan_of_baseline(&self, request: &Request, baseline: usize) -> Result<VerifiedPlan> {
+        self.baselines[baseline].plan(request)
     }
 
     /// The plan of another candidate of the same request.
@@ -60,8 +62,8 @@ impl Choice {
         least(request, &self.candidates, &within(request, &self.candidates)).unwrap_or(self.chosen)
     }
 
-    /// Indices of the candidates that no other beats in both loss and state, from the least state on.
-    pub fn front(&self, request: &Request) -> Vec<usize> {
+    /// Indices of the candidates that no other beats in both loss and state, by increasing state.
+    pub fn pareto_front(&self, request: &Request) -> Vec<usize> {
         let loss = |i: usize| loss(request, &self.candidates, i);
         let mut order: Vec<_> = (0..self.candidates.len()).collect();
         order.sort_by(|&i, &j| {
@@ -78,14 +80,14 @@ impl Choice {
     }
 }
 
-/// Compares independent noise with the mechanisms that fit the request. Of those within the memory and the time whose loss is
-/// at most [`Request::tolerance`] above the least, the one with the smallest state is picked; states up to 256 MiB count as
-/// equal, and the least loss decides among equals.
+/// Compares independent noise with the mechanisms that fit the request. Among the mechanisms within memory
+/// and time whose loss is at most [`Request::tolerance`] above the least, the one with the smallest state is
+/// chosen. States up to 256 MiB count as equal; among these the least loss decides.
 ///
-/// When `request.specs` names mechanisms, one among *them* is picked, so that a user who names one gets it.
+/// If `request.specs` names mechanisms, one of them is chosen, so that a user who names one gets it.
 ///
-/// In the Poisson setting, strategies that Poisson sampling amplifies are compared with others in bins, where that can be
-/// accounted for, and in cyclic batches, and the plan names its sampler.
+/// In the Poisson setting, strategies under amplified Poisson sampling compete with strategies under
+/// balls-in-bins sampling, if that can be accounted for, and in cyclic batches. The plan names its sampler.
 ///
 /// # Errors
 /// When the request is not valid, or no named mechanism fits the memory and the time.
@@ -109,21 +111,24 @@ pub fn choose(request: &Request) -> Result<Choice> {
         None => search::fitting(request)?,
     };
     let independent = candidates[0].clone();
-    let mut references = references(request);
-    for candidate in candidates.iter_mut().chain(&mut references) {
+    let mut baselines = baselines(request);
+    for candidate in candidates.iter_mut().chain(&mut baselines) {
         candidate.relative_to(&independent, request.objective);
     }
     let chosen = chosen(request, &candidates)?;
-    let mut left_out: Vec<_> =
-        failures.into_iter().map(|(spec, why)| LeftOut { spec, why: why.to_string() }).collect();
-    left_out
-        .extend(candidates.iter().filter_map(|c| Some(LeftOut { spec: c.spec, why: too_much(request, c)? })));
+    let mut rejected: Vec<_> =
+        failures.into_iter().map(|(spec, error)| Rejected { spec, reason: error.to_string() }).collect();
+    rejected.extend(
+        candidates
+            .iter()
+            .filter_map(|c| Some(Rejected { spec: c.spec, reason: excess_of_budget(request, c)? })),
+    );
     let plan = candidates[chosen].plan(request)?;
-    Ok(Choice { candidates, references, chosen, plan, left_out })
+    Ok(Choice { candidates, baselines, chosen, plan, rejected })
 }
 
-/// Independent noise in the other setting of a data centre; none where its privacy cannot be had.
-fn references(request: &Request) -> Vec<Candidate> {
+/// Independent noise in the other kind of batches; empty if there is none or its privacy is out of reach.
+fn baselines(request: &Request) -> Vec<Candidate> {
     let other = match request.setting {
         Setting::Cyclic | Setting::Single => Setting::Poisson,
         Setting::Poisson | Setting::BMinSep => Setting::Cyclic,
@@ -135,8 +140,8 @@ fn references(request: &Request) -> Vec<Candidate> {
     search::named(&request.under(other), &[]).unwrap_or_default()
 }
 
-/// Which part of the budget a candidate exceeds.
-fn too_much(request: &Request, candidate: &Candidate) -> Option<String> {
+/// The part of the budget that a candidate exceeds, in words.
+fn excess_of_budget(request: &Request, candidate: &Candidate) -> Option<String> {
     let (bytes, seconds) = (candidate.state_bytes, candidate.noise_seconds);
     if let Some(memory) = request.memory.filter(|&memory| bytes > memory) {
         return Some(format!("its state, {bytes} bytes, is above the memory, {memory}"));
@@ -150,14 +155,14 @@ fn loss(request: &Request, candidates: &[Candidate], i: usize) -> f64 {
     candidates[i].objective(request.objective)
 }
 
-/// The first candidate that may be chosen: independent noise, unless others are named.
+/// The index of the first eligible candidate: independent noise, unless others are named.
 fn first(request: &Request, candidates: &[Candidate]) -> usize {
     usize::from(request.specs.is_some() && candidates.len() > 1)
 }
 
-/// The candidates that may be chosen and are within the budget.
+/// The eligible candidates within the budget.
 fn within(request: &Request, candidates: &[Candidate]) -> Vec<usize> {
-    let fits = |&i: &usize| too_much(request, &candidates[i]).is_none();
+    let fits = |&i: &usize| excess_of_budget(request, &candidates[i]).is_none();
     (first(request, candidates)..candidates.len()).filter(fits).collect()
 }
 
@@ -176,14 +181,14 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
         |most: f64, of: &[usize]| -> Vec<usize> { of.iter().copied().filter(|&i| loss(i) <= most).collect() };
     let state = |i: usize| candidates[i].state_bytes;
     let in_tolerance = close((1.0 + request.tolerance) * loss(best), &within);
-    let least_state = in_tolerance.iter().map(|&i| state(i)).min().unwrap_or(0).max(UNNOTICED_STATE);
+    let least_state = in_tolerance.iter().map(|&i| state(i)).min().unwrap_or(0).max(NEGLIGIBLE_STATE);
     let small: Vec<usize> = in_tolerance.into_iter().filter(|&i| state(i) <= least_state).collect();
     let best = least(request, candidates, &small).unwrap_or(best);
-    let equal = close((1.0 + UNNOTICED_LOSS) * loss(best), &small);
+    let equal = close((1.0 + NEGLIGIBLE_LOSS) * loss(best), &small);
     Ok(equal.into_iter().min_by_key(|&i| (state(i), i != best)).unwrap_or(best))
 }
 
-/// Which budget even the cheapest candidate that may be chosen exceeds, and what it would have to be.
+/// The error of a budget that every eligible candidate exceeds, with the smallest sufficient one.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
     let may = &candidates[first(request, candidates)..];
     let whose = if request.specs.is_some() { "of the named strategies" } else { "of all that were tried" };

@@ -1,4 +1,4 @@
-//! Why a plan could not be made, read or believed.
+//! Errors of making, reading and verifying plans.
 
 use std::path::{Path, PathBuf};
 
@@ -17,16 +17,16 @@ pub enum Error {
     /// No privacy could be accounted.
     #[error(transparent)]
     Accounting(#[from] antinoise_accounting::Error),
-    /// A plan whose statement does not follow from its numbers.
+    /// A plan with a figure that does not follow from its other numbers.
     #[error(
         "the plan's {what} is {stated} but its numbers give {found}: it was altered or made by other code"
     )]
     Unsound {
         /// The figure that does not hold.
         what: Figure,
-        /// What the plan says.
+        /// The value in the plan.
         stated: String,
-        /// What was recomputed.
+        /// The recomputed value.
         found: String,
     },
     /// A file that is not a plan.
@@ -34,7 +34,7 @@ pub enum Error {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A file that could not be read or written.
@@ -42,7 +42,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -53,7 +53,7 @@ pub enum Error {
 pub enum Figure {
     /// The accountant that its epsilon follows from.
     Accountant,
-    /// Which data sets are neighbours.
+    /// The relation between neighbouring data sets.
     Adjacency,
     /// The schema that its sampler keeps.
     Participation,
@@ -61,7 +61,7 @@ pub enum Figure {
     Groups,
     /// The steps of its strategy.
     Steps,
-    /// What its noise is widened by for rounding.
+    /// The factor of rounding on its sensitivity.
     RoundingFactor,
     /// The sensitivity of its strategy under its schema.
     Sensitivity,
@@ -69,7 +69,7 @@ pub enum Figure {
     Epsilon,
     /// The lower end of epsilon.
     EpsilonLower,
-    /// The probability that a claim that is shown by sampling errs.
+    /// The failure probability of a statistical accountant.
     Failure,
 }
 
@@ -91,11 +91,11 @@ impl std::fmt::Display for Figure {
 }
 
 impl Error {
-    /// Whether the caller's input, a file among it, is the cause.
+    /// Whether the caller's input, including files, is the cause.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
-            // A strategy whose numbers overflow was handed in, or asked for.
+            // A strategy whose numbers overflow was passed in, or requested.
             Self::Mechanism(error) => {
                 error.is_bad_input() || matches!(error, antinoise_mechanism::Error::Numerical(_))
             }
@@ -115,9 +115,9 @@ impl Error {
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a figure that does not hold.
+/// The error of a figure that does not follow from the plan's other numbers.
 pub(crate) fn unsound(what: Figure, stated: impl ToString, found: impl ToString) -> Error {
-    // What is stated may come from a stranger's file, in one line.
+    // Values may come from a stranger's file: printable, in one line.
     let one_line = |text: String| printable(&text.replace('\n', " "));
     Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }
 }

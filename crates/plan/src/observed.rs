@@ -1,26 +1,27 @@
-//! The privacy of the participation that really happened, where a plan left it to whoever ran it.
+//! The privacy of the participation that really happened, under an external sampler.
 
-use antinoise_accounting::{Bracket, Gdp, PrivacyStatement};
+use antinoise_accounting::{Bounds, Gdp, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Participation, PrivacyUnit, Separation, rounded};
 
-use crate::{Result, Sampler, Scheme, VerifiedPlan};
+use crate::{Result, Sampler, VerifiedPlan};
 
-/// Most steps and inner products for which every observed pattern is looked at.
-const MOST_STEPS: usize = 4096;
-const MOST_PRODUCTS: usize = 1 << 28;
+/// Largest numbers of steps and of inner products for which the sensitivity is that of the listed patterns.
+const MAX_STEPS: usize = 4096;
+const MAX_PRODUCTS: usize = 1 << 28;
 
-/// What a plan's noise gives those who took part as they did.
+/// The privacy that a plan's noise gives the observed participation.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ObservedPrivacy {
-    /// The least number of steps between two of one user; none where nobody took part twice.
+    /// Smallest distance of two steps of one user; `None` if no user has two.
     pub min_sep: Option<usize>,
-    /// The most steps of one user.
+    /// Largest number of steps of one user.
     pub max_participations: usize,
-    /// sens(C, Pi) where Pi is what was observed, under the plan's adjacency, with its proof.
+    /// sens(C, Pi) for the observed Pi, under the plan's adjacency, with its proof.
     pub sensitivity: Sensitivity,
-    /// What the plan's noise is over that, as it runs, rounded down; not below the plan's own.
+    /// The plan's noise over the sensitivity of the rounded strategy, rounded down; at least the plan's own.
     pub noise_multiplier: f64,
 }
 
@@ -29,14 +30,14 @@ impl ObservedPrivacy {
     ///
     /// # Errors
     /// When delta is not between 0 and 1.
-    pub fn epsilon(&self, delta: f64) -> Result<Bracket> {
+    pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
         let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
-        Ok(Bracket { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
+        Ok(Bounds { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
     }
 }
 
 impl VerifiedPlan {
-    /// (b, k): any two steps of a user are at least b apart, and there are at most k.
+    /// (b, k): any two steps of a user are at least b apart, and a user has at most k steps.
     ///
     /// # Errors
     /// When the plan is not one of users who come by themselves (`min-sep:b,k`, external sampler).
@@ -44,20 +45,18 @@ impl VerifiedPlan {
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
     /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
-    /// assert!(plan.limits_of_users().unwrap_err().to_string().contains("cyclic:20,2 of units example"));
+    /// assert!(plan.participation_limits().unwrap_err().to_string().contains("cyclic:20,2 of units example"));
     /// # Ok::<(), antinoise_plan::Error>(())
     /// ```
-    pub fn limits_of_users(&self) -> Result<(usize, usize)> {
-        match (self.scheme(), self.privacy.unit) {
+    pub fn participation_limits(&self) -> Result<(usize, usize)> {
+        match (self.sampler, &self.participation, self.privacy.unit) {
             (
-                Scheme::Unamplified {
-                    sampler: Sampler::External,
-                    participation: Participation::MinSep { min_sep, max_participations },
-                },
+                Sampler::External,
+                &Participation::MinSep { min_sep, max_participations },
                 PrivacyUnit::User,
             ) => Ok((min_sep, max_participations)),
-            (scheme, unit) => {
-                let got = format!("{} of units {unit}", scheme.participation());
+            (_, participation, unit) => {
+                let got = format!("{participation} of units {unit}");
                 let must_be =
                     "that of users who come by themselves, min-sep:B,K: a federated plan of the unit user";
                 Err(InvalidParameter::new("participation of the plan", got, must_be).into())
@@ -65,11 +64,11 @@ impl VerifiedPlan {
         }
     }
 
-    /// The privacy of those who took part in one of `patterns`, sets of steps that were released, and no others.
+    /// The privacy of a run in which the steps of each user were one of `patterns`, sets of released steps.
     ///
-    /// The sensitivity is that of all patterns, or, where they are too many or too long, that of everyone who keeps the
-    /// separation and number of steps that were observed. It is a statement after the fact, on conditions:
-    /// [`VerifiedPlan::statement_of_observed`] tells them.
+    /// The sensitivity is the maximum over the patterns. If they are too many or too long, it is that of the
+    /// min-sep schema with the observed separation and number of steps. The figure is valid after the fact,
+    /// under the conditions that [`VerifiedPlan::statement_of_observed`] states.
     ///
     /// # Errors
     /// When the plan is not one of users who come by themselves, or a pattern is not one that it allows.
@@ -85,7 +84,7 @@ impl VerifiedPlan {
     /// # Ok::<(), antinoise_plan::Error>(())
     /// ```
     pub fn observed(&self, patterns: &[Vec<usize>]) -> Result<ObservedPrivacy> {
-        let (least, most) = self.limits_of_users()?;
+        let (least, most) = self.participation_limits()?;
         at_least("number of users' sets of released steps", patterns.len(), 1)?;
         let products = patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len() * p.len()));
         let listed = Participation::Patterns { patterns: patterns.to_vec() };
@@ -94,9 +93,9 @@ impl VerifiedPlan {
         between("min_sep", min_sep, least, self.steps, "steps")?;
         between("max_participations", max_participations, 1, most, "the plan's")?;
         let mut found = self.under(&Participation::MinSep { min_sep, max_participations })?;
-        if self.steps <= MOST_STEPS && products <= MOST_PRODUCTS {
+        if self.steps <= MAX_STEPS && products <= MAX_PRODUCTS {
             let exact = self.under(&listed)?;
-            // Of two that hold the lower; exact is as low as it gets.
+            // Both bounds hold; take the smaller sensitivity.
             if exact.1 >= found.1 {
                 found = exact;
             }
@@ -106,20 +105,17 @@ impl VerifiedPlan {
         Ok(ObservedPrivacy { min_sep, max_participations, sensitivity, noise_multiplier })
     }
 
-    /// The sensitivity under a schema that is part of the plan's, and the noise multiplier that it makes of the plan's
-    /// noise: 1 / mu, where mu is that of the C that runs, and what double precision adds to the past's share of the
-    /// noise besides, whoever takes part.
+    /// The sensitivity under a schema that is part of the plan's, and the plan's noise over the sensitivity
+    /// of the rounded strategy, which includes rounding of the history term.
     fn under(&self, participation: &Participation) -> Result<(Sensitivity, f64)> {
         let (strategy, kind) = (&*self.strategy, self.release.kind());
         let stated = strategy.sensitivity(participation)?;
-        let running = rounded::sensitivity_upper(strategy, participation, kind.precision())?;
-        let noise = kind.noise(&strategy.recursion()?, self.steps)?;
-        let past = self.past_share(strategy.sensitivity(&self.participation)?.value, &noise, None)?;
-        let noise_multiplier = self.noise_over(running, past).max(self.noise_multiplier);
+        let sensitivity = rounded::sensitivity_upper(strategy, participation, kind.precision())?;
+        let noise_multiplier = self.noise_over(sensitivity).max(self.noise_multiplier);
         Ok((stated.under(self.privacy.adjacency), noise_multiplier))
     }
 
-    /// The statement for `observed`, over `released` steps, and what it rests on.
+    /// The statement for `observed` over `released` steps, with its assumptions.
     ///
     /// # Errors
     /// As [`ObservedPrivacy::epsilon`].
@@ -129,7 +125,7 @@ impl VerifiedPlan {
         released: usize,
     ) -> Result<PrivacyStatement> {
         let planned = self.statement();
-        let Bracket { lower, upper } = observed.epsilon(self.privacy.delta)?;
+        let Bounds { lower, upper } = observed.epsilon(self.privacy.delta)?;
         let Sensitivity { value, kind, source } = &observed.sensitivity;
         let apart =
             observed.min_sep.map_or(String::new(), |steps| format!(", any two at least {steps} apart"));

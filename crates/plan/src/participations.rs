@@ -1,12 +1,12 @@
-//! Which examples took part when, held against the plan's schema before a step is released.
+//! A record of participation that refuses steps outside of the plan's schema before they are released.
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::{Participation, Separation};
 
-use crate::{Scheme, VerifiedPlan};
+use crate::{Sampler, VerifiedPlan};
 
-/// How often each example of a run took part, and in which step last: what the plan's schema is checked by at every step. Where sampling
-/// amplifies privacy it is as secret as the key.
+/// The number of participations of each example of a run, and its last step, checked against the plan's
+/// schema at every step. If sampling amplifies privacy, this record is as secret as the key.
 ///
 /// ```
 /// use antinoise_plan::{Length, Participations, Request, Setting, choose};
@@ -21,40 +21,40 @@ use crate::{Scheme, VerifiedPlan};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participations {
     limits: Limits,
-    /// No step below this one can be recorded.
+    /// The smallest step that can still be recorded.
     next: usize,
     of: Vec<Taken>,
 }
 
-/// Of one example.
+/// Participation of one example.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Taken {
     count: u32,
     last: u32,
 }
 
-/// What the plan accounts for.
+/// The participation that the plan accounts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limits {
     min_sep: usize,
     most: usize,
-    /// Whether an example's steps differ by multiples of `min_sep`: those of one group, or one bin.
+    /// Whether an example's steps differ by multiples of `min_sep`, as in a group or a bin.
     in_phase: bool,
     steps: usize,
 }
 
 impl Limits {
     fn of(plan: &VerifiedPlan) -> Self {
-        let steps = plan.steps;
+        let (steps, schedule) = (plan.steps, plan.schedule());
         let every = |groups: usize| (groups, steps.div_ceil(groups), true);
-        let (min_sep, most, in_phase) = match plan.scheme() {
-            // Each participation is accounted by itself; there is at most one a round.
-            Scheme::Amplified { groups } => every(groups),
-            Scheme::BallsInBins { bins, .. } => every(bins),
-            Scheme::BMinSep { min_sep, .. } => (min_sep, steps.div_ceil(min_sep), false),
-            Scheme::Unamplified { participation, .. } => {
-                let Separation { min_sep, max_participations } = participation.separation(steps);
-                (min_sep, max_participations, matches!(participation, Participation::Cyclic { .. }))
+        let (min_sep, most, in_phase) = match (schedule.is_amplified(), schedule.sampler) {
+            // An example participates at most once in a round.
+            (true, Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups }) => every(groups),
+            (true, Sampler::BMinSep { min_sep }) => (min_sep, steps.div_ceil(min_sep), false),
+            (true, Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External) | (false, _) => {
+                let Separation { min_sep, max_participations } = schedule.participation.separation(steps);
+                let in_phase = matches!(schedule.participation, Participation::Cyclic { .. });
+                (min_sep, max_participations, in_phase)
             }
         };
         Self { min_sep, most, in_phase, steps }
@@ -77,13 +77,13 @@ impl Limits {
 }
 
 impl Participations {
-    /// Nobody took part yet. Limits are those of the plan's groups, bins or schema; of listed patterns, their least separation and their
-    /// greatest length.
+    /// An empty record, with the limits of the plan's groups, bins or schema; of listed patterns, their
+    /// smallest separation and greatest length.
     pub fn none(plan: &VerifiedPlan) -> Self {
         Self { limits: Limits::of(plan), next: 0, of: vec![Taken::default(); plan.examples] }
     }
 
-    /// Those of a run's first `steps` steps, whose examples `batch` says.
+    /// The record of a run's first `steps` steps; `batch` returns the examples of a step.
     ///
     /// # Errors
     /// As [`Participations::record`], or as `batch`.
@@ -99,16 +99,17 @@ impl Participations {
         Ok(made)
     }
 
-    /// The step after the last one that was recorded; 0 where there is none.
+    /// The step after the last recorded one; 0 for an empty record.
     pub fn next_step(&self) -> usize {
         self.next
     }
 
-    /// Refuses what [`Participations::record`] refuses, and records nothing.
+    /// Checks that `batch` can be recorded as the batch of `step`.
     ///
     /// # Errors
-    /// When the step is not after those recorded, or is none of the plan's; an example is none of the plan's, is in the batch twice, took part
-    /// as often as the plan accounts for, or too few steps ago, or is one of another group or bin.
+    /// When the step is not after the recorded ones or not a step of the plan; or an example is not in the
+    /// plan, is in the batch twice, participated as often as the plan accounts for or too few steps ago, or
+    /// belongs to another group or bin.
     pub fn check(&self, step: usize, batch: &[usize]) -> Result<(), InvalidParameter> {
         between(
             "step",
@@ -141,7 +142,7 @@ impl Participations {
     /// Records that the examples `batch` take part in `step`.
     ///
     /// # Errors
-    /// As [`Participations::check`]; then nothing is recorded.
+    /// As [`Participations::check`]; the record is then unchanged.
     pub fn record(&mut self, step: usize, batch: &[usize]) -> Result<(), InvalidParameter> {
         self.check(step, batch)?;
         for &example in batch {
@@ -158,10 +159,10 @@ impl Participations {
         (self.next as u64).to_le_bytes().into_iter().chain(each.flatten()).collect()
     }
 
-    /// Those that [`Participations::to_bytes`] wrote.
+    /// The record that [`Participations::to_bytes`] wrote.
     ///
     /// # Errors
-    /// When they are of another number of examples, or none that the plan accounts for.
+    /// When the record has another number of examples, or is outside of the plan's schema.
     pub fn from_bytes(plan: &VerifiedPlan, bytes: &[u8]) -> Result<Self, InvalidParameter> {
         let mut made = Self::none(plan);
         let words: Vec<usize> =

@@ -2,7 +2,8 @@ use antinoise_input::InvalidParameter;
 
 use crate::Result;
 
-/// Refuses what single precision cannot hold with room on both sides: its normal numbers are 2^-126 to 2^127.
+/// Refuses numbers outside of 2^-100 to 2^100, well within the normal numbers of single precision (2^-126 to
+/// 2^127).
 pub(crate) fn in_single_precision(what: &str, value: f64) -> Result<()> {
     if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
         return Ok(());

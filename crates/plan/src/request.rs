@@ -1,4 +1,4 @@
-//! What is wanted of a plan, and the schedule that follows from it.
+//! The request that a plan is made for, and the schedule that follows from it.
 
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::optimize::Objective;
@@ -6,9 +6,9 @@ use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
 use crate::range::in_single_precision;
-use crate::{ReleaseKind, Result, Sampler, Schedule, Scheme};
+use crate::{ReleaseKind, Result, Sampler, Schedule};
 
-/// How long to train.
+/// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Passes over the data.
@@ -17,49 +17,52 @@ pub enum Length {
     Steps(usize),
 }
 
-/// How privacy units come to take part.
+/// How privacy units participate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// Each example at most once.
     Single,
-    /// Data are shuffled once and cut into batches, which take turns.
+    /// Data are shuffled once and cut into batches, which are used in cyclic order.
     Cyclic,
     /// One pass over data in their given order, neither shuffled nor sampled: at most floor(N / B) steps.
     Stream,
-    /// Units come by themselves, at least `min_sep` steps apart, at most `max_participations` times.
+    /// Units participate on their own initiative, at least `min_sep` steps apart, at most
+    /// `max_participations` times.
     Federated {
-        /// b.
+        /// b: smallest distance of two steps of a unit.
         min_sep: usize,
-        /// k; as many as fit when not given.
+        /// k: largest number of steps of a unit; `None` for as many as fit.
         max_participations: Option<usize>,
     },
-    /// Every example joins each batch with the same probability, on its own, or, where the strategy has bands,
-    /// those of its group's turns: block-cyclic Poisson sampling, which amplifies.
+    /// Amplification by block-cyclic Poisson sampling: every example joins each batch of its group
+    /// independently with the same probability. A strategy of one band has one group, which is plain Poisson
+    /// sampling.
     Poisson,
-    /// Every example joins each batch with the same probability, on its own, but sits out the next `bands - 1` after one that it took
-    /// part in: b-min-sep sampling, which amplifies more. For strategies with bands.
+    /// Amplification by b-min-sep sampling, which is stronger, for strategies with bands: after a
+    /// participation an example sits out `bands - 1` steps; otherwise it joins each batch independently with
+    /// the same probability.
     BMinSep,
 }
 
-/// What a plan is made for.
+/// The data, batches, privacy target and setting of a plan.
 ///
 /// ```
-/// use antinoise_plan::{Length, Request, Setting, choose};
+/// use antinoise_plan::{Length, Request, Setting};
 /// let mut request = Request::new(60_000, 500, Length::Epochs(4), Setting::Cyclic);
 /// (request.epsilon, request.delta) = (4.0, 1e-5);
 /// let schedule = request.schedule()?;
-/// assert_eq!((schedule.steps, schedule.scheme.participation().to_string()), (480, "cyclic:120,4".into()));
+/// assert_eq!((schedule.steps, schedule.participation.to_string()), (480, "cyclic:120,4".into()));
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// N: examples, or users where the unit is the user.
+    /// N: examples, or users if the unit is the user.
     pub examples: usize,
-    /// B: expected examples in a batch.
+    /// B: expected batch size.
     pub batch_size: usize,
     /// Epochs or steps.
     pub length: Length,
-    /// How units take part.
+    /// How units participate.
     pub setting: Setting,
     /// Target epsilon. Default 1.
     pub epsilon: f64,
@@ -67,33 +70,39 @@ pub struct Request {
     pub delta: f64,
     /// Whose data the statement protects. Default example.
     pub unit: PrivacyUnit,
-    /// Which datasets it compares. Default zero-out.
+    /// Which data sets it compares. Default zero-out.
     pub adjacency: Adjacency,
     /// A. Default prefix sums.
     pub workload: Workload,
-    /// The loss that is compared. Default RMS.
+    /// The loss to minimise. Default RMS.
     pub objective: Objective,
-    /// Most l2 norm of one example's gradient. Default 1.
+    /// Upper bound on the l2 norm of one example's gradient. Default 1.
     pub clip_norm: f64,
-    /// m: model parameters, for the size of the noise's state and the spacing of the grid. Default 0: sizes are not
-    /// told, and the grid is made for 2^30 coordinates.
+    /// m: model parameters, for the size of the noise's state and the spacing of the grid. Default 0: sizes
+    /// are unknown, and the grid is made for 2^30 coordinates.
     pub dim: usize,
+    /// Upper bound on the spacing of the grid, unless noise so large needs a coarser one. Default `None`: as
+    /// coarse as the clip norm and `dim` allow.
+    pub spacing: Option<f64>,
     /// How noisy sums are released. Default on a grid.
     pub release: ReleaseKind,
-    /// Most bytes of noise state; candidates above it are not chosen. Needs `dim`.
+    /// Limit on the bytes of noise state; candidates above it are not chosen. Needs `dim`.
     pub memory: Option<u64>,
-    /// Most seconds of one core for a step's noise, as estimated; candidates above it are not chosen. Needs `dim`.
+    /// Limit on the estimated seconds of one core for a step's noise; candidates above it are not chosen.
+    /// Needs `dim`.
     pub noise_time: Option<f64>,
-    /// How much more loss than the least is taken for a smaller state, as a share. Default 0.05; 0 for the least loss.
+    /// Relative increase of the loss that is accepted for a smaller state. Default 0.05; 0 for the least
+    /// loss.
     pub tolerance: f64,
-    /// The mechanisms to compare with independent noise, or those that fit the schema.
+    /// The mechanisms to compare with independent noise. Default `None`: those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
-    /// Where none are named: whether to try those too that take seconds to optimise or to account for, better by up to a fifth. Default true.
+    /// Whether a search includes mechanisms that take seconds to optimise or to account for, and have up to a
+    /// fifth less loss. Default true.
     pub thorough: bool,
 }
 
 impl Request {
-    /// A request with the defaults told at its fields.
+    /// A request with the documented default for every other field.
     pub fn new(examples: usize, batch_size: usize, length: Length, setting: Setting) -> Self {
         Self {
             examples,
@@ -108,6 +117,7 @@ impl Request {
             objective: Objective::Rms,
             clip_norm: 1.0,
             dim: 0,
+            spacing: None,
             release: ReleaseKind::Grid,
             memory: None,
             noise_time: None,
@@ -117,7 +127,7 @@ impl Request {
         }
     }
 
-    /// The same in another setting.
+    /// The same request in another setting.
     pub(crate) fn under(&self, setting: Setting) -> Self {
         Self { setting, ..self.clone() }
     }
@@ -133,6 +143,9 @@ impl Request {
         if let Some(seconds) = self.noise_time {
             positive("noise_time", seconds)?;
         }
+        if let Some(spacing) = self.spacing {
+            positive("spacing", spacing)?;
+        }
         let without = [("memory", self.memory.is_some()), ("noise_time", self.noise_time.is_some())];
         if let Some((budget, _)) = without.into_iter().find(|(_, given)| *given && self.dim == 0) {
             let must_be = format!("the number of parameters, for which {budget} is a budget");
@@ -147,8 +160,9 @@ impl Request {
 
     /// Steps, sampler and schema.
     ///
-    /// An epoch has floor(N / B) steps. A run that ends within one epoch has single participation. Under Poisson
-    /// sampling this is the schedule without amplification, as [`Schedule::amplified`] starts from it.
+    /// An epoch has floor(N / B) steps. A run that ends within one epoch has single participation. In the
+    /// Poisson and b-min-sep settings this is the schedule without amplification, from which
+    /// [`Schedule::with_poisson`] starts.
     ///
     /// # Errors
     /// When a number is out of range or the numbers do not fit together; names the parameter.
@@ -182,6 +196,6 @@ impl Request {
             Setting::Poisson | Setting::BMinSep => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
         };
         participation.check(steps)?;
-        Ok(Schedule { steps, scheme: Scheme::Unamplified { sampler, participation } })
+        Ok(Schedule::new(steps, sampler, participation))
     }
 }

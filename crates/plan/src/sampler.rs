@@ -1,7 +1,6 @@
 //! Which examples take part in which step.
 //!
-//! A sampler draws no randomness of its own: it takes a secure generator from its caller, so that a run can
-//! be resumed with the same batches.
+//! A sampler takes a secure generator from its caller, so that a run can be resumed with the same batches.
 
 use antinoise_input::{InvalidParameter, between};
 use rand_core::Rng;
@@ -17,31 +16,31 @@ pub enum Sampler {
         /// Steps in an epoch.
         groups: usize,
     },
-    /// Block-cyclic Poisson: examples are shuffled once and cut into groups as for cyclic batches; step t takes
-    /// every example of group t mod groups with probability groups batch_size / examples, on its own. One group
-    /// is plain Poisson sampling.
+    /// Block-cyclic Poisson: examples are shuffled once and cut into groups as for cyclic batches; step t
+    /// takes every example of group t mod groups independently with probability groups batch_size / examples.
+    /// One group is plain Poisson sampling.
     Poisson {
         /// Steps between two turns of an example.
         #[serde(default = "one")]
         groups: usize,
     },
-    /// Balls in bins: every example is put in one of so many bins, uniformly and on its own, once for the whole run; step t
-    /// takes bin t mod bins.
+    /// Balls in bins: every example is assigned to a bin, uniformly, independently and for the whole run;
+    /// step t takes bin t mod bins.
     BallsInBins {
         /// Steps between two turns of an example.
         bins: usize,
     },
-    /// b-min-sep: an example that took part sits out the next `min_sep - 1` steps; else it joins with probability B / (N - (min_sep - 1) B),
-    /// on its own. At first it sits out exactly j steps with probability B/N for each j below `min_sep` but 0, so that every batch has B
-    /// examples on average.
+    /// b-min-sep: after a participation an example sits out `min_sep - 1` steps; otherwise it joins a step
+    /// independently with probability B / (N - (min_sep - 1) B). Its initial delay is j steps with
+    /// probability B/N for each j from 1 to `min_sep - 1`, so that every batch has B examples on average.
     BMinSep {
-        /// b: steps between two turns of an example, at least.
+        /// b: smallest number of steps between two participations of an example.
         min_sep: usize,
     },
-    /// Examples are taken once, in their given order: step t takes those from t batch_size up to
+    /// Examples are taken once, in their given order: step t takes the examples from t batch_size up to
     /// (t + 1) batch_size. Nothing is random.
     Stream,
-    /// Units arrive by themselves; whoever runs the plan keeps the schema.
+    /// Units participate on their own initiative; the user of the plan enforces the schema.
     External,
 }
 
@@ -65,31 +64,32 @@ impl Sampler {
     }
 }
 
-/// The batches of one run, each made on its own: step t needs none of those before.
+/// The batches of one run, in random access: step t does not depend on earlier steps.
 pub struct Batches {
-    /// A permutation of 0..examples, cut into groups; of a stream, the numbers of all that it takes.
+    /// The examples, group by group.
     order: Vec<usize>,
-    /// Where each group begins in the order, and where the last one ends.
+    /// Where each group begins in `order`, and where the last one ends.
     starts: Vec<usize>,
-    /// Whether groups take turns again and again; those of a stream have one.
+    /// Whether groups are used cyclically instead of once.
     repeats: bool,
-    /// An example of the group whose turn it is takes part when 64 random bits are below this.
+    /// An example of the step's group participates if 64 random bits are below this.
     threshold: u128,
 }
 
-/// Above all 64 random bits.
+/// A threshold above any 64 random bits.
 const ALL: u128 = 1 << 64;
-/// Most examples of a run, and in all batches that are drawn ahead; most steps that are drawn ahead. Two of either can be added in 32 bits.
-const MOST: usize = 1 << 31;
-const MOST_STEPS: usize = 1 << 26;
-const HELD: &str = "the most that are held in memory";
+/// Largest number of examples of a run and in all batches that are drawn ahead. Sums of two fit 32 bits.
+const MAX_EXAMPLES: usize = 1 << 31;
+/// Largest number of steps that are drawn ahead.
+const MAX_STEPS: usize = 1 << 26;
+const MEMORY_LIMIT: &str = "the memory limit";
 
 impl Batches {
-    /// The batches of `sampler` in `steps` steps over `examples` examples, of expected size `batch_size` where it draws them, in an
-    /// order drawn from `rng`.
+    /// The batches of `sampler` in `steps` steps over `examples` examples, of expected size `batch_size` if
+    /// it draws them, in an order drawn from `rng`.
     ///
     /// # Errors
-    /// For [`Sampler::External`], whose batches are not formed here, and those of the sampler's own function.
+    /// For [`Sampler::External`], whose batches are not formed here, and as the sampler's own function.
     pub fn new(
         sampler: Sampler,
         examples: usize,
@@ -106,7 +106,7 @@ impl Batches {
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
                 "external",
-                "one that forms batches: whoever runs this plan forms its batches",
+                "one that forms batches: the user of this plan forms its batches",
             )),
         }
     }
@@ -116,7 +116,7 @@ impl Batches {
     /// # Errors
     /// When there are no examples or more than 2^31, no groups, or more groups than examples.
     pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Result<Self, InvalidParameter> {
-        let examples = between("examples", examples, 1, MOST, HELD)?;
+        let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         between("groups", groups, 1, examples, "examples")?;
         let mut order: Vec<usize> = (0..examples).collect();
         for last in (1..examples).rev() {
@@ -131,7 +131,7 @@ impl Batches {
     /// # Errors
     /// When there are no examples or more than 2^31, no bins, or more bins than examples.
     pub fn balls_in_bins(examples: usize, bins: usize, rng: &mut impl Rng) -> Result<Self, InvalidParameter> {
-        let examples = between("examples", examples, 1, MOST, HELD)?;
+        let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         between("bins", bins, 1, examples, "examples")?;
         let of: Vec<usize> = (0..examples).map(|_| below(bins as u64, rng) as usize).collect();
         let mut starts = vec![0; bins + 1];
@@ -145,12 +145,12 @@ impl Batches {
         Ok(Self { order, starts, repeats: true, threshold: ALL })
     }
 
-    /// b-min-sep batches of expected size `batch_size` in `steps` steps, drawn from `rng` example by example: all of them at once, so that
-    /// any step can be had.
+    /// b-min-sep batches of expected size `batch_size` in `steps` steps, all drawn from `rng` at once,
+    /// example by example, for random access.
     ///
     /// # Errors
-    /// When there are no examples or more than 2^31, `min_sep` batches have more examples than there are, a number is 0, or there are
-    /// more than 2^26 steps, or so many that their batches have more than 2^31 examples on average.
+    /// When there are no examples or more than 2^31, `min_sep` batches exceed the number of examples, a
+    /// number is 0, or there are more than 2^26 steps or more than 2^31 expected examples in all batches.
     pub fn b_min_sep(
         examples: usize,
         batch_size: usize,
@@ -158,20 +158,14 @@ impl Batches {
         steps: usize,
         rng: &mut impl Rng,
     ) -> Result<Self, InvalidParameter> {
-        let examples = between("examples", examples, 1, MOST, HELD)?;
+        let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         between("batch_size", batch_size, 1, examples, "examples")?;
         between("min_sep", min_sep, 1, examples / batch_size, "examples / batch_size")?;
-        between(
-            "steps",
-            steps,
-            1,
-            MOST_STEPS.min(MOST / batch_size),
-            "the most whose batches are held in memory",
-        )?;
+        between("steps", steps, 1, MAX_STEPS.min(MAX_EXAMPLES / batch_size), MEMORY_LIMIT)?;
         let joins = Coin::new(batch_size, examples - (min_sep - 1) * batch_size);
         let mut of_step = vec![Vec::new(); steps];
         for example in 0..examples {
-            // Each B of N numbers are a wait of one step more; the rest are none.
+            // Each delay from 1 to min_sep - 1 has B of the N outcomes; the rest are no delay.
             let wait = 1 + below(examples as u64, rng) as usize / batch_size;
             let mut next = if wait < min_sep { wait } else { 0 };
             while next < steps {
@@ -190,12 +184,12 @@ impl Batches {
         Ok(Self { starts: starts.collect(), order: of_step.concat(), repeats: false, threshold: ALL })
     }
 
-    /// Batches of `batch_size` examples in their given order, as many as there are; empty ones from there on.
+    /// Batches of `batch_size` examples in their given order, and empty batches after the last full one.
     ///
     /// # Errors
     /// When there are no examples or more than 2^31, or the batch size is 0 or more than the examples.
     pub fn stream(examples: usize, batch_size: usize) -> Result<Self, InvalidParameter> {
-        let examples = between("examples", examples, 1, MOST, HELD)?;
+        let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         let steps = examples / between("batch_size", batch_size, 1, examples, "examples")?;
         let starts = (0..=steps).map(|step| step * batch_size).collect();
         Ok(Self { order: (0..steps * batch_size).collect(), starts, repeats: false, threshold: ALL })
@@ -204,7 +198,7 @@ impl Batches {
     /// Block-cyclic Poisson batches of expected size `batch_size` from `groups` groups, drawn from `rng`.
     ///
     /// # Errors
-    /// When there are no examples or more than 2^31, no groups, or the batches of all groups have none or more examples than there are.
+    /// When there are no examples or more than 2^31, no groups, or a batch is empty or larger than a group.
     pub fn poisson(
         examples: usize,
         batch_size: usize,
@@ -221,8 +215,8 @@ impl Batches {
         Ok(Self { threshold, ..batches })
     }
 
-    /// The examples of step `step`, in increasing order but for cyclic batches; `rng` is the step's own generator,
-    /// which others than Poisson batches do not use.
+    /// The examples of step `step`, in increasing order except for cyclic batches. `rng` is the step's own
+    /// generator, which only Poisson batches use.
     ///
     /// ```
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -241,7 +235,7 @@ impl Batches {
         group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect()
     }
 
-    /// The examples whose turn step `step` is: those of its batch, or from which its batch is drawn.
+    /// The group of step `step`: its batch, or the examples that its Poisson batch is drawn from.
     pub fn turn(&self, step: usize) -> &[usize] {
         let groups = self.starts.len() - 1;
         if !self.repeats && step >= groups {
@@ -252,7 +246,8 @@ impl Batches {
     }
 }
 
-/// A coin with exactly this chance: 64 random bits decide unless they are those of the chance itself.
+/// A coin of exact rational probability `chances / of`. 64 random bits decide unless they equal its first 64
+/// bits.
 struct Coin {
     first_bits: u64,
     rest: u64,
@@ -261,7 +256,7 @@ struct Coin {
 }
 
 impl Coin {
-    /// Of `chances` in `of`.
+    /// The coin of probability `chances / of`, for 1 <= `chances` <= `of`.
     fn new(chances: usize, of: usize) -> Self {
         let (bits, of) = ((chances as u128) << 64, of as u128);
         let is_certain = bits / of >= ALL;
@@ -280,7 +275,7 @@ impl Coin {
     }
 }
 
-/// A uniform number below `bound`, without bias: what falls in the last, incomplete stretch is drawn again.
+/// A uniform number below `bound`, by rejection of the last, incomplete stretch.
 fn below(bound: u64, rng: &mut impl Rng) -> u64 {
     let limit = u64::MAX - u64::MAX % bound;
     loop {

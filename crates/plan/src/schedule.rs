@@ -1,105 +1,126 @@
-//! When a plan's units take part.
+//! How batches are formed, and which privacy analysis that allows.
 
+use antinoise_input::{at_least, between};
 use antinoise_mechanism::Participation;
 
-use crate::{Accountant, Sampler};
+use crate::error::{Figure, unsound};
+use crate::{Accountant, Result, Sampler};
 
-/// How batches are formed, and whether that amplifies privacy.
+/// The steps, the batches, and whether the randomness of sampling is accounted for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scheme {
-    /// All steps are one release.
-    Unamplified {
-        /// Which examples take part when.
-        sampler: Sampler,
-        /// Pi: the schema that the sampler keeps and the sensitivity is for.
-        participation: Participation,
-    },
-    /// Block-cyclic Poisson sampling in as many groups as the strategy has bands: each of a unit's participations is
-    /// released by itself, and they are composed.
-    Amplified {
-        /// Steps between two turns of an example.
-        groups: usize,
-    },
-    /// Balls-in-bins sampling, which amplifies any C without negative entries: nobody knows an example's bin.
-    BallsInBins {
-        /// Steps between two turns of an example.
-        bins: usize,
-        /// Pi: the schema that each bin keeps and the sensitivity is for.
-        participation: Participation,
-    },
-    /// b-min-sep sampling, which amplifies any C without negative entries that has no more bands than b.
-    BMinSep {
-        /// b: steps between two turns of an example, at least.
-        min_sep: usize,
-        /// Pi: the schema that the sampler keeps and the sensitivity is for.
-        participation: Participation,
-    },
-}
-
-impl Scheme {
-    /// Which examples take part when.
-    pub fn sampler(&self) -> Sampler {
-        match *self {
-            Self::Unamplified { sampler, .. } => sampler,
-            Self::Amplified { groups } => Sampler::Poisson { groups },
-            Self::BallsInBins { bins, .. } => Sampler::BallsInBins { bins },
-            Self::BMinSep { min_sep, .. } => Sampler::BMinSep { min_sep },
-        }
-    }
-
-    /// Pi: the schema that the sensitivity is for; single where sampling amplifies.
-    pub fn participation(&self) -> &Participation {
-        match self {
-            Self::Unamplified { participation, .. }
-            | Self::BallsInBins { participation, .. }
-            | Self::BMinSep { participation, .. } => participation,
-            Self::Amplified { .. } => &Participation::Single,
-        }
-    }
-
-    /// What accounts for it.
-    pub fn accountant(&self) -> Accountant {
-        match self {
-            Self::Unamplified { .. } => Accountant::Gdp,
-            Self::Amplified { .. } => Accountant::SampledGaussian,
-            Self::BallsInBins { .. } => Accountant::BallsInBins,
-            Self::BMinSep { .. } => Accountant::BMinSep,
-        }
-    }
-
-    /// b-min-sep sampling over so many steps.
-    pub(crate) fn min_sep(min_sep: usize, steps: usize) -> Self {
-        let participation = match steps.div_ceil(min_sep) {
-            1 => Participation::Single,
-            max_participations => Participation::MinSep { min_sep, max_participations },
-        };
-        Self::BMinSep { min_sep, participation }
-    }
-
-    /// Whether its claim is shown by sampling.
-    pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self, Self::BallsInBins { .. } | Self::BMinSep { .. })
-    }
-
-    /// Whether sampling amplifies privacy.
-    pub fn is_amplified(&self) -> bool {
-        !matches!(self, Self::Unamplified { .. })
-    }
-}
-
-/// The steps, and who takes part in them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Schedule {
     /// n.
     pub steps: usize,
-    /// Who takes part.
-    pub scheme: Scheme,
+    /// Which examples take part when.
+    pub sampler: Sampler,
+    /// Pi: the schema that the sampler keeps and the sensitivity is for. Single under amplified Poisson
+    /// sampling, whose accountant composes a unit's participations one by one.
+    pub participation: Participation,
+    /// Whether sampling amplifies privacy, for samplers for which there is such an analysis.
+    pub amplified: bool,
 }
 
 impl Schedule {
-    /// The same steps under Poisson sampling in as many groups as the strategy has bands.
+    /// A schedule without amplification.
+    pub fn new(steps: usize, sampler: Sampler, participation: Participation) -> Self {
+        Self { steps, sampler, participation, amplified: false }
+    }
+
+    /// The same steps under block-cyclic Poisson sampling, amplified, in `groups` groups: as many as the
+    /// strategy has bands.
     #[must_use]
-    pub fn amplified(&self, groups: usize) -> Self {
-        Self { steps: self.steps, scheme: Scheme::Amplified { groups } }
+    pub fn with_poisson(&self, groups: usize) -> Self {
+        let (sampler, participation) = (Sampler::Poisson { groups }, Participation::Single);
+        Self { steps: self.steps, sampler, participation, amplified: true }
+    }
+
+    /// The same steps and schema under balls-in-bins sampling, amplified.
+    #[must_use]
+    pub(crate) fn with_balls_in_bins(&self, bins: usize) -> Self {
+        Self { sampler: Sampler::BallsInBins { bins }, amplified: true, ..self.clone() }
+    }
+
+    /// The same steps under b-min-sep sampling, amplified.
+    #[must_use]
+    pub(crate) fn with_b_min_sep(&self, min_sep: usize) -> Self {
+        let participation = match self.steps.div_ceil(min_sep) {
+            1 => Participation::Single,
+            max_participations => Participation::MinSep { min_sep, max_participations },
+        };
+        Self { steps: self.steps, sampler: Sampler::BMinSep { min_sep }, participation, amplified: true }
+    }
+
+    /// The accountant of epsilon. Derived here alone; a plan's file states it, and must state this one.
+    pub fn accountant(&self) -> Accountant {
+        match (self.sampler, self.amplified) {
+            (_, false) | (Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External, true) => {
+                Accountant::Gdp
+            }
+            (Sampler::Poisson { .. }, true) => Accountant::SampledGaussian,
+            (Sampler::BallsInBins { .. }, true) => Accountant::BallsInBins,
+            (Sampler::BMinSep { .. }, true) => Accountant::BMinSep,
+        }
+    }
+
+    /// Whether the accountant's epsilon counts amplification by sampling.
+    pub fn is_amplified(&self) -> bool {
+        self.accountant() != Accountant::Gdp
+    }
+
+    /// Refuses a sampler that does not keep the schema, for batches of `batch_size` of `examples` examples.
+    pub(crate) fn check(&self, examples: usize, batch_size: usize) -> Result<()> {
+        let keeps = match self.sampler {
+            Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } => {
+                between("groups", groups, 1, examples, "examples")?;
+                self.allows_every(groups)
+            }
+            Sampler::Poisson { groups } => {
+                at_least("groups", groups, 1)?;
+                match self.amplified {
+                    true => self.participation == Participation::Single,
+                    false => groups == 1 && self.participation == Participation::FullBatch,
+                }
+            }
+            Sampler::BMinSep { min_sep } => {
+                let limit = "examples / batch_size, the largest number of disjoint batches";
+                between("min_sep", min_sep, 1, examples / batch_size, limit)?;
+                self.allows_at_least(min_sep)
+            }
+            Sampler::Stream => {
+                let limit = "examples / batch_size, the length of the stream";
+                between("steps", self.steps, 1, examples / batch_size, limit)?;
+                self.allows_every(self.steps)
+            }
+            Sampler::External => true,
+        };
+        if keeps {
+            return Ok(());
+        }
+        Err(unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler)))
+    }
+
+    /// Whether the schema has every pattern of steps at least `spacing` apart.
+    fn allows_at_least(&self, spacing: usize) -> bool {
+        let participations = self.steps.div_ceil(spacing);
+        match self.participation {
+            Participation::FullBatch => true,
+            Participation::MinSep { min_sep, max_participations } => {
+                spacing >= min_sep && participations <= max_participations
+            }
+            Participation::Single | Participation::Cyclic { .. } => participations <= 1,
+            // A list may omit some patterns.
+            Participation::Patterns { .. } => false,
+        }
+    }
+
+    /// Whether the schema has every pattern of steps exactly `spacing` apart.
+    fn allows_every(&self, spacing: usize) -> bool {
+        match self.participation {
+            Participation::Cyclic { min_sep, max_participations } => {
+                spacing == min_sep && self.steps.div_ceil(spacing) <= max_participations
+            }
+            _ => self.allows_at_least(spacing),
+        }
     }
 }

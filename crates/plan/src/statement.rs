@@ -1,14 +1,14 @@
 //! The privacy claim in words, and that of several models from the same data.
 
-use antinoise_accounting::{Bracket, Composition, Gdp, Neighbours, PrivacyStatement, SampledGaussian};
+use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledGaussian, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, four_decimals};
 use antinoise_mechanism::Adjacency;
 
-use crate::plan::replaced;
-use crate::words::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
-use crate::{Result, Scheme, VerifiedPlan};
+use crate::plan::zero_outs;
+use crate::text::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
+use crate::{Accountant, Result, VerifiedPlan};
 
-/// The epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same
+/// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same
 /// data, with a key for each release, in any order, and each may be chosen knowing all earlier releases. Models
 /// accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their unamplified epsilon.
 ///
@@ -23,11 +23,11 @@ use crate::{Result, Scheme, VerifiedPlan};
 /// assert!(compose(&[(&plan, 9)], 1e-6)?.upper > 3.0 * plan.privacy.epsilon);
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
-pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket> {
+pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
-    let is_sampled = |plan: &VerifiedPlan| matches!(plan.scheme(), Scheme::Amplified { .. });
-    // Where some are sampled, all are composed under zero-out, for which there is more noise over sensitivity.
+    let is_sampled = |plan: &VerifiedPlan| plan.privacy.accountant == Accountant::SampledGaussian;
+    // With a Poisson-sampled model all are composed under zero-out, whose noise over sensitivity is larger.
     let zero_out = match models.iter().any(|(plan, _)| is_sampled(plan)) {
         true => first.privacy.adjacency.sensitivity_factor(),
         false => 1.0,
@@ -39,28 +39,32 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bracket>
             let must_be = format!("{} under {} for all", first.privacy.unit, first.privacy.adjacency);
             return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
         }
-        match plan.scheme() {
-            // Sampling only helps.
-            Scheme::Unamplified { .. } | Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => {
+        match plan.privacy.accountant {
+            // The unamplified figure bounds the amplified one.
+            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
                 let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
                 full.push(gdp.repeat_upper(times as u64)?);
             }
-            Scheme::Amplified { groups } => {
-                let run = plan.sampled_run(groups)?;
+            Accountant::SampledGaussian => {
+                let run = plan.sampled_run(plan.steps)?;
                 let steps = run.steps().saturating_mul(times as u64);
-                sampled.push(SampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?);
+                sampled.push(PoissonSampledGaussian::new(
+                    run.noise_multiplier(),
+                    run.sampling_rate(),
+                    steps,
+                )?);
             }
         }
     }
     let full = Gdp::compose_upper(full)?;
     if sampled.is_empty() {
-        return Ok(Bracket { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
+        return Ok(Bounds { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
     }
     if full.mu() > 0.0 {
-        // One step that samples everything, with noise rounded down.
-        sampled.push(SampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
+        // A full-batch step with noise rounded down.
+        sampled.push(PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
     }
-    Ok(Composition::new(sampled)?.group_epsilon(delta, replaced(first.privacy.adjacency))?)
+    Ok(Composition::new(sampled)?.group_epsilon(delta, zero_outs(first.privacy.adjacency))?)
 }
 
 impl VerifiedPlan {
@@ -134,7 +138,7 @@ impl VerifiedPlan {
         {
             return Ok(alone);
         }
-        let Bracket { lower, upper } = compose(models, self.privacy.delta)?;
+        let Bounds { lower, upper } = compose(models, self.privacy.delta)?;
         let accountant = format!(
             "{}. Epsilon is that of {count} models from the same data together, all counted as published; one of them \
              alone, by this plan, has epsilon {:.4}",

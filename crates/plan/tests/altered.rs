@@ -1,9 +1,9 @@
 //! A law over every plan file that a user can write: it is refused as bad input, or its claim holds.
 //!
-//! Whether it holds is found without the crate's own accounting: C is what inverts the noise that is run, patterns of
-//! participation are those that the sampler makes, and delta is the Gaussian curve by erfc.
+//! Whether it holds is found without the crate's own accounting: C is what inverts the noise that is run,
+//! patterns of participation are those that the sampler makes, and delta is the Gaussian curve by erfc.
 
-use antinoise_accounting::{Composition, SampledGaussian};
+use antinoise_accounting::{Composition, PoissonSampledGaussian};
 use antinoise_mechanism::{Adjacency, Participation, Recursion};
 use antinoise_plan::{
     Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
@@ -229,15 +229,15 @@ fn sampled_holds(plan: &Plan, columns: &[Vec<f64>], moved: f64) -> Verdict {
     let rate = groups as f64 * plan.batch_size as f64 / plan.examples as f64;
     ensure(rate <= 1.0, || format!("rate {rate}"))?;
     let turns = plan.steps.div_ceil(groups) as u64;
-    let run =
-        SampledGaussian::new(plan.noise_std() / (norm * moved), rate, turns).map_err(|e| e.to_string())?;
+    let run = PoissonSampledGaussian::new(plan.noise_std() / (norm * moved), rate, turns)
+        .map_err(|e| e.to_string())?;
     let least = Composition::new([run]).and_then(|run| run.epsilon(plan.privacy.delta));
     let least = least.map_err(|error| error.to_string())?.lower;
     ensure(plan.privacy.epsilon >= least * (1.0 - 1e-7), || format!("epsilon is {least} at least"))
 }
 
-/// The columns of C: of what inverts the noise that is run; a tree's noise has more seeds than steps, and its own matrix
-/// is taken.
+/// The columns of C: of what inverts the noise that is run; a tree's noise has more seeds than steps, and its
+/// own matrix is taken.
 fn columns(plan: &Plan) -> Vec<Vec<f64>> {
     let (mechanism, n) = (&*plan.strategy, plan.steps);
     let recursion = mechanism.recursion().unwrap();
@@ -257,8 +257,8 @@ fn columns(plan: &Plan) -> Vec<Vec<f64>> {
     columns
 }
 
-/// Steps in which one unit takes part, as the sampler makes them or, where units come by themselves, as the schema lets
-/// them.
+/// Steps in which one unit takes part, as the sampler makes them or, where units come by themselves, as the
+/// schema lets them.
 fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
     let every = |b: usize, k: usize| -> Vec<Vec<usize>> {
         (0..b.min(plan.steps)).map(|first| (first..plan.steps).step_by(b).take(k).collect()).collect()

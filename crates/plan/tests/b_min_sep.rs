@@ -3,7 +3,7 @@
 use antinoise_accounting::{Gdp, gaussian_noise_multiplier_upper};
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Scheme, Setting, VerifiedPlan, choose, compose,
+    Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Setting, VerifiedPlan, choose, compose,
 };
 
 fn request(spec: &str, setting: Setting) -> Request {
@@ -25,7 +25,8 @@ fn a_claim_is_shown_again_whenever_it_is_read_and_says_how() {
         (Sampler::BMinSep { min_sep: 4 }, Accountant::BMinSep)
     );
     let participation = Participation::MinSep { min_sep: 4, max_participations: 6 };
-    assert_eq!(plan.scheme(), Scheme::BMinSep { min_sep: 4, participation });
+    let schedule = plan.schedule();
+    assert_eq!((&schedule.participation, schedule.is_amplified()), (&participation, true));
     assert_eq!(plan.expected_batch_size(), 20.0);
     let unsampled = gaussian_noise_multiplier_upper(4.0, 1e-4).unwrap();
     assert!(plan.noise_multiplier < 0.7 * unsampled, "{} {unsampled}", plan.noise_multiplier);

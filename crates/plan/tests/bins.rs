@@ -1,9 +1,9 @@
 //! Plans whose examples are put in bins: what is claimed is shown by sampling that no file can choose.
 
-use antinoise_accounting::{BallsInBins, Gdp, gaussian_noise_multiplier_upper};
+use antinoise_accounting::{Gdp, MonteCarloMechanism, gaussian_noise_multiplier_upper};
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Scheme, Setting, VerifiedPlan, choose, compose,
+    Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Setting, VerifiedPlan, choose, compose,
 };
 
 fn request(spec: &str) -> Request {
@@ -25,7 +25,8 @@ fn a_claim_in_bins_is_shown_again_whenever_it_is_read_and_says_how() {
         (Sampler::BallsInBins { bins: 8 }, Accountant::BallsInBins)
     );
     let participation = Participation::Cyclic { min_sep: 8, max_participations: 3 };
-    assert_eq!(plan.scheme(), Scheme::BallsInBins { bins: 8, participation });
+    let schedule = plan.schedule();
+    assert_eq!((&schedule.participation, schedule.is_amplified()), (&participation, true));
     assert_eq!(plan.expected_batch_size(), 20.0);
     let unsampled = gaussian_noise_multiplier_upper(4.0, 1e-5).unwrap();
     assert!(plan.noise_multiplier < 0.95 * unsampled, "{} {unsampled}", plan.noise_multiplier);
@@ -135,7 +136,10 @@ fn more_bins_need_less_noise_and_one_needs_that_without_sampling() {
     };
     let mut last = 1.0 + 1e-6;
     for bins in [1, 2, 4, 8] {
-        let factor = BallsInBins::new(&columns, bins, 1.0).unwrap().noise_factor(2.0, 1e-4).unwrap();
+        let factor = MonteCarloMechanism::balls_in_bins(&columns, bins, 1.0)
+            .unwrap()
+            .noise_scale_for(2.0, 1e-4)
+            .unwrap();
         let relative = factor / (alone(bins) * gaussian_noise_multiplier_upper(2.0, 1e-4).unwrap());
         assert!(relative <= last, "{bins} bins: {relative} after {last}");
         assert!(bins > 1 || relative > 1.0 - 1e-9, "one bin: {relative}");

@@ -1,6 +1,6 @@
 //! The privacy of a run's first steps, against the leading block of C written out, pattern by pattern.
 
-use antinoise_accounting::{Composition, Gdp, SampledGaussian};
+use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian};
 use antinoise_mechanism::{Adjacency, Participation, Separation};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 use proptest::prelude::*;
@@ -13,7 +13,8 @@ fn plan(setting: Setting, strategy: &str, adjacency: Adjacency) -> VerifiedPlan 
     choose(&request).unwrap().plan
 }
 
-/// C_t^T C_t = (N_t N_t^T)^-1, where N_t are the first t rows of what makes noise of seeds: what the first t releases tell of gradients.
+/// C_t^T C_t = (N_t N_t^T)^-1, where N_t are the first t rows of what makes noise of seeds: what the first t
+/// releases tell of gradients.
 fn told(plan: &VerifiedPlan, steps: usize) -> Vec<Vec<f64>> {
     let recursion = plan.strategy.recursion().unwrap();
     let seeds = recursion.seeds(plan.steps);
@@ -108,7 +109,8 @@ fn the_first_steps_cost_what_the_leading_block_costs() {
             let exact = Gdp::from_noise_multiplier_upper(plan.noise_std() / moved).unwrap();
             let exact = exact.epsilon_upper(plan.privacy.delta).unwrap();
             assert!(found >= exact * (1.0 - 1e-9), "{strategy} after {steps}: {found} below {exact}");
-            // Min-sep is bounded where columns overlap; a node of a tree counts before its last step is released.
+            // Min-sep is bounded where columns overlap; a node of a tree counts before its last step is
+            // released.
             let most = match strategy {
                 "honaker-full" => 3.0,
                 "toeplitz" | "blt:3" => 1.2,
@@ -126,7 +128,7 @@ fn sampled_steps_cost_their_rounds() {
     let found = plan.epsilon_by_step(&[1, 4, 5, 8, 20, 24]).unwrap();
     assert!(found[0] == found[1] && found[2] == found[3] && found[1] < found[2]);
     for (turns, found) in [(1, found[0]), (2, found[2]), (5, found[4]), (6, found[5])] {
-        let run = SampledGaussian::new(plan.noise_multiplier, 4.0 * 5.0 / 60.0, turns).unwrap();
+        let run = PoissonSampledGaussian::new(plan.noise_multiplier, 4.0 * 5.0 / 60.0, turns).unwrap();
         let run = Composition::new([run]).unwrap();
         let exact = run.epsilon(plan.privacy.delta).unwrap().upper;
         assert!((found / exact - 1.0).abs() < 1e-4, "{turns} turns: {found} {exact}");
@@ -144,7 +146,8 @@ fn steps_must_increase_within_the_run() {
 }
 
 proptest! {
-    /// What fits in fewer steps is part of what fits in more, and has as many turns as patterns cut short have.
+    /// What fits in fewer steps is part of what fits in more, and has as many turns as patterns cut short
+    /// have.
     #[test]
     fn schemas_within_fewer_steps(b in 1usize..20, k in 1usize..9, steps in 1usize..60, cyclic: bool) {
         let n = (k - 1) * b + 1 + steps;

@@ -56,9 +56,9 @@ fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
     {
         prop_assert!(chosen.state_bytes <= choice.candidates[i].state_bytes.max(UNNOTICED));
     }
-    let left_out = choice.left_out.iter().filter(|l| l.why.contains("above")).count();
+    let left_out = choice.rejected.iter().filter(|l| l.reason.contains("above")).count();
     prop_assert_eq!(left_out, all.clone().filter(|i| !fits(i)).count());
-    let front = choice.front(request);
+    let front = choice.pareto_front(request);
     for pair in front.windows(2) {
         let state = |i: usize| choice.candidates[i].state_bytes;
         prop_assert!(

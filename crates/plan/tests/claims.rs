@@ -1,10 +1,10 @@
 //! Plans as files: claims that are met and tight, and files that claim too much.
 
-use antinoise_accounting::{Composition, SampledGaussian};
+use antinoise_accounting::{Composition, PoissonSampledGaussian};
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Scheme, Setting,
-    VerifiedPlan, choose, compose,
+    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
+    choose, compose,
 };
 
 fn plan() -> VerifiedPlan {
@@ -110,7 +110,8 @@ fn a_banded_strategy_that_restarts_is_amplified_with_as_many_groups_as_bands() {
         let mut request = Request::new(600, 50, Length::Steps(36), Setting::Poisson);
         request.specs = Some(vec![spec.parse().unwrap()]);
         let plan = choose(&request).unwrap().plan;
-        assert_eq!(plan.scheme(), Scheme::Amplified { groups: bands }, "{spec}");
+        assert_eq!(plan.sampler, Sampler::Poisson { groups: bands }, "{spec}");
+        assert!(plan.schedule().is_amplified(), "{spec}");
         let strategy = &plan.strategy;
         let (encoder, recursion) = (strategy.encoder().unwrap(), strategy.recursion().unwrap());
         assert_eq!((encoder.bandwidth(), recursion.bandwidth(36)), (bands, bands), "{spec}");
@@ -147,8 +148,8 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
     }
 }
 
-/// To replace an example is to zero it out, and then another: (2 epsilon, (1 + e^epsilon) delta), with half the noise over twice
-/// the sensitivity.
+/// To replace an example is to zero it out, and then another: (2 epsilon, (1 + e^epsilon) delta), with half
+/// the noise over twice the sensitivity.
 #[test]
 fn replace_one_under_sampling_is_two_examples_zeroed_out() {
     for epsilon in [0.5, 2.0, 8.0] {
@@ -165,7 +166,7 @@ fn replace_one_under_sampling_is_two_examples_zeroed_out() {
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
         assert!(plan.statement().accountant.contains("to zero it out and then another"));
         // The same noise under zero-out, by the theorem in its own words.
-        let run = SampledGaussian::new(2.0 * plan.noise_multiplier, 4.0 * 50.0 / 600.0, 9).unwrap();
+        let run = PoissonSampledGaussian::new(2.0 * plan.noise_multiplier, 4.0 * 50.0 / 600.0, 9).unwrap();
         let run = Composition::new([run]).unwrap();
         let delta = run.delta(0.5 * privacy.epsilon).unwrap().upper * (1.0 + (0.5 * privacy.epsilon).exp());
         assert!(delta <= 1e-5 * (1.0 + 1e-6) && delta > 0.97e-5, "epsilon {epsilon}: {delta:e}");

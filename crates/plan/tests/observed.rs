@@ -1,4 +1,5 @@
-//! Observed participation: the noise over the sensitivity of every pattern, by a loop, and never less noise than is claimed.
+//! Observed participation: the noise over the sensitivity of every pattern, by a loop, and never less noise
+//! than is claimed.
 
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit};

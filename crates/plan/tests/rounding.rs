@@ -32,7 +32,7 @@ fn momentum_as_the_strategy_is_given_the_noise_that_its_rounded_taps_need() {
             let held = if plain { taps.map(|tap| f64::from(tap as f32)) } else { taps };
             let needed = plan.noise_multiplier * column_norm(held, steps) * plan.widened_clip_norm();
             assert!(plan.noise_std() >= needed, "{steps} {release:?}: {} for {needed}", plan.noise_std());
-            // On a grid the past's share counts too: it is small where C is not near singular.
+            // On a grid rounding of the history term counts too: it is small if C is not near singular.
             let most = if plain { 1.0 + 1e-6 } else { plan.rounding_factor * (1.0 + 1e-6) };
             assert!(plan.noise_std() <= needed * most, "{steps} {release:?}");
             assert_eq!(plan.rounding_factor > 1.0 + least, plain, "{steps}: {}", plan.rounding_factor);

@@ -1,4 +1,5 @@
-//! Where batches can be sampled, the best mechanism is never worse than without sampling, nor than amplified independent noise.
+//! Where batches can be sampled, the best mechanism is never worse than without sampling, nor than amplified
+//! independent noise.
 
 use antinoise_mechanism::Class;
 use antinoise_plan::{Choice, Length, Request, Setting, choose};

@@ -1,9 +1,11 @@
-//! Each sampler against its definition: bad numbers are refused by name, and a million runs have the law that their accountant is told.
+//! Each sampler against its definition: bad numbers are refused by name, and a million runs have the law
+//! that their accountant assumes.
 //!
-//! Every figure that is tested is the number of runs, or of examples in all runs, in which an event of known probability p happened. With
-//! n of them independent, a share k / n as far from p has probability 2 exp(-n KL(k / n, p)) at most, whatever n is. Bonferroni: each
-//! of a law's figures is tested at [`ALPHA`] over their number. Keys are those of the run's number, so that nothing differs from
-//! one machine or day to another; with other keys a correct sampler would fail in one of 10^6 of these laws.
+//! Every figure that is tested is the number of runs, or of examples in all runs, in which an event of known
+//! probability p happened. With n of them independent, a share k / n as far from p has probability 2 exp(-n
+//! KL(k / n, p)) at most, whatever n is. Bonferroni: each of a law's figures is tested at [`ALPHA`] over
+//! their number. Keys are those of the run's number, so that nothing differs from one machine or day to
+//! another; with other keys a correct sampler would fail in one of 10^6 of these laws.
 
 mod sampled_runs;
 
@@ -193,8 +195,8 @@ const NUMBERS: [usize; 17] = [
     usize::MAX,
 ];
 
-/// Every sampler with every four of [`NUMBERS`]: an error that names a parameter where the definition has no meaning, else batches that
-/// obey it. Built with overflow checks, so that nothing wraps unseen.
+/// Every sampler with every four of [`NUMBERS`]: an error that names a parameter where the definition has no
+/// meaning, else batches that obey it. Built with overflow checks, so that nothing wraps unseen.
 #[test]
 fn bad_numbers_are_refused_by_name_and_good_ones_give_the_definition() {
     let (mut refused, mut taken) = (0, 0);

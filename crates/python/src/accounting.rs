@@ -1,7 +1,7 @@
 //! Privacy from noise, and noise from privacy.
 
 use antinoise_accounting::{
-    Composition, SampledGaussian, calibrate as solve, gaussian_noise_multiplier_upper,
+    Composition, PoissonSampledGaussian, calibrate as solve, gaussian_noise_multiplier_upper,
 };
 use antinoise_input::InvalidParameter;
 use pyo3::prelude::*;
@@ -27,7 +27,7 @@ pub fn account<'py>(
 ) -> Result<Bound<'py, PyDict>> {
     let rate = rate(sampling_rate, steps)?;
     let found = interruptible(py, move || {
-        let run = SampledGaussian::new(noise_multiplier, rate, steps)?;
+        let run = PoissonSampledGaussian::new(noise_multiplier, rate, steps)?;
         Composition::new([run])?.epsilon(delta)
     })??;
     let report = PyDict::new(py);

@@ -14,7 +14,7 @@ pub fn row<'py>(
     let row = PyDict::new(py);
     row.set_item("strategy", candidate.spec.to_string())?;
     row.set_item("noise_multiplier", candidate.noise_multiplier)?;
-    row.set_item("sensitivity", candidate.loss.sensitivity.value)?;
+    row.set_item("sensitivity", candidate.unit_loss.sensitivity.value)?;
     row.set_item("max_loss", candidate.max_loss)?;
     row.set_item("rms_loss", candidate.rms_loss)?;
     row.set_item("relative_to_independent", candidate.relative_to_independent)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use antinoise_input::hex;
 use antinoise_mechanism::{Grid, PrivacyUnit};
-use antinoise_plan::{Accountant, Choice, Plan as Numbers, Sampler, VerifiedPlan};
+use antinoise_plan::{Choice, Plan as Numbers, Sampler, VerifiedPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -28,9 +28,9 @@ impl Plan {
     }
 
     pub fn of(py: Python<'_>, choice: Choice) -> Result<Self> {
-        let Choice { candidates, references, chosen, plan, .. } = choice;
+        let Choice { candidates, baselines, chosen, plan, .. } = choice;
         let compared = candidates.iter().enumerate().map(|(i, other)| (other, i == chosen, false));
-        let beside = references.iter().map(|other| (other, false, true));
+        let beside = baselines.iter().map(|other| (other, false, true));
         let rows = compared
             .chain(beside)
             .map(|(other, chosen, reference)| Ok(candidate::row(py, other, chosen, reference)?.unbind()));
@@ -169,12 +169,7 @@ impl Plan {
     /// The accountant: `gdp`, or where sampling amplifies `sampled-gaussian`, `balls-in-bins` or `b-min-sep`.
     #[getter]
     fn accountant(&self) -> &'static str {
-        match self.plan.privacy.accountant {
-            Accountant::Gdp => "gdp",
-            Accountant::SampledGaussian => "sampled-gaussian",
-            Accountant::BallsInBins => "balls-in-bins",
-            Accountant::BMinSep => "b-min-sep",
-        }
+        self.plan.privacy.accountant.name()
     }
 
     /// The name of the strategy's class.

@@ -4,7 +4,7 @@
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
-use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose, dim_for_spacing};
+use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 
 use crate::figures::Reading;
 use crate::layout::Layout;
@@ -46,10 +46,9 @@ impl Design {
         settings.check()?;
         let layout = Layout::new(settings);
         let wanted = request(settings, &layout);
-        let schema = wanted.schedule()?.scheme;
+        let schedule = wanted.schedule()?;
         let privacy = &plan.privacy;
-        let covers = plan.scheme() == schema
-            && plan.steps == settings.periods
+        let covers = *plan.schedule() == schedule
             && plan.clip_norm >= wanted.clip_norm
             && (privacy.unit, privacy.adjacency) == (wanted.unit, wanted.adjacency)
             && privacy.epsilon <= settings.epsilon * (1.0 + 1e-6)
@@ -104,7 +103,6 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
         _ => VECTORS,
     };
     let cells = layout.cells();
-    let dim = cells.max(dim_for_spacing(clip_norm, layout.coarsest_spacing()));
     Request {
         unit: match settings.unit {
             Unit::User => PrivacyUnit::User,
@@ -114,9 +112,9 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
         delta: settings.delta,
         workload,
         clip_norm,
-        // A grid for more cells than there are is finer, and no less private.
-        dim,
-        memory: Some((vectors as u64).saturating_mul(BYTES).saturating_mul(dim as u64)),
+        dim: cells,
+        spacing: Some(layout.coarsest_spacing()),
+        memory: Some((vectors as u64).saturating_mul(BYTES).saturating_mul(cells as u64)),
         ..Request::new(1, 1, Length::Steps(settings.periods), setting)
     }
 }

@@ -23,8 +23,8 @@ impl Tally {
         }
     }
 
-    /// What so many samples like these would give.
-    pub fn of_as_many(&self, count: usize) -> Self {
+    /// The sums expected of `count` samples with this mean and variance.
+    pub fn rescaled_to(&self, count: usize) -> Self {
         let times = count as f64 / self.count as f64;
         Self { count, sum: times * self.sum, squares: times * self.squares }
     }
@@ -40,12 +40,14 @@ impl Tally {
     }
 }
 
-/// How far the mean of variables in `[0, most]` may be above the mean of the sample, but for probability
-/// `failure`; by symmetry as far below.
+/// Half-width of a confidence interval: the mean of variables in `[0, largest]` exceeds the sample mean by
+/// more than this with probability at most `failure_probability`; likewise it falls short by more.
 ///
-/// Source: Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization" (2009), theorem 4.
-pub(crate) fn half_width(tally: &Tally, most: f64, failure: f64) -> f64 {
-    let ln_failures = (2.0 / failure).ln();
+/// Source: Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization" (2009),
+/// theorem 4.
+pub(crate) fn half_width(tally: &Tally, largest: f64, failure_probability: f64) -> f64 {
+    let ln_failures = (2.0 / failure_probability).ln();
     let count = tally.count as f64;
-    (2.0 * tally.variance() * ln_failures / count).sqrt() + 7.0 * most * ln_failures / (3.0 * (count - 1.0))
+    (2.0 * tally.variance() * ln_failures / count).sqrt()
+        + 7.0 * largest * ln_failures / (3.0 * (count - 1.0))
 }

@@ -1,13 +1,12 @@
-//! Figures found by sampling, with a confidence bound.
-mod composition;
+//! Monte Carlo accounting of a dominating pair, with confidence bounds.
 mod estimate;
-mod figure;
 mod normals;
+mod settings;
 pub(crate) mod simulation;
 mod tally;
 
 pub(crate) use crate::pld::Direction;
 pub(crate) use estimate::{Tally, half_width};
-pub use figure::{MonteCarlo, StatisticalDelta};
 pub(crate) use normals::{Normals, Source};
+pub use settings::{MonteCarlo, StatisticalDelta};
 pub(crate) use tally::{PILOT, tally};

@@ -1,9 +1,9 @@
-//! Random numbers for simulation.
+//! Reproducible random numbers for simulation.
 
 use chacha20::ChaCha20;
 use cipher::{KeyIvInit, StreamCipher};
 
-/// What random numbers are made from: a key of ChaCha20, and a number for each use of it.
+/// A ChaCha20 key and the number of a purpose: together they determine a family of random streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     key: [u8; 32],
@@ -21,13 +21,13 @@ impl Source {
         Self::of_key(key)
     }
 
-    /// Numbers that are independent of those for any other purpose.
+    /// The same key with a stream family of its own for `purpose`.
     pub fn for_purpose(&self, purpose: u8) -> Self {
         Self { purpose, ..*self }
     }
 }
 
-/// Normal variables from a keystream.
+/// Standard normal and uniform variables from a keystream.
 pub(crate) struct Normals {
     cipher: ChaCha20,
     bytes: [u8; 1024],
@@ -66,6 +66,7 @@ impl Normals {
         ((self.bits() >> 11) as f64 / (1u64 << 53) as f64 * bins as f64) as usize
     }
 
+    /// A standard normal variable (Box-Muller).
     pub fn next(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

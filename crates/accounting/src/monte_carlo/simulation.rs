@@ -1,4 +1,5 @@
-//! What is the same for all importance sampling of a pair: delta, epsilon, claims and the noise that they need.
+//! Importance sampling of a dominating pair: delta, epsilon, certified claims and the noise that a target
+//! needs.
 
 use antinoise_input::{in_open_unit, non_negative, positive};
 
@@ -8,182 +9,194 @@ use super::{Direction, MonteCarlo, PILOT, Source, StatisticalDelta, Tally, half_
 use crate::root::crossing;
 use crate::{Error, Gdp, Result, gaussian_noise_multiplier_upper};
 
-/// What random numbers are for; those of a figure, or of the first of several that are tested, come last.
-const FOR_TILT: u8 = 0;
+/// Purposes of random streams. The rungs of an epsilon ladder use `FIGURE`, `FIGURE + 1`, ....
+const FOR_PROPOSAL: u8 = 0;
 const FOR_PILOT: u8 = 1;
 const FIGURE: u8 = 2;
 
-/// What the normals' missing tails beyond 8.5 deviations may move a mean by, as a part of the greatest sample.
+/// Bound on the change of a mean by the missing tails of the normals (beyond 8.5 standard deviations),
+/// relative to the largest possible sample.
 const TAILS: f64 = 1e-12;
 
-/// Epsilons that are tried from the top, relative to the one that the pilot suggests.
+/// Tested epsilons, relative to the pilot's suggestion, in the order of testing.
 const LADDER: [f64; 8] = [2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.003];
 
-/// The probability that a claim's figure errs.
+/// Failure probability of one certified figure.
 pub(crate) const CLAIM_FAILURE: f64 = 1e-20;
-/// Half-widths over the estimate: of a claim, and where it is shown that a claim is not far from what is true, which takes fewer
-/// samples.
+/// Target half-width over the estimate: of the delta of a claim, and of the lower bound that shows its
+/// tightness.
 const CLAIM_PRECISION: f64 = 0.05;
 const ROUGH_PRECISION: f64 = 0.5;
-/// What the rounding of samples may move a figure by.
+/// Bound on the relative rounding error of a figure.
 const EVALUATION: f64 = 1e-9;
-/// How close to its threshold the logarithm of the noise is brought.
+/// Tolerance of the noise search, in ln(noise).
 const TOLERANCE: f64 = 5e-4;
+/// Steps down from the unamplified noise in the noise search, in ln(noise), and their largest number.
+const NOISE_STEP: f64 = 0.25;
+const MAX_NOISE_STEPS: usize = 40;
 
-/// A dominating pair that can be sampled, by several proposals, with bounded weights.
+/// A dominating pair with several proposal distributions, all of bounded weight.
 pub(crate) trait Simulation: Sync {
-    /// A proposal.
-    type Tilt: Clone;
+    /// A proposal distribution.
+    type Proposal: Clone;
 
-    /// Whether the number of samples of a direction is for the precision of the worse one, not for its own.
+    /// Whether both directions are sampled to the precision of the worse one instead of each to its own.
     const SHARES_PRECISION: bool;
-    /// Most samples of a claim in a direction.
-    const MOST_CLAIM_SAMPLES: usize;
-    /// What tells the samples of its claims from those of others.
+    /// Largest number of samples of a claim in one direction.
+    const MAX_CLAIM_SAMPLES: usize;
+    /// Domain-separation label of the samples of this pair's claims.
     const CLAIM: &'static str;
 
-    /// All numbers that its figures depend on.
+    /// All numbers that the pair's figures depend on.
     fn numbers(&self) -> impl Iterator<Item = f64>;
 
-    /// The largest norm of a mean, in units of the noise: the privacy without sampling.
+    /// The largest norm of a mean, in units of the noise: `mu` of the unamplified mechanism.
     fn largest_norm(&self) -> f64;
 
-    /// Proposals that may be good at `epsilon`.
-    fn tilts(&self, direction: Direction, epsilon: f64) -> Vec<Self::Tilt>;
+    /// Candidate proposals for `epsilon`; at least one.
+    fn proposals(&self, direction: Direction, epsilon: f64) -> Vec<Self::Proposal>;
 
-    /// The greatest weighted `(1 - e^{epsilon - loss})_+` there can be.
-    fn largest(&self, direction: Direction, epsilon: f64, tilt: &Self::Tilt) -> f64;
+    /// An upper bound on the weighted sample `(1 - e^{epsilon - loss})_+`.
+    fn largest_sample(&self, direction: Direction, epsilon: f64, proposal: &Self::Proposal) -> f64;
 
-    /// `count` weighted samples of it; the same for the same arguments, however many threads there are.
+    /// The sums over `count` weighted samples. A function of the arguments alone, for any number of threads.
     fn tally(
         &self,
         direction: Direction,
         epsilon: f64,
-        tilt: &Self::Tilt,
+        proposal: &Self::Proposal,
         count: usize,
         source: &Source,
     ) -> Tally;
+
+    /// A function from ln(noise scale) to the predicted upper limit of a claim at `epsilon`, as
+    /// [`predicted_upper`] predicts it for noise multiplied by that scale.
+    fn upper_by_noise(&self, epsilon: f64) -> impl Fn(f64) -> f64;
 }
 
-/// ln of the most that `(1 - e^-d) e^{-tilt d}` can be, for a loss d beyond epsilon.
+/// ln of the maximum over d >= 0 of `(1 - e^-d) e^{-tilt d}`, where d is the loss minus epsilon.
 pub(crate) fn ln_largest_excess(tilt: f64) -> f64 {
     if tilt > 0.0 { -tilt * (1.0 / tilt).ln_1p() - tilt.ln_1p() } else { 0.0 }
 }
 
-/// The proposal for which so many samples have the least upper end, as those that `tally` finds tell.
-fn best_tilt<S: Simulation>(
-    of: &S,
+/// The proposal with the smallest predicted upper limit; `tally` samples a proposal.
+fn best_proposal<P: Simulation>(
+    pair: &P,
     direction: Direction,
     epsilon: f64,
     settings: &MonteCarlo,
-    tally: impl Fn(&S::Tilt) -> Tally,
-) -> S::Tilt {
-    let end = |tilt: &S::Tilt| {
-        let (tally, most) = (tally(tilt), of.largest(direction, epsilon, tilt));
-        let samples = tally.of_as_many(settings.samples(&tally, most));
-        tally.mean() + half_width(&samples, most, 0.25 * settings.failure)
+    tally: impl Fn(&P::Proposal) -> Tally,
+) -> P::Proposal {
+    let upper = |proposal: &P::Proposal| {
+        let (tally, largest) = (tally(proposal), pair.largest_sample(direction, epsilon, proposal));
+        let samples = tally.rescaled_to(settings.samples(&tally, largest));
+        tally.mean() + half_width(&samples, largest, 0.25 * settings.failure_probability)
     };
-    let mut tried = of.tilts(direction, epsilon).into_iter().map(|tilt| (end(&tilt), tilt));
+    let mut tried =
+        pair.proposals(direction, epsilon).into_iter().map(|proposal| (upper(&proposal), proposal));
     let first = tried.next().expect("a simulation has a proposal");
     tried.fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
 }
 
-/// The proposal of the least upper end, as a small sample of its own tells.
-fn tilt<S: Simulation>(
-    of: &S,
+/// The best proposal, chosen on a small sample of its own from `source`.
+fn proposal<P: Simulation>(
+    pair: &P,
     direction: Direction,
     epsilon: f64,
     settings: &MonteCarlo,
     source: &Source,
-) -> S::Tilt {
-    let source = source.for_purpose(FOR_TILT);
-    best_tilt(of, direction, epsilon, settings, |tilt| of.tally(direction, epsilon, tilt, PILOT / 8, &source))
+) -> P::Proposal {
+    let source = source.for_purpose(FOR_PROPOSAL);
+    best_proposal(pair, direction, epsilon, settings, |proposal| {
+        pair.tally(direction, epsilon, proposal, PILOT / 8, &source)
+    })
 }
 
-/// delta at `epsilon`, on samples of a seed.
-pub(crate) fn delta(of: &impl Simulation, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
+/// delta at `epsilon`, on samples from the settings' seed.
+pub(crate) fn delta(pair: &impl Simulation, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     settings.check()?;
-    Ok(measure(of, epsilon, settings, &Source::of_seed(settings.seed), FIGURE))
+    Ok(measure(pair, epsilon, settings, &Source::of_seed(settings.seed), FIGURE))
 }
 
-/// delta at `epsilon`, on samples for this purpose.
-fn measure<S: Simulation>(
-    of: &S,
+/// delta at `epsilon`, on the samples of `source` for `purpose`.
+fn measure<P: Simulation>(
+    pair: &P,
     epsilon: f64,
     settings: &MonteCarlo,
     source: &Source,
     purpose: u8,
 ) -> StatisticalDelta {
-    let begun = Direction::BOTH.map(|direction| {
-        let tilt = tilt(of, direction, epsilon, settings, source);
-        let pilot = of.tally(direction, epsilon, &tilt, PILOT, &source.for_purpose(FOR_PILOT));
-        (direction, tilt, pilot)
+    let pilots = Direction::BOTH.map(|direction| {
+        let proposal = proposal(pair, direction, epsilon, settings, source);
+        let pilot = pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT));
+        (direction, proposal, pilot)
     });
-    let worse = begun[0].2.mean().max(begun[1].2.mean());
-    let ends = begun.map(|(direction, tilt, pilot)| {
-        let most = of.largest(direction, epsilon, &tilt);
-        let mean = if S::SHARES_PRECISION { worse } else { pilot.mean() };
-        let samples = settings.samples_for(mean, &pilot, most);
-        let tally = of.tally(direction, epsilon, &tilt, samples, &source.for_purpose(purpose));
-        // Two directions, and two sides each.
-        let width = half_width(&tally, most, 0.25 * settings.failure) + TAILS * most;
+    let worse = pilots[0].2.mean().max(pilots[1].2.mean());
+    let intervals = pilots.map(|(direction, proposal, pilot)| {
+        let largest = pair.largest_sample(direction, epsilon, &proposal);
+        let mean = if P::SHARES_PRECISION { worse } else { pilot.mean() };
+        let samples = settings.samples_for(mean, &pilot, largest);
+        let tally = pair.tally(direction, epsilon, &proposal, samples, &source.for_purpose(purpose));
+        // A quarter of the failure probability for each side of each direction.
+        let width = half_width(&tally, largest, 0.25 * settings.failure_probability) + TAILS * largest;
         (tally.mean(), width, samples)
     });
-    StatisticalDelta::worse_of(ends, settings.failure)
+    StatisticalDelta::max_of(intervals, settings.failure_probability)
 }
 
-/// An epsilon at `delta`: with probability `1 - failure` a true one, and `delta` contains the failure.
+/// An epsilon that holds at `delta` with probability `1 - failure_probability`; `delta` includes the failure.
 ///
-/// A pilot suggests an epsilon; larger ones are then tested from the top of a fixed ladder down, each on
-/// fresh samples, until one is not shown to be enough. The truth is between two of them, so that only
-/// one test can go wrong: no correction for their number is due.
-pub(crate) fn epsilon_upper(of: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+/// A pilot suggests an epsilon. Larger ones are then tested from the top of a fixed ladder down, each on
+/// fresh samples, until a test fails. The true epsilon lies between two rungs, and the answer is wrong only
+/// if the test of the rung just below it errs, so that no correction for multiple tests is needed.
+pub(crate) fn epsilon_upper(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
     let delta = in_open_unit("delta", delta)?;
     settings.check()?;
-    let suggested = suggest(of, delta, settings);
-    let shown = climb(of, settings, LADDER.map(|factor| suggested * factor), |at| at.upper <= delta);
-    shown.ok_or_else(|| Error::OutOfReach {
+    let suggested = suggest(pair, delta, settings);
+    let found = climb(pair, settings, LADDER.map(|factor| suggested * factor), |at| at.upper <= delta);
+    found.ok_or_else(|| Error::OutOfReach {
         parameter: "epsilon",
-        reason: "sampling does not resolve this delta; lower the failure or raise most_samples".into(),
+        reason: "sampling does not resolve this delta; lower the failure probability or raise max_samples"
+            .into(),
     })
 }
 
-/// The same from the other side: with probability `1 - failure` the truth is not below it.
-pub(crate) fn epsilon_lower(of: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+/// A lower bound on epsilon at `delta` with probability `1 - failure_probability`, by a ladder from below.
+pub(crate) fn epsilon_lower(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
     let delta = in_open_unit("delta", delta)?;
     settings.check()?;
-    let suggested = suggest(of, delta, settings);
-    let shown = climb(of, settings, LADDER.map(|factor| suggested / factor), |at| at.lower >= delta);
-    Ok(shown.unwrap_or(0.0))
+    let suggested = suggest(pair, delta, settings);
+    let found = climb(pair, settings, LADDER.map(|factor| suggested / factor), |at| at.lower >= delta);
+    Ok(found.unwrap_or(0.0))
 }
 
-/// The last epsilon of `ladder` before the first that is not `shown`, each on samples of its own.
+/// The last epsilon of `ladder` before the first that fails `test`, each tested on samples of its own.
 fn climb(
-    of: &impl Simulation,
+    pair: &impl Simulation,
     settings: &MonteCarlo,
     ladder: [f64; LADDER.len()],
-    shown: impl Fn(&StatisticalDelta) -> bool,
+    test: impl Fn(&StatisticalDelta) -> bool,
 ) -> Option<f64> {
     let source = Source::of_seed(settings.seed);
-    let is_shown = |&(rung, epsilon): &(usize, f64)| {
-        shown(&measure(of, epsilon, settings, &source, FIGURE + rung as u8))
+    let holds = |&(rung, epsilon): &(usize, f64)| {
+        test(&measure(pair, epsilon, settings, &source, FIGURE + rung as u8))
     };
-    ladder.into_iter().enumerate().take_while(is_shown).last().map(|(_, epsilon)| epsilon)
+    ladder.into_iter().enumerate().take_while(holds).last().map(|(_, epsilon)| epsilon)
 }
 
-/// Where a small sample puts epsilon, between 0 and the value without sampling.
-fn suggest(of: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
+/// An estimate of epsilon at `delta` on a small sample, between 0 and the unamplified epsilon.
+fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
     let at = |epsilon: f64| {
         let source = Source::of_seed(settings.seed);
         let mean = |direction| {
-            let tilt = tilt(of, direction, epsilon, settings, &source);
-            of.tally(direction, epsilon, &tilt, PILOT, &source.for_purpose(FOR_PILOT)).mean()
+            let proposal = proposal(pair, direction, epsilon, settings, &source);
+            pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT)).mean()
         };
         mean(Direction::Remove).max(mean(Direction::Add))
     };
-    let unsampled = Gdp::new(of.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
-    let (mut low, mut high) = (0.0, unsampled.unwrap_or(1e6));
+    let unamplified = Gdp::new(pair.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
+    let (mut low, mut high) = (0.0, unamplified.unwrap_or(1e6));
     for _ in 0..14 {
         let middle = 0.5 * (low + high);
         if at(middle) > delta { low = middle } else { high = middle }
@@ -191,67 +204,70 @@ fn suggest(of: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
     high
 }
 
-/// How a claim is shown; the claim takes the place of a seed.
-fn claim<S: Simulation>(_: &S, precision: f64) -> MonteCarlo {
-    MonteCarlo { failure: CLAIM_FAILURE, precision, most_samples: S::MOST_CLAIM_SAMPLES, seed: 0 }
+/// The settings under which a claim is certified. The claim's digest replaces the seed.
+fn claim_settings<P: Simulation>(_: &P, precision: f64) -> MonteCarlo {
+    MonteCarlo { failure_probability: CLAIM_FAILURE, precision, max_samples: P::MAX_CLAIM_SAMPLES, seed: 0 }
 }
 
-/// delta at `epsilon` on samples from `source`, which is given epsilon and the precision and makes them from the claim alone.
-pub(crate) fn claimed<S: Simulation>(of: &S, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
+/// delta at `epsilon` on samples that follow from the claim alone: the key of their generator is the SHA-256
+/// digest of the pair's numbers, epsilon and the precision.
+pub(crate) fn certified<P: Simulation>(pair: &P, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     let precision = if is_rough { ROUGH_PRECISION } else { CLAIM_PRECISION };
     let mut hash = Sha256::new();
-    hash.update(S::CLAIM);
-    for number in of.numbers().chain([epsilon, precision]) {
+    hash.update(P::CLAIM);
+    for number in pair.numbers().chain([epsilon, precision]) {
         hash.update(number.to_le_bytes());
     }
     let source = Source::of_key(hash.finalize().into());
-    let found = measure(of, epsilon, &claim(of, precision), &source, FIGURE);
+    let found = measure(pair, epsilon, &claim_settings(pair, precision), &source, FIGURE);
     let upper = (found.upper * (1.0 + EVALUATION)).min(1.0);
     Ok(StatisticalDelta { lower: found.lower * (1.0 - EVALUATION), upper, ..found })
 }
 
-/// Where a claim at `epsilon` will probably end, as `tally` of few and of all samples tells: it proves nothing, and leaves a
-/// margin for what the claim's own samples may differ by.
-pub(crate) fn likely_end<S: Simulation>(
-    of: &S,
+/// Predicts the upper confidence limit of a claim at `epsilon`; `tally` draws a small sample (`true`) for the
+/// choice of the proposal and a larger one (`false`) for the prediction. A heuristic with a margin; it proves
+/// nothing.
+pub(crate) fn predicted_upper<P: Simulation>(
+    pair: &P,
     epsilon: f64,
-    tally: impl Fn(Direction, &S::Tilt, bool) -> Tally,
+    tally: impl Fn(Direction, &P::Proposal, bool) -> Tally,
 ) -> f64 {
-    let settings = claim(of, CLAIM_PRECISION);
-    let ends = Direction::BOTH.map(|direction| {
-        let tilt = best_tilt(of, direction, epsilon, &settings, |tilt| tally(direction, tilt, true));
-        let (found, most) = (tally(direction, &tilt, false), of.largest(direction, epsilon, &tilt));
-        let claim = found.of_as_many(settings.samples(&found, most));
-        // Its own error, and half of the claim's interval more, where the claim's samples may lie.
+    let settings = claim_settings(pair, CLAIM_PRECISION);
+    let uppers = Direction::BOTH.map(|direction| {
+        let proposal =
+            best_proposal(pair, direction, epsilon, &settings, |proposal| tally(direction, proposal, true));
+        let largest = pair.largest_sample(direction, epsilon, &proposal);
+        let found = tally(direction, &proposal, false);
+        let claim = found.rescaled_to(settings.samples(&found, largest));
+        // Three standard errors of this estimate, and half of the claim's interval as a margin for its own
+        // samples.
         let own = 3.0 * (found.variance() / found.count as f64).sqrt();
-        found.mean() + own + 1.5 * half_width(&claim, most, 0.25 * CLAIM_FAILURE)
+        found.mean() + own + 1.5 * half_width(&claim, largest, 0.25 * CLAIM_FAILURE)
     });
-    ends[0].max(ends[1])
+    uppers[0].max(uppers[1])
 }
 
-/// What the noise has to be multiplied by for `end`, as a function of ln of it, to be at most `delta`; never more than what
-/// needs no sampling where the largest mean has norm `largest_norm`.
-pub(crate) fn noise_factor(
-    epsilon: f64,
-    delta: f64,
-    largest_norm: f64,
-    end: impl Fn(f64) -> f64,
-) -> Result<f64> {
+/// A factor on the noise for which the claim `(epsilon, delta)` is expected to be certified, by
+/// [`Simulation::upper_by_noise`]; at most the factor that the unamplified mechanism needs.
+pub(crate) fn noise_scale_for(pair: &impl Simulation, epsilon: f64, delta: f64) -> Result<f64> {
     let (epsilon, delta) = (positive("epsilon", epsilon)?, in_open_unit("delta", delta)?);
-    let excess = |ln_factor: f64| end(ln_factor).max(f64::MIN_POSITIVE).ln() - delta.ln();
-    let unsampled = gaussian_noise_multiplier_upper(epsilon, delta)? * largest_norm;
-    let mut works = (unsampled.ln(), excess(unsampled.ln()));
+    let upper = pair.upper_by_noise(epsilon);
+    let excess = |ln_scale: f64| upper(ln_scale).max(f64::MIN_POSITIVE).ln() - delta.ln();
+    let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * pair.largest_norm();
+    let mut works = (unamplified.ln(), excess(unamplified.ln()));
     if works.1 > 0.0 {
-        return Ok(unsampled);
+        return Ok(unamplified);
     }
-    for _ in 0..40 {
-        let next = works.0 - 0.25;
+    for _ in 0..MAX_NOISE_STEPS {
+        let next = works.0 - NOISE_STEP;
         let fails = (next, excess(next));
         if fails.1 > 0.0 {
             return Ok(crossing(fails, works, TOLERANCE, excess).1.exp());
         }
         works = fails;
     }
-    Err(Error::OutOfReach { parameter: "noise", reason: "the target is met even with e^-10 of the noise that it needs without sampling; choose a smaller epsilon or delta".into() })
+    let reason =
+        "the target is met even at e^-10 of the unamplified noise; choose a smaller epsilon or delta";
+    Err(Error::OutOfReach { parameter: "noise", reason: reason.into() })
 }

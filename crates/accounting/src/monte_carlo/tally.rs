@@ -4,13 +4,13 @@ use super::estimate::Tally;
 use super::normals::{Normals, Source};
 use crate::pld::Direction;
 
-/// Samples that decide tilt and number of samples; independent of those that decide the figure.
+/// Samples that decide the proposal and the number of samples; independent of those of the figure.
 pub(crate) const PILOT: usize = 8192;
-/// Samples that share a random stream: fixed, so that threads change nothing.
+/// Samples that share a random stream. Fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 512;
 
-/// `count` samples, which `sample` adds to a tally, so many at a time; the same for the same arguments, however many
-/// threads there are.
+/// The sums over `count` samples. `sample` adds its last argument's number of samples to a tally; chunks run
+/// in parallel. A function of the arguments alone, for any number of threads.
 pub(crate) fn tally(
     count: usize,
     source: &Source,

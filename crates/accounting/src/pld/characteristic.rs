@@ -7,10 +7,10 @@ use num_complex::Complex;
 use super::discrete::{Bound, Discrete, Part};
 use super::tilt::ln_sum;
 
-/// Atoms are rotated from one frequency to the next this often, then as often over so many at once, then afresh:
-/// errors grow with the number of rotations.
+/// Number of successive rotations of the atoms from one frequency to the next, and of such blocks, before
+/// angles are computed afresh: errors grow with the number of rotations.
 const TURNS: usize = 12;
-/// Values that are summed before their sum is added to others: errors grow with the longer of the two chains.
+/// Block length of a sum: errors grow with the longer of block length and number of blocks.
 const BLOCK: usize = 256;
 
 /// ln of sum p_i e^{theta l_i}.
@@ -18,15 +18,15 @@ pub(crate) fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
     ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
 }
 
-/// Values, their sizes with the factors of their errors, and ln of the mass with its error.
+/// Values; their absolute values with error factors; and ln of the mass with its error.
 pub(crate) type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
 
-/// The characteristic function of the tilted sum at `count` frequencies, over its total mass; with each its size
-/// and the factor that bounds its error relative to that; and ln of the mass with a bound on its error.
+/// The characteristic function of the tilted sum at `count` frequencies, over its total mass; its absolute
+/// values, each with a bound on the relative error; and ln of the mass with a bound on its error.
 ///
-/// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and
-/// W = sum m_i (e^{i omega (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the
-/// number of steps, an error of one ulp of 1 + W would be that many.
+/// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and W = sum m_i (e^{i omega
+/// (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the number of steps,
+/// an error of one ulp of 1 + W would be that many.
 pub(crate) fn characteristic(
     parts: &[Part],
     theta: f64,
@@ -46,10 +46,10 @@ pub(crate) fn characteristic(
             let omega = 2.0 * PI * k as f64 / period;
             let error = atoms.error(omega);
             let value = moved / atoms.mass;
-            let (ln_size, phase) = polar_beside_one(value);
+            let (ln_size, phase) = polar_of_one_plus(value);
             let ln_size = ln_size.max(error.ln());
             let size = ln_size.exp();
-            // Where the value is all error, its phase is anything.
+            // If the error exceeds the value, the phase is arbitrary.
             let relative = error / size * if size < 4.0 * error { 2.0 } else { 1.0 };
             let turned = omega * atoms.centre;
             let (ln_power, angle, growth) = &mut powers[k];
@@ -58,7 +58,8 @@ pub(crate) fn characteristic(
             let angles = ln_size.abs() + phase.abs() + turned.abs();
             *growth += steps * (relative + 4.0 * f64::EPSILON * angles) + 8.0 * f64::EPSILON;
         };
-        // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same on all.
+        // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same
+        // on all.
         pulp::Arch::new().dispatch(Transform {
             atoms: &atoms,
             step: 2.0 * PI / period,
@@ -73,18 +74,18 @@ pub(crate) fn characteristic(
 }
 
 /// ln |1 + w| and the angle of 1 + w, with errors in proportion to w.
-fn polar_beside_one(w: Complex<f64>) -> (f64, f64) {
+fn polar_of_one_plus(w: Complex<f64>) -> (f64, f64) {
     let square = w.norm_sqr();
-    // Far from 0 an ulp of 1 is small beside w.
+    // Far from 0 an ulp of 1 is small compared with w.
     let ln_size = if square < 0.25 { 0.5 * (2.0 * w.re + square).ln_1p() } else { (w + 1.0).norm().ln() };
     (ln_size, w.im.atan2(1.0 + w.re))
 }
 
-/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which for all
-/// steps together costs a relative error of steps times their rounding; as errors of each frequency they would cost
-/// that much of the largest payoff, of which the mean may be a small part.
+/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which
+/// for all steps together costs a relative error of steps times their rounding; as errors of each frequency
+/// they would cost that much of the largest payoff, of which the mean may be a small part.
 struct Atoms {
-    /// The loss of the heaviest atom, and how far those of all are from it.
+    /// The loss of the heaviest atom, and the differences of all losses from it.
     centre: f64,
     losses: Vec<f64>,
     masses: Vec<f64>,
@@ -122,8 +123,9 @@ impl Atoms {
         Self { centre, mass: sum(&masses), away, spread, losses, masses }
     }
 
-    /// The error of W at `omega`: of rotating, of summing, of its angles, and of what follows. A turn adds seven
-    /// units at most of the value it reaches, which is never above min(2, the angle); sums half a unit an addition.
+    /// The error of W at `omega`: of rotating, of summing, of its angles, and of what follows. A turn adds
+    /// seven units at most of the value it reaches, which is never above min(2, the angle); sums half a unit
+    /// an addition.
     fn error(&self, omega: f64) -> f64 {
         let rounding = 14.0 * TURNS as f64 + 32.0 + 0.5 * additions(self.losses.len());
         let angles = omega * self.spread;
@@ -195,7 +197,8 @@ impl Turn {
     }
 }
 
-/// Additions that a value goes through in a [`sum`]: eight lanes through a block, the lanes, and the blocks.
+/// Number of additions that affect a value in a [`sum`]: eight lanes through a block, the lanes, and the
+/// blocks.
 pub(crate) fn additions(count: usize) -> f64 {
     BLOCK as f64 / 8.0 + 8.0 + (count / BLOCK) as f64
 }

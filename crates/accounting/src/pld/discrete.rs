@@ -22,20 +22,20 @@ pub(crate) struct Discrete {
     pub infinity: f64,
 }
 
-/// One step's measure, and how often it is repeated.
+/// One step's measure, and its number of repetitions.
 pub(crate) struct Part {
     pub discrete: Discrete,
     pub steps: u64,
 }
 
-/// Which side of the truth a measure or what follows from it is on.
+/// The side on which a measure bounds the true one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Above,
     Below,
 }
 
-/// Roundings that a mass can carry, in units of the slopes on its two sides.
+/// Bound on the roundings of a mass, in units of the slopes on its two sides.
 const SLOPE_ERROR: f64 = 6.0 * f64::EPSILON;
 
 /// A curve at the knots: D from the offset on, and D - (1 - t) up to it.
@@ -133,8 +133,8 @@ fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
     let lower = |i: usize| sags[i.saturating_sub(1)].max(sags[i.min(last - 1)]);
     knots.below.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(i));
     knots.above.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(origin + i));
-    // The curve ends at 0 on a knot: the mass beyond is moved down to that knot, which takes a multiple of t from
-    // the curve, and only ever lowers it; the least multiple leaves all that is before not below 0.
+    // The curve ends at 0 on a knot: the mass beyond is moved down to that knot, which takes a multiple of t
+    // from the curve, and only ever lowers it; the least multiple leaves all that is before not below 0.
     let left = knots.above.iter().position(|&value| value <= 0.0).unwrap_or(knots.above.len());
     let ratio = |i: usize| knots.above[i].ln() - grid.losses[origin + i];
     let end = (0..left).min_by(|&i, &j| ratio(i).total_cmp(&ratio(j)))?;

@@ -1,32 +1,32 @@
-//! The range of losses that decide an answer, and how finely they have to be resolved.
+//! The range of losses that decide an answer, and their resolution.
 //!
 //! Nothing here is part of a bound: a bad fit makes a bracket wide, never wrong.
 
-use super::bracket::{Bracket, WIDTH};
+use super::bounds::{Bounds, WIDTH};
 use super::discrete::{Part, optimistic, pessimistic};
 use super::fourier::Settings;
 use super::grid::Grid;
 use super::profile::{Profile, Rounding};
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
-/// ln of the share of the answer that the loss half a period from its target, on either side, may add.
+/// ln of the relative contribution allowed to losses half a period from the target, on either side.
 const LN_OUTSIDE: f64 = -11.5;
 /// The last frequency at least, in units of 1 / smoothing: e^-21 is left there.
 const LEAST_LAST: f64 = 6.5;
 /// Losses above one that adds this much of delta over all steps are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
-/// Which of the two is sought.
+/// The unknown: epsilon or delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aim {
     Epsilon,
     Delta,
 }
 
-/// What knots and smoothing are fitted to.
+/// The parameters of knots and smoothing.
 pub(crate) struct Fit {
     aim: Aim,
-    /// The delta that is given, or about that which is sought.
+    /// ln of the given delta, or of an estimate of the unknown one.
     ln_delta: f64,
     nodes: Vec<Nodes>,
     /// Standard deviations of a step that matter, and for each part the highest loss that does.
@@ -36,7 +36,7 @@ pub(crate) struct Fit {
     /// The epsilon around which delta is wanted.
     pub target: f64,
     cumulants: Cumulants,
-    /// Below 1 when brackets came out wider than planned.
+    /// Factor on the resolution; below 1 after bounds came out wider than planned.
     fineness: f64,
 }
 
@@ -77,7 +77,7 @@ impl Fit {
     }
 
     /// Updates the fit from a bracket.
-    pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bracket) {
+    pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bounds) {
         if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
             // The Rényi bound was far off: the tilt was, too.
             self.tilt(for_epsilon(&self.nodes, found.upper), found.upper);
@@ -89,7 +89,7 @@ impl Fit {
         self.tilt(for_epsilon(&self.nodes, self.target), self.target);
     }
 
-    /// Sets what matters of a step at the present delta and fineness.
+    /// Sets the range of a step that matters at the current delta and resolution.
     fn resolve(&mut self, phases: &[(Profile, u64)]) {
         let steps: f64 = phases.iter().map(|&(_, steps)| steps as f64).sum();
         let least = self.ln_delta - steps.ln();

@@ -8,13 +8,13 @@
 //! functions. For a Gaussian Z with standard deviation s:
 //!
 //! - above: g(v + Z), with Z the loss of one more release of s-GDP, which can only enlarge delta;
-//! - below: E g*(v + sZ) less a Gaussian bump, where g* is g with its two exponentials scaled so that smoothing
-//!   brings them back. With a = (1 + theta) s, what smoothing spills over the kink of g is at most
+//! - below: E g*(v + sZ) less a Gaussian bump, where g* is g with its two exponentials scaled so that
+//!   smoothing brings them back. With a = (1 + theta) s, what smoothing spills over the kink of g is at most
 //!   s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2}, the bump.
 //!
-//! Both cost the order of (1 + theta) s^2 in epsilon, once for the whole sum. Making g periodic only adds; how
-//! much is bounded by Chernoff. The frequencies left out are bounded by the transform of the payoff, since a
-//! characteristic function is at most 1.
+//! Both cost the order of (1 + theta) s^2 in epsilon, once for the whole sum. Making g periodic only adds;
+//! how much is bounded by Chernoff. The frequencies left out are bounded by the transform of the payoff,
+//! since a characteristic function is at most 1.
 
 use std::f64::consts::PI;
 
@@ -59,19 +59,19 @@ pub(crate) struct Spectrum {
 /// The most frequencies a spectrum may have.
 const MOST: f64 = (1 << 19) as f64;
 impl Settings {
-    /// How many frequencies this takes.
+    /// The number of frequencies.
     fn frequencies(&self) -> f64 {
         (self.last / self.smoothing * self.period / (2.0 * PI)).ceil() + 1.0
     }
 
-    /// The same with as much smoothing as keeps the frequencies below `most`, and whether that was enough already.
+    /// The settings with enough smoothing for at most `most` frequencies, and whether they were unchanged.
     pub fn within(mut self, most: f64) -> (Self, bool) {
         let excess = self.frequencies() / most.min(MOST);
         self.smoothing *= excess.max(1.0);
         (self, excess <= 1.0)
     }
 
-    /// How many frequencies this takes, where all settings are numbers.
+    /// The number of frequencies, if all settings are finite.
     fn count(&self) -> Option<usize> {
         let count = self.frequencies();
         (count <= 2.0 * MOST && self.theta > 0.0 && self.above > 0.0 && self.below > 0.0)
@@ -88,7 +88,7 @@ impl Spectrum {
         if bound == Bound::Below && (1.0 + theta) * s > 0.3 {
             return None;
         }
-        // Sums and differences of logarithms err by 1e-13 at most, so many times over.
+        // Each sum or difference of logarithms errs by at most 1e-13.
         let slack: f64 = parts.iter().map(|part| part.steps as f64 * 1e-13).sum();
         let moment =
             |tilt: f64| parts.iter().map(|p| p.steps as f64 * ln_moment(&p.discrete, tilt)).sum::<f64>();
@@ -134,7 +134,7 @@ impl Spectrum {
         let scale = self.ln_moment - theta * epsilon;
         match self.bound {
             Bound::Above => {
-                // No number is no bound.
+                // NaN is not a bound.
                 let within = (sum + self.error + rounding).ln() + scale;
                 if within.is_nan() || self.infinity.is_nan() {
                     return 0.0;
@@ -153,7 +153,7 @@ impl Spectrum {
         let excess = |epsilon: f64| self.ln_delta(epsilon) - ln_delta;
         let first = (guess, excess(guess));
         let (mut low, mut high) = (first, first);
-        // Far from where it is aimed at, a spectrum tells nothing.
+        // A spectrum is useless far from its target.
         let mut step = f64::min(2e-3 * guess, 1e-2 * self.settings.period);
         while low.1 <= 0.0 {
             if low.0 == 0.0 {
@@ -225,7 +225,8 @@ fn left_out(theta: f64, s: f64, last: f64) -> f64 {
     // |payoff| is at most this times e^{-s^2 omega^2/2}: 1/omega^2 and, below, a s/omega and the bump.
     let bump = s * s * ((2.0 * PI).sqrt() * 2.0 * a + 1.0) * (0.5 * a * a).exp();
     let size = (0.5 * s * s * theta * (1.0 + theta)).exp() / (last * last) + a * s / last + bump;
-    // The sum over frequencies of 2/period times a falling function is at most its integral over pi, and one term.
+    // The sum over frequencies of 2/period times a falling function is at most its integral over pi, and one
+    // term.
     let tail = (-0.5 * s * s * last * last).exp();
     size * tail * (1.0 / (PI * s * s * last) + last)
 }

@@ -1,4 +1,4 @@
-//! The losses at which a step's curve is taken.
+//! The grid of losses at which a step's curve is evaluated.
 
 use super::profile::{Direction, Profile};
 
@@ -13,8 +13,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Losses of `profile` at every `spacing` standard deviations within `reach` of the means of P, up to `highest`; the
-    /// origin is the loss at P's component at 0, where most of a sampled step's mass is.
+    /// Losses of `profile` at every `spacing` standard deviations within `reach` of the means of P, up to
+    /// `highest`; the origin is the loss at P's component at 0, where most of a sampled step's mass is.
     pub fn new(profile: &Profile, reach: f64, spacing: f64, highest: f64) -> Self {
         let count = (reach / spacing).ceil() as i64;
         let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);

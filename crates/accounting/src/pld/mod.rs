@@ -1,5 +1,5 @@
 //! The privacy loss distribution accountant.
-mod bracket;
+mod bounds;
 mod characteristic;
 mod discrete;
 mod fit;
@@ -13,15 +13,15 @@ mod tilt;
 use antinoise_input::{in_open_unit, non_negative};
 
 use crate::{Gdp, Result};
-pub use bracket::Bracket;
+pub use bounds::Bounds;
 pub(crate) use profile::Direction;
 use profile::{Profile, Rounding};
-pub use sampled::SampledGaussian;
+pub use sampled::PoissonSampledGaussian;
 use side::Side;
 
-/// Any number of [`SampledGaussian`] phases, one after the other, each with sight of the ones before.
+/// Any number of [`PoissonSampledGaussian`] phases, adaptively.
 ///
-/// The accountant is that of privacy loss distributions: each step is bracketed by discrete distributions
+/// The accountant is that of privacy loss distributions: each step is bounded by discrete distributions
 /// above (connect-the-dots) and below it, whose sums are evaluated in Fourier space with every rounding,
 /// truncation and smoothing on the safe side. Full-batch phases alone are exact, by [`Gdp`].
 ///
@@ -30,8 +30,8 @@ use side::Side;
 /// privacy via characteristic function" (2022).
 ///
 /// ```
-/// use antinoise_accounting::{Composition, SampledGaussian};
-/// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 10_000)?])?;
+/// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+/// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 10_000)?])?;
 /// let epsilon = run.epsilon(1e-6)?;
 /// assert!(epsilon.lower <= 6.9074 && 6.9073 <= epsilon.upper);
 /// assert!(epsilon.upper - epsilon.lower <= 1e-3 * epsilon.upper);
@@ -39,8 +39,8 @@ use side::Side;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composition {
-    sampled: Vec<SampledGaussian>,
-    /// All steps that sample everything, as one.
+    sampled: Vec<PoissonSampledGaussian>,
+    /// All full-batch steps together.
     full: Gdp,
 }
 
@@ -51,15 +51,15 @@ impl Composition {
     /// When the full-batch phases alone reveal more than [`Gdp`] can express.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, SampledGaussian};
-    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
     /// assert!(run.epsilon(1e-5)?.upper < 3.0);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn new(phases: impl IntoIterator<Item = SampledGaussian>) -> Result<Self> {
+    pub fn new(phases: impl IntoIterator<Item = PoissonSampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
             phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
-        let repeated = |phase: &SampledGaussian| {
+        let repeated = |phase: &PoissonSampledGaussian| {
             Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
         };
         let full = Gdp::compose_upper(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
@@ -72,24 +72,24 @@ impl Composition {
     /// When `delta` is not between 0 and 1.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, SampledGaussian};
-    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
     /// assert!(run.epsilon(1e-5)?.lower > 0.5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn epsilon(&self, delta: f64) -> Result<Bracket> {
+    pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
         in_open_unit("delta", delta)?;
         if self.sampled.is_empty() {
-            return Ok(Bracket {
+            return Ok(Bounds {
                 lower: self.full.epsilon_lower(delta)?,
                 upper: self.full.epsilon_upper(delta)?,
             });
         }
-        // Where delta is at least the sum of all total variations, epsilon is 0.
+        // If delta is at least the sum of all total variations, epsilon is 0.
         if self.delta_at_zero_upper() <= delta {
-            return Ok(Bracket::NOTHING);
+            return Ok(Bounds::NOTHING);
         }
-        let one = self.side(Direction::Remove).epsilon(delta.ln(), Bracket::NOTHING);
+        let one = self.side(Direction::Remove).epsilon(delta.ln(), Bounds::NOTHING);
         let other = self.side(Direction::Add).epsilon(delta.ln(), one);
         let unamplified = self.unamplified()?.epsilon_upper(delta)?;
         Ok(one.worse(other).capped(unamplified))
@@ -101,42 +101,31 @@ impl Composition {
     /// When `epsilon` is negative or not finite.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, SampledGaussian};
-    /// let run = Composition::new([SampledGaussian::new(1.0, 0.01, 100)?, SampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
     /// assert!(run.delta(1.0)?.upper < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn delta(&self, epsilon: f64) -> Result<Bracket> {
+    pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
         non_negative("epsilon", epsilon)?;
         if self.sampled.is_empty() {
-            return Ok(Bracket {
+            return Ok(Bounds {
                 lower: self.full.delta_lower(epsilon)?,
                 upper: self.full.delta_upper(epsilon)?,
             });
         }
-        let one = self.side(Direction::Remove).delta(epsilon, Bracket::NOTHING);
+        let one = self.side(Direction::Remove).delta(epsilon, Bounds::NOTHING);
         let other = self.side(Direction::Add).delta(epsilon, one);
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
         let mut found = one.worse(other);
         if Direction::BOTH.iter().any(|&direction| self.side(direction).reaches(epsilon)) {
-            // Too small for a double is not 0.
+            // A positive delta that underflows is not 0.
             found.upper = found.upper.max(f64::MIN_POSITIVE);
         }
         Ok(found.capped(unamplified))
     }
 
-    /// All phases, the full-batch ones as one step.
-    pub(crate) fn phases(&self) -> impl Iterator<Item = SampledGaussian> + '_ {
-        let mu = self.full.mu();
-        let full = (mu > 0.0).then_some(SampledGaussian {
-            noise_multiplier: 1.0 / mu,
-            sampling_rate: 1.0,
-            steps: 1,
-        });
-        self.sampled.iter().copied().chain(full)
-    }
-
-    /// An estimate of the least epsilon at `delta`, mostly somewhat above it: a fast guide for searches.
+    /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.
     pub(crate) fn epsilon_near(&self, delta: f64) -> f64 {
         if self.sampled.is_empty() {
             return self.full.epsilon_upper(delta).unwrap_or(f64::INFINITY);
@@ -144,9 +133,9 @@ impl Composition {
         fit::Fit::new(&self.side(Direction::Remove).parts, delta.ln()).target
     }
 
-    /// The same steps without sampling: an upper bound on everything.
+    /// The same steps without sampling, which bound the privacy loss.
     fn unamplified(&self) -> Result<Gdp> {
-        let repeated = |phase: &SampledGaussian| {
+        let repeated = |phase: &PoissonSampledGaussian| {
             Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
         };
         let sampled = self.sampled.iter().map(repeated).collect::<Result<Vec<_>>>()?;

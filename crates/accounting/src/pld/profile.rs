@@ -1,9 +1,9 @@
 //! One step of the sampled Gaussian as a hockey-stick curve.
 //!
-//! For the pair (P, Q) of a direction, D(t) = integral of (P - t Q)_+ is convex in t = e^loss, and its slope is
-//! -Q(loss > ln t). Below loss 0 the curve is kept as D(t) - (1 - t) = integral of (t Q - P)_+, which is as
-//! small there as D is above: neither side cancels. With y = (t - 1)/q (or (1/t - 1)/q), the sampled curve is
-//! q times the Gaussian curve at ln(1 + y), or its mirror image.
+//! For the pair (P, Q) of a direction, D(t) = integral of (P - t Q)_+ is convex in t = e^loss, and its slope
+//! is -Q(loss > ln t). Below loss 0 the curve is kept as D(t) - (1 - t) = integral of (t Q - P)_+, which is
+//! as small there as D is above: neither side cancels. With y = (t - 1)/q (or (1/t - 1)/q), the sampled curve
+//! is q times the Gaussian curve at ln(1 + y), or its mirror image.
 //!
 //! Source: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling" (2018), theorem 2, which is an
 //! identity for this pair.
@@ -12,7 +12,7 @@ use antinoise_input::larger;
 
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 
-/// Which of two neighbouring data sets holds the example.
+/// The direction of a comparison: removal or addition of the example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// P is the mixture (1-q) N(0, 1) + q N(mu, 1), Q is N(0, 1).
@@ -49,10 +49,11 @@ pub(crate) struct Point {
     pub slope: f64,
 }
 
-/// Ten times the worst relative error of [`gaussian`] against 60-digit arithmetic, beside rounding of a and b.
+/// Ten times the worst relative error of [`gaussian`] against 60-digit arithmetic, without the rounding of a
+/// and b.
 const EVALUATION_ERROR: f64 = 2e-12;
 
-/// Beyond so many standard deviations a normal density is 0 in double precision.
+/// Standard deviations beyond which a normal density is 0 in double precision.
 const FARTHEST: f64 = 40.0;
 
 impl Profile {
@@ -75,7 +76,7 @@ impl Profile {
         self.mu / (1.0 + (1.0 - self.q) / self.q * (-exponent).exp())
     }
 
-    /// The greatest loss there is.
+    /// The supremum of the loss.
     pub fn bound(&self) -> f64 {
         if self.direction == Direction::Add { -(-self.q).ln_1p() } else { f64::INFINITY }
     }
@@ -108,7 +109,8 @@ impl Profile {
 
     /// G(ln(1 + y)) for y >= 0, with the two tails.
     fn outer(&self, y: f64, sign: f64) -> Option<(f64, f64, f64)> {
-        // G falls in y, so an error in y toward 0 raises it; y, its logarithm and the loss itself carry 6 ulps at most.
+        // G falls in y, so an error in y toward 0 raises it; y, its logarithm and the loss itself carry 6
+        // ulps at most.
         let e = y.ln_1p() * (1.0 - sign * 6.0 * f64::EPSILON);
         let (value, near, far, error) = gaussian(self.mu, e);
         Some((value * (1.0 + sign * error), near, far))

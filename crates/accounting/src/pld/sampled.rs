@@ -7,24 +7,26 @@ use crate::Result;
 ///
 /// Every example takes part in a step with probability `sampling_rate`, independently; the noise has
 /// `noise_multiplier` times the largest norm of one example's contribution as its standard deviation.
-/// Neighbours differ in one example, which is there or not (add-or-remove), or contributes nothing (zero-out).
+/// Neighbours differ in one example, which is there or not (add-or-remove), or contributes nothing
+/// (zero-out).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SampledGaussian {
+pub struct PoissonSampledGaussian {
     pub(super) noise_multiplier: f64,
     pub(super) sampling_rate: f64,
     pub(super) steps: u64,
 }
 
-impl SampledGaussian {
+impl PoissonSampledGaussian {
     /// `steps` steps at `sampling_rate` with `noise_multiplier`.
     ///
     /// # Errors
-    /// When `noise_multiplier` is not in 1e-6..=1e12, `sampling_rate` not in (0, 1], or `steps` is 0 or above 1e15.
+    /// When `noise_multiplier` is not in 1e-6..=1e12, `sampling_rate` not in (0, 1], or `steps` is 0 or above
+    /// 1e15.
     ///
     /// ```
-    /// use antinoise_accounting::SampledGaussian;
-    /// assert!(SampledGaussian::new(1.0, 0.01, 1000).is_ok());
-    /// assert!(SampledGaussian::new(1.0, 1.01, 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
+    /// use antinoise_accounting::PoissonSampledGaussian;
+    /// assert!(PoissonSampledGaussian::new(1.0, 0.01, 1000).is_ok());
+    /// assert!(PoissonSampledGaussian::new(1.0, 1.01, 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
     /// ```
     pub fn new(noise_multiplier: f64, sampling_rate: f64, steps: u64) -> Result<Self> {
         positive("noise_multiplier", noise_multiplier)?;
@@ -48,7 +50,7 @@ impl SampledGaussian {
     /// The noise multiplier.
     ///
     /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.noise_multiplier(), 1.5);
+    /// assert_eq!(antinoise_accounting::PoissonSampledGaussian::new(1.5, 0.1, 10)?.noise_multiplier(), 1.5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn noise_multiplier(&self) -> f64 {
@@ -58,7 +60,7 @@ impl SampledGaussian {
     /// The probability that an example takes part in a step.
     ///
     /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.sampling_rate(), 0.1);
+    /// assert_eq!(antinoise_accounting::PoissonSampledGaussian::new(1.5, 0.1, 10)?.sampling_rate(), 0.1);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn sampling_rate(&self) -> f64 {
@@ -68,7 +70,7 @@ impl SampledGaussian {
     /// The number of steps.
     ///
     /// ```
-    /// assert_eq!(antinoise_accounting::SampledGaussian::new(1.5, 0.1, 10)?.steps(), 10);
+    /// assert_eq!(antinoise_accounting::PoissonSampledGaussian::new(1.5, 0.1, 10)?.steps(), 10);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn steps(&self) -> u64 {

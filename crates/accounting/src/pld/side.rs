@@ -1,16 +1,16 @@
-//! One direction of add-or-remove, refined until its bracket is narrow.
+//! One direction of add-or-remove, refined until its bounds are close.
 
-use super::bracket::Bracket;
+use super::bounds::Bounds;
 use super::discrete::Bound;
 use super::fit::Fit;
 use super::fourier::Spectrum;
 use super::profile::{Profile, Rounding};
 use crate::root::{crossing, greatest_float, least_float};
 
-/// Refinements, and atoms times frequencies, before the bracket is returned as it is.
+/// Limits on refinements, and on atoms times frequencies, after which the current bounds are returned.
 const REFINEMENTS: usize = 8;
 const MOST_WORK: f64 = 1.5e8;
-/// Smaller deltas are not told apart.
+/// Deltas below this are not resolved.
 const LEAST_LN_DELTA: f64 = -600.0;
 
 /// The steps of a composition as pairs (P, Q) that all point the same way.
@@ -19,45 +19,42 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// The least epsilon at e^`ln_delta`, bracketed; the other direction's is in `known`.
-    pub fn epsilon(&self, ln_delta: f64, known: Bracket) -> Bracket {
+    /// Bounds on the least epsilon at e^`ln_delta`; `known` are the bounds of the other direction.
+    pub fn epsilon(&self, ln_delta: f64, known: Bounds) -> Bounds {
         if let Some(profile) = self.single() {
             let curve = |rounding| move |e: f64| profile.at(e, rounding).value.ln();
             let (up, down) = (curve(Rounding::Up), curve(Rounding::Down));
             let upper = least_float(|e| up(e) <= ln_delta).unwrap_or(f64::INFINITY);
-            return Bracket {
-                lower: greatest_float(f64::MAX, |e| down(e) >= ln_delta).unwrap_or(0.0),
-                upper,
-            };
+            return Bounds { lower: greatest_float(f64::MAX, |e| down(e) >= ln_delta).unwrap_or(0.0), upper };
         }
         self.refine(Fit::new(&self.parts, ln_delta), known, REFINEMENTS, |upper, lower, target| {
             let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
             let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
-            Bracket { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
+            Bounds { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
         })
     }
 
-    /// The least delta at `epsilon`, bracketed; the other direction's is in `known`.
-    pub fn delta(&self, epsilon: f64, known: Bracket) -> Bracket {
+    /// Bounds on the least delta at `epsilon`; `known` are the bounds of the other direction.
+    pub fn delta(&self, epsilon: f64, known: Bounds) -> Bounds {
         if let Some(profile) = self.single() {
             let at = |rounding| profile.at(epsilon, rounding).value;
-            return Bracket { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
+            return Bounds { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
         }
         if !self.reaches(epsilon) {
-            return Bracket::NOTHING;
+            return Bounds::NOTHING;
         }
-        // Where epsilon is enough for the delta that is known, nothing more has to be known of this side.
+        // If the other direction has a larger delta at this epsilon, this one needs no refinement.
         if known.upper > 0.0 && self.rough(known.upper.ln()) <= epsilon {
-            return Bracket { lower: 0.0, upper: known.upper };
+            return Bounds { lower: 0.0, upper: known.upper };
         }
         let fit = Fit::at(&self.parts, self.ln_delta_near(epsilon), epsilon);
-        self.refine(fit, known, REFINEMENTS, |upper, lower, _| Bracket {
+        self.refine(fit, known, REFINEMENTS, |upper, lower, _| Bounds {
             lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
             upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
         })
     }
 
-    /// False where losses cannot sum to more than `epsilon`.
+    /// Whether losses can sum to more than `epsilon`.
     pub fn reaches(&self, epsilon: f64) -> bool {
         let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
         self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) > epsilon
@@ -71,15 +68,15 @@ impl Side {
         }
     }
 
-    /// An epsilon at e^`ln_delta`, not below the truth and mostly near.
+    /// An upper bound on epsilon at e^`ln_delta`, usually close.
     fn rough(&self, ln_delta: f64) -> f64 {
         let read = |upper: Option<&Spectrum>, _: Option<&Spectrum>, target: f64| {
             let upper =
                 upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target)).unwrap_or(f64::INFINITY);
-            // A second round only where the first was aimed badly.
-            Bracket { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
+            // A second round only if the first target was far off.
+            Bounds { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
         };
-        self.refine(Fit::new(&self.parts, ln_delta), Bracket::NOTHING, 2, read).upper
+        self.refine(Fit::new(&self.parts, ln_delta), Bounds::NOTHING, 2, read).upper
     }
 
     /// About ln of the delta at `epsilon`, a guide for the fit: where the epsilon at that delta is `epsilon`.
@@ -98,16 +95,16 @@ impl Side {
         if low.1 > 0.0 { crossing(low, high, 0.5, excess).1 } else { low.0 }
     }
 
-    /// Answers finer and finer until the bracket is narrow, or does not matter beside `known`; `ask` reads an
-    /// answer off bounds above and below, near a target. Stops after `rounds`.
+    /// Refines until the bounds are close, or are dominated by `known`, or `rounds` are over. `ask` evaluates
+    /// the upper and lower spectrum near a target.
     fn refine(
         &self,
         mut fit: Fit,
-        known: Bracket,
+        known: Bounds,
         rounds: usize,
-        ask: impl Fn(Option<&Spectrum>, Option<&Spectrum>, f64) -> Bracket,
-    ) -> Bracket {
-        let mut best = Bracket { lower: 0.0, upper: f64::INFINITY };
+        ask: impl Fn(Option<&Spectrum>, Option<&Spectrum>, f64) -> Bounds,
+    ) -> Bounds {
+        let mut best = Bounds { lower: 0.0, upper: f64::INFINITY };
         for _ in 0..rounds {
             let (above, below) = fit.parts(&self.parts);
             let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
@@ -117,7 +114,7 @@ impl Side {
                 || below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below)),
             );
             let found = ask(upper.as_ref(), lower.as_ref(), fit.target);
-            best = Bracket { lower: best.lower.max(found.lower), upper: best.upper.min(found.upper) };
+            best = Bounds { lower: best.lower.max(found.lower), upper: best.upper.min(found.upper) };
             if best.narrow() || best.upper <= known.upper || !all_it_takes {
                 break;
             }

@@ -1,4 +1,5 @@
-//! The loss that decides a delta, by quadrature: a guide to the grid, never part of a bound.
+//! The tilt that makes decisive losses likely, by quadrature. It guides the grid and is never part of a
+//! bound.
 
 use super::profile::{Direction, Profile};
 use crate::root::golden_section;
@@ -20,7 +21,7 @@ pub(crate) struct Cumulants {
     pub roughness: f64,
 }
 
-/// Nodes a standard deviation, for each normal component.
+/// Nodes per standard deviation of each normal component.
 const DENSITY: f64 = 10.0;
 
 impl Nodes {
@@ -100,8 +101,8 @@ pub(crate) fn for_epsilon(phases: &[Nodes], epsilon: f64) -> f64 {
     golden_section(-25.0, 25.0, bound).0.exp()
 }
 
-/// Where the loss tilted by `theta` ends but for probability e^`ln_tail`, on the side `sign`, and the tilt on
-/// that side at which Chernoff says so.
+/// The quantile of tail probability e^`ln_tail` of the loss tilted by `theta`, on the side `sign`, by the
+/// Chernoff bound, and the tilt that attains it.
 pub(crate) fn end(phases: &[Nodes], theta: f64, ln_tail: f64, sign: f64) -> (f64, f64) {
     let base = cumulants(phases, theta);
     let normal = (-2.0 * ln_tail / base.variance.max(f64::MIN_POSITIVE)).sqrt().ln();

@@ -2,7 +2,7 @@
 
 use antinoise_input::largest;
 use antinoise_mechanism::{Participation, Separation};
-use antinoise_plan::{Sampler, Scheme, VerifiedPlan};
+use antinoise_plan::{Accountant, Sampler, VerifiedPlan};
 
 use super::contract::Seen;
 use crate::report::Test;
@@ -43,16 +43,16 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<
 /// Number of turns of an example that come too soon after the last one, exceed its maximum number, or are
 /// duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
-    let (apart, most) = match plan.scheme() {
-        // Each turn is accounted separately; there is one per round.
-        Scheme::Amplified { groups } => (groups, plan.steps.div_ceil(groups)),
-        scheme => match scheme.participation() {
-            Participation::Single => (plan.steps, 1),
-            schema => {
-                let Separation { min_sep, max_participations } = schema.separation(plan.steps);
-                (min_sep, max_participations)
-            }
-        },
+    let (apart, most) = match (plan.privacy.accountant, plan.sampler, &plan.participation) {
+        // An example participates at most once in a round.
+        (Accountant::SampledGaussian, Sampler::Poisson { groups }, _) => {
+            (groups, plan.steps.div_ceil(groups))
+        }
+        (_, _, Participation::Single) => (plan.steps, 1),
+        (_, _, schema) => {
+            let Separation { min_sep, max_participations } = schema.separation(plan.steps);
+            (min_sep, max_participations)
+        }
     };
     let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];
     let mut found = 0;

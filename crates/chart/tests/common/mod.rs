@@ -30,7 +30,8 @@ pub fn words(svg: &str) -> Vec<Word> {
         .collect()
 }
 
-/// The ticks of a chart: numbers and places along the horizontal and the vertical axis. Titles must not be numbers.
+/// The ticks of a chart: numbers and places along the horizontal and the vertical axis. Titles must not be
+/// numbers.
 pub fn ticks(svg: &str) -> [Vec<(f64, f64)>; 2] {
     let all = words(svg);
     let of = |anchor: &str, place: fn(&Word) -> f64| {

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_accounting::{BMinSep, BallsInBins, Bracket, Gdp, MonteCarlo};
+use antinoise_accounting::{Bounds, Gdp, MonteCarlo, MonteCarloMechanism};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Plan, Privacy, Sampler, Scheme, VerifiedPlan};
+use antinoise_plan::{Accountant, Plan, Privacy, Sampler, VerifiedPlan};
 use clap::Args;
 
 #[cfg(feature = "ledger")]
@@ -145,28 +145,6 @@ struct BinsOptions {
     strategy: Option<StrategySpec>,
 }
 
-/// What a statistical accountant accounts for.
-enum Simulated {
-    Bins(BallsInBins),
-    MinSep(BMinSep),
-}
-
-impl Simulated {
-    fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> antinoise_accounting::Result<f64> {
-        match self {
-            Self::Bins(bins) => bins.epsilon_upper(delta, settings),
-            Self::MinSep(min_sep) => min_sep.epsilon_upper(delta, settings),
-        }
-    }
-
-    fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> antinoise_accounting::Result<f64> {
-        match self {
-            Self::Bins(bins) => bins.epsilon_lower(delta, settings),
-            Self::MinSep(min_sep) => min_sep.epsilon_lower(delta, settings),
-        }
-    }
-}
-
 /// The share of delta that statistical failures may take.
 const FAILURE: f64 = 0.01;
 
@@ -188,13 +166,18 @@ impl Arguments {
 
     /// As the plan is accounted.
     fn plan(&self, plan: &VerifiedPlan) -> Result<Report> {
-        let sampling = match plan.scheme() {
-            Scheme::Amplified { groups } => {
+        if let Some(mechanism) = plan.monte_carlo()? {
+            return self.simulated_plan(plan, &mechanism);
+        }
+        let sampling = match (plan.privacy.accountant, plan.sampler) {
+            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
                 Sampling::Poisson { rate, steps: plan.steps, bands: groups }
             }
-            Scheme::BallsInBins { .. } | Scheme::BMinSep { .. } => return self.simulated_plan(plan),
-            Scheme::Unamplified { .. } => Sampling::None,
+            (
+                Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
+                _,
+            ) => Sampling::None,
         };
         if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
             refuse_replace_one(plan.privacy.adjacency)?;
@@ -206,7 +189,7 @@ impl Arguments {
     }
 
     /// At the plan's own delta its own claim; at another one, what sampling shows there.
-    fn simulated_plan(&self, plan: &VerifiedPlan) -> Result<Report> {
+    fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<Report> {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
         if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
@@ -217,38 +200,33 @@ impl Arguments {
         let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
         let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
         if delta == plan.privacy.delta {
-            let epsilon = Bracket { lower: epsilon_lower, upper: epsilon };
+            let epsilon = Bounds { lower: epsilon_lower, upper: epsilon };
             let report =
                 Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of)?;
             return Ok(report.of_plan(plan));
         }
-        let mechanism = match plan.sampler {
-            Sampler::BMinSep { min_sep } => Simulated::MinSep(plan.b_min_sep(min_sep)?),
-            Sampler::BallsInBins { bins } => Simulated::Bins(plan.balls_in_bins(bins)?),
-            _ => unreachable!("the schemes of other samplers are not simulated"),
-        };
         let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
-        Ok(Self::sampled(&mechanism, plan.noise_multiplier, delta, of, unsampled)?.of_plan(plan))
+        Ok(Self::sampled(mechanism, plan.noise_multiplier, delta, of, unsampled)?.of_plan(plan))
     }
 
     /// epsilon at `delta` by sampling, and no more than what is known `without` it.
     fn sampled(
-        mechanism: &Simulated,
+        mechanism: &MonteCarloMechanism,
         sigma: f64,
         delta: f64,
         of: (Sampler, usize, String),
         without: f64,
     ) -> Result<Report> {
         // Both ends may fail.
-        let settings = MonteCarlo { failure: 0.5 * FAILURE * delta, ..Default::default() };
+        let settings = MonteCarlo { failure_probability: 0.5 * FAILURE * delta, ..Default::default() };
         let progress = Progress::endless("sampling");
         let upper = match mechanism.epsilon_upper(delta, &settings) {
             Err(antinoise_accounting::Error::OutOfReach { .. }) if without < f64::INFINITY => without,
             found => found?.min(without),
         };
-        let epsilon = Bracket { lower: mechanism.epsilon_lower(delta, &settings)?, upper };
+        let epsilon = Bounds { lower: mechanism.epsilon_lower(delta, &settings)?, upper };
         drop(progress);
-        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure, of)
+        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
     }
 
     /// As those took part whom the ledger names.
@@ -288,7 +266,7 @@ impl Arguments {
             .ok_or_else(|| InvalidParameter::new("strategy", spec, "one of a square lower-triangular C"))?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let noise_std = sigma * largest(columns.iter().map(norm));
-        let mechanism = Simulated::Bins(BallsInBins::new(&columns, bins, noise_std)?);
+        let mechanism = MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std)?;
         let of = (Sampler::BallsInBins { bins }, steps, spec.to_string());
         Self::sampled(&mechanism, sigma, delta, of, f64::INFINITY)
     }

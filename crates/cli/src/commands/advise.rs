@@ -3,7 +3,7 @@
 use std::fmt;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Means, Proposal, Scheme, Setting, advise};
+use antinoise_plan::{Accountant, Budget, Proposal, Setting, advise};
 use clap::Args;
 use serde::Serialize;
 
@@ -47,14 +47,14 @@ pub struct Arguments {
 
 /// Makes the proposals.
 pub fn run(arguments: &Arguments) -> Result<Report> {
-    let mut means = Means::new(arguments.examples, arguments.epsilon);
-    means.dim = arguments.dim;
-    means.memory = arguments.memory.map(|bytes| bytes as u64);
+    let mut budget = Budget::new(arguments.examples, arguments.epsilon);
+    budget.dim = arguments.dim;
+    budget.memory = arguments.memory.map(|bytes| bytes as u64);
     if let Some(epochs) = arguments.epochs()? {
-        means.epochs = epochs;
+        budget.epochs = epochs;
     }
     let progress = Progress::endless("planning");
-    let proposals = advise(&means)?;
+    let proposals = advise(&budget)?;
     drop(progress);
     let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
     Ok(Report { proposals: rows, has_dim: arguments.dim > 0 })
@@ -142,7 +142,7 @@ impl Row {
 /// Why one would take it.
 fn reason(proposal: &Proposal, first: &Proposal) -> String {
     let batches = match (proposal.candidate.is_amplified(), proposal.request.setting) {
-        (true, _) if matches!(proposal.candidate.schedule.scheme, Scheme::BallsInBins { .. }) => {
+        (true, _) if proposal.candidate.schedule.accountant() == Accountant::BallsInBins => {
             "for examples that can be put in bins at random"
         }
         (true, _) => "for examples that can be sampled anew at every step",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_accounting::{Bracket, Gdp};
+use antinoise_accounting::{Bounds, Gdp};
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Plan, Sampler};
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl Report {
         let delta = run.delta(epsilon)?.upper;
         // delta is rounded up, so that the least epsilon at it may be lower than the one given.
         let lower = if delta > 0.0 && delta < 1.0 { run.epsilon(delta)?.lower.min(epsilon) } else { 0.0 };
-        Self::new(Bracket { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
+        Self::new(Bounds { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
     }
 
     /// Epsilon at this delta for a group of `size` units.
@@ -84,16 +84,13 @@ impl Report {
             Sampling::None => {
                 let group = Gdp::from_noise_multiplier_upper(sigma)?.group_upper(size)?;
                 let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
-                (Bracket { lower, upper }, Some(group))
+                (Bounds { lower, upper }, Some(group))
             }
             // A group is not safer than one of it.
             Sampling::Poisson { .. } => {
                 let run = sampling.composition(sigma)?;
                 (
-                    Bracket {
-                        lower: run.epsilon(delta)?.lower,
-                        upper: run.group_epsilon_upper(delta, size)?,
-                    },
+                    Bounds { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon_upper(delta, size)? },
                     None,
                 )
             }
@@ -106,7 +103,7 @@ impl Report {
     pub fn statistical(
         sigma: f64,
         delta: f64,
-        epsilon: Bracket,
+        epsilon: Bounds,
         failure: f64,
         (sampler, steps, strategy): (Sampler, usize, String),
     ) -> Result<Self> {
@@ -136,7 +133,7 @@ impl Report {
     }
 
     fn new(
-        epsilon: Bracket,
+        epsilon: Bounds,
         delta: f64,
         sigma: f64,
         sampling: Sampling,

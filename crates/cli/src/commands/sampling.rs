@@ -1,7 +1,7 @@
 //! The sampling options of `account` and `calibrate`, and the mechanism that they describe.
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, Composition, SampledGaussian, banded_to_sampled_upper, calibrate,
+    BlockCyclicPoisson, Composition, PoissonSampledGaussian, block_cyclic_poisson_reduction, calibrate,
     gaussian_noise_multiplier_upper,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
@@ -85,10 +85,12 @@ impl Sampling {
     /// The run that is accounted for at a noise multiplier.
     pub fn composition(self, sigma: f64) -> Result<Composition> {
         Ok(Composition::new([match self {
-            Self::None => SampledGaussian::new(sigma, 1.0, 1)?,
-            Self::Poisson { rate, steps, bands: 1 } => SampledGaussian::new(sigma, rate, steps as u64)?,
+            Self::None => PoissonSampledGaussian::new(sigma, 1.0, 1)?,
+            Self::Poisson { rate, steps, bands: 1 } => {
+                PoissonSampledGaussian::new(sigma, rate, steps as u64)?
+            }
             Self::Poisson { rate, steps, bands } => {
-                banded_to_sampled_upper(&block_cyclic(rate, steps, bands), sigma)?
+                block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), sigma)?
             }
         }])?)
     }

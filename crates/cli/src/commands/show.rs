@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_chart::{Axis, Chart, Look, Map, Series};
+use antinoise_chart::{Axis, Chart, Heatmap, LineStyle, Series};
 use antinoise_mechanism::AnyStrategy;
 use clap::Args;
 use serde::Serialize;
@@ -96,15 +96,15 @@ fn query_errors(source: &Source) -> Result<Vec<f64>> {
 
 /// C and its inverse, their first columns, and the noise of the queries.
 fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> Result<String> {
-    let c_map = Map::of_columns(format!("C of {name}"), ("step of the gradient", "row of C"), c);
+    let c_map = Heatmap::of_columns(format!("C of {name}"), ("step of the gradient", "row of C"), c);
     let inverse_map =
-        Map::of_columns("C\u{207b}\u{b9}: noise from seeds", ("seed", "step of the noise"), inverse);
+        Heatmap::of_columns("C\u{207b}\u{b9}: noise from seeds", ("seed", "step of the noise"), inverse);
     let errors = Chart {
         title: "Noise of each query".into(),
         x: Axis::linear("training step").whole().covering(1.0),
         y: Axis::linear("standard deviation of the noise at clip norm 1 and noise multiplier 1")
             .covering(0.0),
-        series: vec![Series::new("noise", Look::Line, (1..).map(f64::from).zip(errors.iter().copied()))],
+        series: vec![Series::new("noise", LineStyle::Line, (1..).map(f64::from).zip(errors.iter().copied()))],
     };
     plot::file(vec![
         vec![c_map.into(), inverse_map.into()],
@@ -127,7 +127,7 @@ fn column(title: &str, entries: &[f64]) -> Chart {
         Axis::linear(name).whole().covering(1.0)
     };
     let y = Axis::linear("entry (no unit)").covering(0.0);
-    Chart { title: title.into(), x, y, series: vec![Series::new(title, Look::Points, rows)] }
+    Chart { title: title.into(), x, y, series: vec![Series::new(title, LineStyle::Points, rows)] }
 }
 
 impl fmt::Display for Report {

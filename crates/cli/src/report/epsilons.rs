@@ -1,6 +1,6 @@
 //! The page of accuracy against privacy.
 
-use antinoise_chart::{Axis, Chart, Look, Point, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Point, Series};
 
 use super::content::{AtEpsilon, Epsilons};
 use super::frame::{WHOLE, escaped, section};
@@ -54,9 +54,9 @@ fn series(name: &str, report: &Epsilons) -> Series {
     match &rows[..] {
         [row] if row.epsilon.is_infinite() => {
             let at_ends = |link: &(f64, String)| Point { error: None, ..point(link.0, row) };
-            Series::new(name, Look::Dashed, report.links.iter().map(at_ends))
+            Series::new(name, LineStyle::Dashed, report.links.iter().map(at_ends))
         }
-        rows => Series::new(name, Look::Marked, rows.iter().map(|row| point(row.epsilon, row))),
+        rows => Series::new(name, LineStyle::Marked, rows.iter().map(|row| point(row.epsilon, row))),
     }
 }
 

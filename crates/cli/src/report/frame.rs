@@ -46,7 +46,8 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
         pictures += "<p class=\"note\">Nothing was measured.</p>";
     } else {
         for ((width, plot_height), class) in sizes.into_iter().zip(["wide", "narrow"]) {
-            let figure = Figure { width, plot_height, paper: false, rows: vec![vec![chart.clone().into()]] };
+            let figure =
+                Figure { width, plot_height, background: false, rows: vec![vec![chart.clone().into()]] };
             let label = title.replace("<sup>", "^").replace("</sup>", "");
             let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
             pictures += &figure.svg()?.replacen("<svg ", &opened, 1);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_input::four_decimals;
 
 use super::content::{Accuracy, Report, Run};
@@ -86,7 +86,7 @@ fn figures(report: &Report) -> Result<String> {
     let lags = || Axis::linear("steps below the diagonal").whole().covering(0.0);
     let entry = |of: &str| Axis::linear(format!("entry of {of} (no unit)")).covering(0.0);
     let error = "standard deviation in a coordinate (units of the gradient)";
-    let chart = |x: Axis, y: Axis, look: Look, points: fn(&Run) -> Vec<Point>| {
+    let chart = |x: Axis, y: Axis, look: LineStyle, points: fn(&Run) -> Vec<Point>| {
         let series = report.runs.iter().map(|run| Series::new(run.mechanism.clone(), look, points(run)));
         Chart { title: String::new(), x, y, series: series.collect() }
     };
@@ -98,13 +98,13 @@ fn figures(report: &Report) -> Result<String> {
         "Test accuracy",
         &format!("Share of the test examples that are recognised.{bands}"),
         WHOLE,
-        chart(steps(), Axis::linear("test accuracy (percent)").covering(0.0), Look::Line, accuracies),
+        chart(steps(), Axis::linear("test accuracy (percent)").covering(0.0), LineStyle::Line, accuracies),
     )? + &section(
         "Error of the prefix sums",
         "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
          gradients by each step; plain SGD adds it to the parameters, times the learning rate.",
         WHOLE,
-        chart(steps(), Axis::linear(error).covering(0.0), Look::Line, |run| {
+        chart(steps(), Axis::linear(error).covering(0.0), LineStyle::Line, |run| {
             (1..).map(f64::from).zip(run.prefix_errors.iter().copied()).map(Point::from).collect()
         }),
     )?;
@@ -116,7 +116,7 @@ fn figures(report: &Report) -> Result<String> {
             "&epsilon; of the first steps alone, at the same &delta;: that of a run which is stopped there for a reason that has nothing to do \
              with the data. Of several released models, that of one; where the claim is shown by simulation, an upper bound.",
             WHOLE,
-            chart(steps(), Axis::linear("epsilon (no unit)").covering(0.0), Look::Line, |run| {
+            chart(steps(), Axis::linear("epsilon (no unit)").covering(0.0), LineStyle::Line, |run| {
                 run.spent.iter().map(|&(step, epsilon)| Point::from((step as f64, epsilon))).collect()
             }),
         )?
@@ -125,12 +125,12 @@ fn figures(report: &Report) -> Result<String> {
         "Diagonals of C",
         "The strategy: how much of each gradient is encoded in which later release.",
         HALF,
-        chart(lags(), entry("C"), Look::Points, |run| by_lag(&run.strategy)),
+        chart(lags(), entry("C"), LineStyle::Points, |run| by_lag(&run.strategy)),
     )? + &section(
         "Diagonals of C<sup>-1</sup>",
         "The noise: what each step adds, and what later steps take back.",
         HALF,
-        chart(lags(), entry("C\u{207b}\u{b9}"), Look::Points, |run| by_lag(&run.noise_correlating)),
+        chart(lags(), entry("C\u{207b}\u{b9}"), LineStyle::Points, |run| by_lag(&run.noise_correlating)),
     )?;
     Ok(format!("{whole}{spent}<div class=\"pair\">\n{halves}</div>\n"))
 }

@@ -1,4 +1,4 @@
-//! Columns of Arrow's, cell by cell, as the text or the number that a file would hold.
+//! Arrow columns, read cell by cell as the text or the number that a CSV file would hold.
 
 use std::fmt::{self, Write};
 
@@ -19,12 +19,12 @@ use super::names::place;
 use super::number::Number;
 use crate::InvalidParameter;
 
-/// What a column is read for.
+/// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// When something happened.
+    /// A time.
     Time,
-    /// A name of something: a key, a category.
+    /// A name: a key, a category.
     Name,
     /// A user: a name, or a number that must be whole.
     User,
@@ -33,14 +33,14 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether columns of this type can be read for it.
+    /// Whether columns of this type can have this role.
     fn reads(self, found: &DataType) -> bool {
         use DataType::{
             Boolean, Date32, Date64, Decimal128, Dictionary, Float32, Float64, LargeUtf8, Null, Timestamp,
             Utf8, Utf8View,
         };
         match found {
-            // A table without rows has not always types.
+            // A column of a table without rows may have no type.
             Null => true,
             Boolean => matches!(self, Self::Name | Self::User),
             Dictionary(_, values) => self.reads(values),
@@ -53,7 +53,7 @@ impl Role {
         }
     }
 
-    /// What a column must be to be read for it.
+    /// The accepted types, in words.
     fn must_be(self) -> &'static str {
         match self {
             Self::Time => {
@@ -66,7 +66,7 @@ impl Role {
     }
 }
 
-/// Seconds east of UTC by which the clock of a zone is read; none of zones whose clocks are changed. A time without a zone is what its clock said.
+/// Seconds east of UTC of a zone; `None` for zones whose offset changes. A time without a zone has offset 0.
 fn offset(zone: Option<&str>) -> Option<FixedOffset> {
     match zone {
         None | Some("UTC" | "Etc/UTC" | "GMT" | "Etc/GMT" | "Z" | "Zulu") => FixedOffset::east_opt(0),
@@ -74,10 +74,10 @@ fn offset(zone: Option<&str>) -> Option<FixedOffset> {
     }
 }
 
-/// Where the column `name` is, which is there once and can be read for `role`.
+/// The index of the column `name`, which must occur once and be readable in `role`.
 ///
 /// # Errors
-/// When it is absent, there twice, or of a type that is not read.
+/// When it is absent, occurs twice, or has a type that `role` does not accept.
 pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidParameter> {
     let place = place(schema.fields().iter().map(|field| field.name().as_str()), name)?;
     let field = schema.field(place);
@@ -107,10 +107,10 @@ pub struct Cells<'a> {
     kind: Kind<'a>,
 }
 
-/// Something of each row.
+/// A value of each row.
 type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
-/// What the cells are.
+/// The type of the cells.
 enum Kind<'a> {
     Text(&'a StringArray),
     LargeText(&'a LargeStringArray),
@@ -122,17 +122,17 @@ enum Kind<'a> {
     Decimal(&'a Decimal128Array),
     Day(Of<'a, Option<NaiveDateTime>>),
     Instant(Of<'a, Option<NaiveDateTime>>),
-    /// The row of the dictionary that each row names.
+    /// Dictionary indices, and the dictionary.
     Dictionary(Vec<usize>, Box<Self>),
-    /// There are no cells that are not null.
+    /// All cells are null.
     Nothing,
 }
 
 impl<'a> Cells<'a> {
-    /// Those of `array`, whose type is one that a role reads.
+    /// The cells of `array`, whose type some role accepts.
     ///
     /// # Errors
-    /// When the array is not what its type says: names of bytes that are no text, say.
+    /// When the array does not match its type, for example names with invalid UTF-8.
     pub fn new(name: &str, array: &'a dyn Array) -> Result<Self, InvalidParameter> {
         array.to_data().validate_full().map_err(|error| {
             InvalidParameter::new(format!("column {name:?}"), "not as its type says", error.to_string())
@@ -142,7 +142,7 @@ impl<'a> Cells<'a> {
         Ok(Self { is_null, kind: Kind::new(array) })
     }
 
-    /// Whether there is nothing in this row.
+    /// Whether the cell of this row is null.
     pub fn is_null(&self, row: usize) -> bool {
         (self.is_null)(row)
     }
@@ -154,10 +154,10 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The cell as text, which may need `room`; `what` names it where it is refused.
+    /// The cell as text, written to `room` if necessary; `what` names it in an error.
     ///
     /// # Errors
-    /// When there is nothing, or a time beyond the years 0 to 9999.
+    /// When the cell is null, or a time outside of the years 0 to 9999.
     pub fn text<'t>(
         &'t self,
         what: &str,
@@ -175,7 +175,7 @@ impl<'a> Cells<'a> {
     /// been rounded is refused; `what` names it then.
     ///
     /// # Errors
-    /// When there is nothing, or a number of single precision from 2^24 on.
+    /// When the cell is null, or a single-precision number of at least 2^24.
     pub fn user<'t>(
         &'t self,
         what: &str,
@@ -190,15 +190,15 @@ impl<'a> Cells<'a> {
             return Err(InvalidParameter::new(what, number, must_be));
         }
         room.clear();
-        // With a point or an exponent: a number that is no text was not written with digits alone.
+        // With a point or an exponent, because a float was not written with digits alone.
         let _ = write!(room, "{number:?}");
         Ok(room)
     }
 
-    /// The cell as a number, or as its text, which may need `room`; `what` names it where it is refused.
+    /// The cell as a number, or as its text, written to `room` if necessary; `what` names it in an error.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// When the cell is null.
     pub fn number<'t>(
         &'t self,
         what: &str,
@@ -242,7 +242,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The number, where it is one that may have a fraction, and whether it is of single precision.
+    /// The value of a float and whether it is single precision; `None` for other types.
     fn real_at(&self, row: usize) -> Option<(f64, bool)> {
         match self {
             Self::Single(number) => Some((number(row), true)),
@@ -308,7 +308,7 @@ fn instants<'a>(array: &'a dyn Array, unit: TimeUnit, zone: Option<&str>) -> Of<
     }
 }
 
-/// What the clock of the zone said.
+/// Local time of the zone.
 fn clock<'a, T>(array: &'a PrimitiveArray<T>, zone: Option<&str>) -> Of<'a, Option<NaiveDateTime>>
 where
     T: ArrowTemporalType,
@@ -318,7 +318,7 @@ where
     Box::new(move |row| array.value_as_datetime(row)?.checked_add_signed(ahead))
 }
 
-/// Texts have the order of times where all years have four digits.
+/// Texts have the order of times if all years have four digits.
 fn four_digits(time: Option<NaiveDateTime>) -> std::result::Result<NaiveDateTime, fmt::Error> {
     time.filter(|time| (0..=9999).contains(&time.year())).ok_or(fmt::Error)
 }

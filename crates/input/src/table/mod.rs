@@ -1,4 +1,4 @@
-//! Tables as others make them, cell by cell.
+//! Tables of Arrow and Parquet, cell by cell.
 
 #[cfg(feature = "arrow")]
 mod cells;

@@ -1,9 +1,9 @@
 use crate::InvalidParameter;
 
-/// Where the column `name` is among all of them, in which it must be once.
+/// The index of the column `name` among all columns, in which it must occur once.
 ///
 /// # Errors
-/// When it is absent or there twice.
+/// When it is absent or occurs twice.
 pub fn place<'a>(
     columns: impl Iterator<Item = &'a str> + Clone,
     name: &str,

@@ -1,19 +1,19 @@
 use crate::InvalidParameter;
 
-/// A number as a table holds it.
+/// A number of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number<'a> {
-    /// As it is written.
+    /// In text.
     Text(&'a str),
-    /// As it is.
+    /// As a number.
     Real(f64),
 }
 
 impl Number<'_> {
-    /// The number, which may be infinite or none; `what` names it where it is refused.
+    /// The number, possibly infinite or NaN; `what` names it in an error.
     ///
     /// # Errors
-    /// When it is text that is no number.
+    /// When it is text that is not a number.
     pub fn read(self, what: impl FnOnce() -> String) -> Result<f64, InvalidParameter> {
         match self {
             Self::Real(number) => Ok(number),

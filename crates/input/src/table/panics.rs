@@ -1,7 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `read` does, unless it panics, as the libraries of Arrow and Parquet do at some data that are damaged. What it worked on must not be used
-/// again then.
+/// The result of `read`, or an error if it panics, as the Arrow and Parquet libraries do on some damaged
+/// data. After an error, the values that `read` worked on must not be used again.
 pub fn unless_panicking<T>(read: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(read)).ok()
 }

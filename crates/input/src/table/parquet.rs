@@ -10,7 +10,7 @@ use super::cells::{Role, column};
 use super::panics::unless_panicking;
 use crate::InvalidParameter;
 
-/// Some columns of a Parquet file, batch after batch: memory does not grow with the file's rows.
+/// Some columns of a Parquet file, in batches: memory does not grow with the number of rows.
 ///
 /// Files may be compressed by Snappy, Zstandard, gzip or LZ4. Encrypted ones are refused.
 #[derive(Debug)]
@@ -18,15 +18,16 @@ pub struct Parquet {
     reader: ParquetRecordBatchReader,
     schema: SchemaRef,
     what: String,
-    /// Whether the end was reached, or what is damaged.
+    /// Whether the end or damaged data were reached.
     is_over: bool,
 }
 
 impl Parquet {
-    /// Opens the file, to read these columns; `what` names the file where it is refused.
+    /// Opens the file to read these columns; `what` names the file in an error.
     ///
     /// # Errors
-    /// When it cannot be read or is no Parquet file; when a column is absent, there twice, or of a type that is not read.
+    /// When it cannot be read or is not a Parquet file; when a column is absent, occurs twice, or has a type
+    /// that its role does not accept.
     pub fn open(what: &str, path: &Path, columns: &[(&str, Role)]) -> Result<Self, InvalidParameter> {
         let must_be = "a Parquet file that can be read";
         let refused = |error: String| {
@@ -72,5 +73,5 @@ impl Iterator for Parquet {
     }
 }
 
-/// Rows of a batch: enough that a batch's cost is spread, few enough for a cache.
+/// Rows of a batch: enough to amortise its overhead, few enough for a cache.
 const ROWS: usize = 8192;

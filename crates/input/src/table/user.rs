@@ -2,12 +2,12 @@ use std::borrow::Cow;
 
 use crate::InvalidParameter;
 
-/// The name of a user whose cell holds `text`: of a whole number its decimal digits, whichever way it is
-/// written; of anything else the text as it is.
+/// The name of a user whose cell holds `text`: the decimal digits of a whole number in any notation, or any
+/// other text unchanged.
 ///
-/// 7, 7.0, 7e0, +7 and 007 are one user, and so are whole numbers of any length that are written with digits
-/// alone. Numbers with a point or an exponent
-/// may have been rounded: from 2^53 on they are refused, as are fractions, infinities and NaN.
+/// 7, 7.0, 7e0, +7 and 007 are one user. Whole numbers in digits alone may have any length. Numbers with a
+/// point or an exponent may have been rounded: from 2^53 on they are refused, as are fractions, infinities
+/// and NaN.
 ///
 /// ```
 /// use antinoise_input::table::user_name;
@@ -21,7 +21,7 @@ use crate::InvalidParameter;
 /// ```
 ///
 /// # Errors
-/// When it is a number that names no user.
+/// When it is a number that cannot name a user.
 pub fn user_name(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
     let refused =
         |must_be: &str| Err(InvalidParameter::new("user of an event", format!("{text:?}"), must_be));
@@ -56,12 +56,12 @@ fn is_exact(digits: &str) -> bool {
     digits.parse::<u64>().is_ok_and(|number| number < 1 << 53)
 }
 
-/// A number as its digits are written, without its sign.
+/// An unsigned number in decimal notation.
 struct Decimal<'a> {
     before: &'a str,
     after: &'a str,
     exponent: i64,
-    /// Digits alone.
+    /// Whether it is written in digits alone.
     is_plain: bool,
 }
 
@@ -81,15 +81,15 @@ impl<'a> Decimal<'a> {
                 if digits.is_empty() || !are_digits(digits) {
                     return None;
                 }
-                // Beyond any number that has a meaning.
+                // Beyond any meaningful number.
                 written.parse().unwrap_or(if written.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 })
             }
         };
         Some(Self { before, after, exponent, is_plain })
     }
 
-    /// The digits of the whole number that it is, if it is one. Of numbers so large that they are refused
-    /// anyway, some digits.
+    /// The digits of a whole number; `None` for a fraction. Arbitrary digits for numbers so large that they
+    /// are refused anyway.
     fn whole(&self) -> Option<String> {
         const LONGEST: i64 = 40;
         let all = format!("{}{}", self.before, self.after);
@@ -98,7 +98,7 @@ impl<'a> Decimal<'a> {
         if significant.is_empty() {
             return Some("0".into());
         }
-        // The value is `significant` times 10 to this power.
+        // The value is `significant` times 10 to the power of this.
         let power = self.exponent - self.after.len() as i64 + (digits.len() - significant.len()) as i64;
         let zeros = if self.is_plain { power } else { power.min(LONGEST) };
         (power >= 0).then(|| format!("{significant}{}", "0".repeat(zeros as usize)))

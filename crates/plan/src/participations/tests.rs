@@ -75,7 +75,8 @@ fn what_the_plan_does_not_account_for_is_refused() {
     assert!(taken.of[3].count == 3 && taken.check(25, &[3]).is_err(), "a fourth time");
 }
 
-/// Users who come by themselves may come at any distance from min_sep on; examples of a plan in bins, in steps of their bin alone.
+/// Users who come by themselves may come at any distance from min_sep on; examples of a plan in bins, in
+/// steps of their bin alone.
 #[test]
 fn distances_are_those_of_the_schema() {
     let federated = Setting::Federated { min_sep: 6, max_participations: Some(2) };

@@ -72,7 +72,8 @@ fn bins_are_uniform_independent_and_fixed_for_the_run() {
         }
         of
     };
-    // Where two examples are: chi-squared with 8 degrees of freedom over 4500 keys, false alarm 1e-6 (threshold 42.7).
+    // Where two examples are: chi-squared with 8 degrees of freedom over 4500 keys, false alarm 1e-6
+    // (threshold 42.7).
     let mut counts = [0f64; 9];
     for seed in 0..4500 {
         let batches = Batches::balls_in_bins(101, 3, &mut rng(seed, 0)).unwrap();
@@ -100,8 +101,8 @@ fn a_stream_is_read_once_in_its_order_whatever_the_key() {
     }
 }
 
-/// Every step's batch is B of N on average, from the first one on; turns are b apart at least, and gaps geometric: chi-squared
-/// with 8 degrees of freedom, false alarm 1e-6 (threshold 42.7).
+/// Every step's batch is B of N on average, from the first one on; turns are b apart at least, and gaps
+/// geometric: chi-squared with 8 degrees of freedom, false alarm 1e-6 (threshold 42.7).
 #[test]
 fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
     let (examples, batch_size, min_sep, steps) = (300, 30, 4, 24);
@@ -124,7 +125,7 @@ fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
                 }
             }
         }
-        // Whoever did not come again within the time.
+        // Examples without another participation within the run.
         for before in last.into_iter().flatten().filter(|before| before + min_sep + 8 < steps) {
             let _: usize = before;
             gaps[8] += 1.0;

@@ -15,7 +15,8 @@ const RUNS: u64 = 1_000_000;
 /// The batches of a run.
 pub type Draw = [Vec<usize>; STEPS];
 
-/// SplitMix64 from a run, purpose and step: no cipher, whose keys would take most of the time of a million runs.
+/// SplitMix64 from a run, purpose and step: no cipher, whose keys would take most of the time of a million
+/// runs.
 pub struct Seeded(u64);
 
 impl Seeded {
@@ -52,12 +53,13 @@ pub struct Law {
     pub batch_size: usize,
     /// The probability that two different examples have these paths.
     paths: Vec<[f64; PATHS]>,
-    /// The size of each step's batch is that of so many coins of this probability.
+    /// The size of each step's batch is a sum of this number of coins of this probability.
     sizes: [(usize, f64); STEPS],
 }
 
 impl Law {
-    /// Groups of a uniform order, in turn; each example of a group takes part with probability 1, or groups B / N.
+    /// Groups of a uniform order, in turn; each example of a group takes part with probability 1, or groups B
+    /// / N.
     pub fn grouped(sampler: Sampler, examples: usize, batch_size: usize) -> Self {
         let (groups, coin) = match sampler {
             Sampler::Cyclic { groups } => (groups, 1.0),
@@ -98,8 +100,8 @@ impl Law {
         Self { sampler, examples, batch_size: 1, paths: table(|a, b| path(a) * path(b)), sizes }
     }
 
-    /// Each example waits 1 to b - 1 steps with probability B / N each, else none; then it joins with probability B / (N - (b - 1) B) at
-    /// each step, and waits b - 1 steps whenever it has.
+    /// Each example waits 1 to b - 1 steps with probability B / N each, else none; then it joins with
+    /// probability B / (N - (b - 1) B) at each step, and waits b - 1 steps whenever it has.
     pub fn b_min_sep(examples: usize, batch_size: usize, min_sep: usize) -> Self {
         let share = batch_size as f64 / examples as f64;
         let joins = share / (1.0 - (min_sep - 1) as f64 * share);
@@ -125,7 +127,8 @@ impl Law {
         Self { sampler, examples, batch_size, paths: table(|a, b| single[a] * single[b]), sizes }
     }
 
-    /// A run of b-min-sep in the words of its definition: first waits below `first`, then turns `wait` apart at least.
+    /// A run of b-min-sep in the words of its definition: first waits below `first`, then turns `wait` apart
+    /// at least.
     pub fn by_definition(&self, rng: &mut impl Rng, first: usize, wait: usize) -> Draw {
         let Sampler::BMinSep { min_sep } = self.sampler else { panic!("{:?} does not wait", self.sampler) };
         let mut uniform = || rng.next_u64() as f64 / 2f64.powi(64);
@@ -202,7 +205,8 @@ impl Runs {
         self
     }
 
-    /// Each example's path, each two of its steps, each two examples at each two steps, and the batches' sizes.
+    /// Each example's path, each two of its steps, each two examples at each two steps, and the batches'
+    /// sizes.
     pub fn against(&self, law: &Law, alpha: f64) -> Found {
         let mut figures = Vec::new();
         let counted = self.paths();
@@ -222,7 +226,7 @@ impl Runs {
         }
         let everyone: Vec<f64> = (0..PATHS).map(|a| counted.iter().map(|of| of[a]).sum()).collect();
         for (s, t) in steps() {
-            // Whoever can take part at step s does so on its own, and at step t too.
+            // Anyone who can take part at step s does so on its own, and at step t too.
             let bits = 1 << s | 1 << t;
             let can = law.sizes[s].0 as f64;
             let probability = law.examples as f64 * sum(&path, bits) / can;
@@ -312,7 +316,8 @@ fn steps() -> impl Iterator<Item = (usize, usize)> {
     (0..STEPS).flat_map(|s| (s..STEPS).map(move |t| (s, t)))
 }
 
-/// An upper bound on the probability of a count as far from its mean, in so many trials of probability p: Chernoff's.
+/// An upper bound on the probability of a count as far from its mean, in n trials of probability p:
+/// Chernoff's.
 fn tail(count: f64, trials: f64, p: f64) -> f64 {
     let part = |share: f64, p: f64| if share > 0.0 { share * (share / p).ln() } else { 0.0 };
     let share = count / trials;

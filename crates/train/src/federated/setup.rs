@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use antinoise_input::{InvalidParameter, hex};
-use antinoise_plan::{SUM_ALLOWANCE, VerifiedPlan};
+use antinoise_plan::{CLIP_ROUNDING, VerifiedPlan};
 
 use crate::Error;
 use crate::clip::{Clip, sum_margin};
@@ -41,7 +41,7 @@ impl<P: Population> Setup<'_, P> {
             return Err(InvalidParameter::new("rule", format!("{:?}", self.rule), must_be).into());
         }
         self.local.check()?;
-        self.plan.limits_of_users()?;
+        self.plan.participation_limits()?;
         let (users, parameters) = (self.population.users(), self.population.parameters());
         if self.plan.examples != users {
             let must_be = format!("{users}, the users of the population");
@@ -53,8 +53,8 @@ impl<P: Population> Setup<'_, P> {
         }
         self.plan.check_dim(parameters)?;
         let margin = sum_margin(self.plan.batch_size, CHUNK)?;
-        if margin > SUM_ALLOWANCE {
-            let must_be = format!("so small that its sum's margin is at most {SUM_ALLOWANCE:.2e}");
+        if margin > CLIP_ROUNDING {
+            let must_be = format!("so small that its sum's margin is at most {CLIP_ROUNDING:.2e}");
             return Err(InvalidParameter::new("cohort of the plan", self.plan.batch_size, must_be).into());
         }
         Ok(())

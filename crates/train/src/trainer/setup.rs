@@ -1,6 +1,6 @@
 use antinoise_input::InvalidParameter;
 use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilder};
-use antinoise_plan::{Batches, Plan, Release, SUM_ALLOWANCE, Sampler, VerifiedPlan};
+use antinoise_plan::{Batches, CLIP_ROUNDING, Plan, Release, Sampler, VerifiedPlan};
 
 use crate::Error;
 use crate::clip::{Clipping, Contribution, Groups};
@@ -86,11 +86,11 @@ impl Setup<'_> {
             Sampler::External => return Err(external().into()),
         };
         let margin = self.model.sum_margin(largest)?;
-        if margin > SUM_ALLOWANCE {
+        if margin > CLIP_ROUNDING {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
             let must_be =
-                format!("so few that it is at most {SUM_ALLOWANCE:.2e}, which the plan's noise covers");
+                format!("so few that it is at most {CLIP_ROUNDING:.2e}, which the plan's noise covers");
             return Err(InvalidParameter::new("examples of the largest batch", got, must_be).into());
         }
         Ok(())

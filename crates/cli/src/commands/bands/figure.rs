@@ -1,6 +1,6 @@
 //! The figure of the losses.
 
-use antinoise_chart::{Axis, Chart, Look, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Series};
 
 use super::report::{Report, Row, Target};
 use crate::failure::Result;
@@ -43,16 +43,16 @@ impl Report {
 
     /// All curves of one target.
     fn by_bands(&self, target: &Target) -> Chart {
-        let curve = |name: &str, look: Look, of: &dyn Fn(&Row) -> f64| {
+        let curve = |name: &str, look: LineStyle, of: &dyn Fn(&Row) -> f64| {
             Series::new(name, look, target.rows.iter().map(|row| (row.bands as f64, of(row))))
         };
         let mut series = vec![
-            curve("amplified bands", Look::Marked, &|row| row.amplified.loss),
-            curve("unamplified bands", Look::Marked, &|row| row.unamplified.loss),
+            curve("amplified bands", LineStyle::Marked, &|row| row.amplified.loss),
+            curve("unamplified bands", LineStyle::Marked, &|row| row.unamplified.loss),
         ];
         series.extend(target.against.iter().map(|other| {
             let name = format!("{}, unamplified", other.strategy);
-            curve(&name, Look::Line, &|_| other.loss)
+            curve(&name, LineStyle::Line, &|_| other.loss)
         }));
         let title = format!("Loss by number of bands at epsilon {}, {} steps", target.epsilon, self.steps);
         Chart { title, x: self.bands_axis(), y: self.loss_axis(), series }
@@ -63,7 +63,7 @@ impl Report {
         let targets = self.targets.iter().filter(|target| target.epsilon == epsilon);
         let series = targets.map(|target| {
             let points = target.rows.iter().map(|row| (row.bands as f64, row.amplified.loss));
-            Series::new(format!("batch size {}", target.batch_size), Look::Marked, points)
+            Series::new(format!("batch size {}", target.batch_size), LineStyle::Marked, points)
         });
         let title = format!("Amplified loss by number of bands at epsilon {epsilon}, {} steps", self.steps);
         Chart { title, x: self.bands_axis(), y: self.loss_axis(), series: series.collect() }
@@ -75,7 +75,7 @@ impl Report {
             let of = |epsilon: f64, (name, value): &Kind| {
                 let targets = self.targets.iter().filter(|target| target.epsilon == epsilon);
                 let points = targets.filter_map(|target| Some((target.batch_size as f64, value(target)?)));
-                Series::new(format!("{name}, epsilon {epsilon}"), Look::Marked, points)
+                Series::new(format!("{name}, epsilon {epsilon}"), LineStyle::Marked, points)
             };
             epsilons.iter().flat_map(|&epsilon| kinds.iter().map(move |kind| of(epsilon, kind))).collect()
         };

@@ -9,7 +9,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Workload};
-use antinoise_plan::{Length, Request, Setting, by_bands, default_bands, unamplified};
+use antinoise_plan::{Length, Request, Setting, default_bands, sweep_bands, unamplified_candidates};
 use clap::Args;
 
 use crate::arguments::{LengthOptions, parsed, workload};
@@ -86,8 +86,8 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     }
     let progress = Progress::endless(&format!("designing {} numbers of bands", bands.len()));
     let mut targets = Vec::new();
-    for (request, rows) in requests.iter().zip(by_bands(&requests, &bands)?) {
-        targets.push(Target::new(request, &rows, &unamplified(request, &arguments.against)?));
+    for (request, rows) in requests.iter().zip(sweep_bands(&requests, &bands)?) {
+        targets.push(Target::new(request, &rows, &unamplified_candidates(request, &arguments.against)?));
     }
     drop(progress);
     output::warn_of_delta(arguments.delta, arguments.examples, PrivacyUnit::Example);

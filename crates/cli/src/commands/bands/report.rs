@@ -55,7 +55,7 @@ impl Figures {
         Self {
             strategy: candidate.spec.to_string(),
             noise_multiplier: candidate.noise_multiplier,
-            sensitivity: candidate.loss.sensitivity.value,
+            sensitivity: candidate.unit_loss.sensitivity.value,
             max_loss: candidate.max_loss,
             rms_loss: candidate.rms_loss,
             loss: candidate.objective(objective),

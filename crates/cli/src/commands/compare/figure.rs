@@ -1,6 +1,6 @@
 //! The figure of a comparison.
 
-use antinoise_chart::{Axis, Chart, Look, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Series};
 
 use super::report::{Bounds, Report};
 use crate::failure::Result;
@@ -43,7 +43,7 @@ impl Report {
                 (0..self.steps.len()).filter_map(move |i| Some((self.steps[i] as f64, value(i, j)?)))
             };
             let named = self.strategies.iter().enumerate();
-            named.map(|(j, name)| Series::new(name.clone(), Look::Marked, row(j))).collect()
+            named.map(|(j, name)| Series::new(name.clone(), LineStyle::Marked, row(j))).collect()
         };
         let mut losses = series(&|i, j| self.losses[i][j]);
         if let Some(scale) = self.bounds {
@@ -81,12 +81,12 @@ impl Report {
         let row = |value: &dyn Fn(usize) -> Option<f64>| -> Vec<(f64, f64)> {
             (0..count).filter_map(|j| Some((value(j)?, j as f64))).collect()
         };
-        let mut losses = vec![Series::new("loss", Look::Points, row(&|j| self.losses[0][j]))];
+        let mut losses = vec![Series::new("loss", LineStyle::Points, row(&|j| self.losses[0][j]))];
         if let Some(bounds) = self.least_possible.first().copied().flatten() {
             let (top, bottom) = (-0.5, count as f64 - 0.5);
             losses.extend(bound_series(|of| vec![(of(&bounds), top), (of(&bounds), bottom)]));
         }
-        let excess = vec![Series::new("excess", Look::Points, row(&|j| self.excess(0, j)))];
+        let excess = vec![Series::new("excess", LineStyle::Points, row(&|j| self.excess(0, j)))];
         let charts = [
             Chart {
                 title: format!("Loss at {steps} steps"),
@@ -108,7 +108,15 @@ impl Report {
 /// The bounds on the loss of the best strategy, as two lines.
 fn bound_series(line: impl Fn(fn(&Bounds) -> f64) -> Vec<(f64, f64)>) -> [Series; 2] {
     [
-        Series::new("best possible, at most 1 + ln(n)/\u{3c0}", Look::Dotted, line(|bounds| bounds.at_most)),
-        Series::new("best possible, at least ln(2n+1)/\u{3c0}", Look::Dashed, line(|bounds| bounds.at_least)),
+        Series::new(
+            "best possible, at most 1 + ln(n)/\u{3c0}",
+            LineStyle::Dotted,
+            line(|bounds| bounds.at_most),
+        ),
+        Series::new(
+            "best possible, at least ln(2n+1)/\u{3c0}",
+            LineStyle::Dashed,
+            line(|bounds| bounds.at_least),
+        ),
     ]
 }

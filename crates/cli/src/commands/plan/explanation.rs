@@ -27,7 +27,7 @@ fn worth(choice: &Choice, objective: Objective) -> String {
         times(&choice.candidates[0]),
         plot::name(objective)
     );
-    for reference in &choice.references {
+    for reference in &choice.baselines {
         let instead = if reference.is_amplified() {
             "DP-SGD with Poisson sampling at every step"
         } else {
@@ -35,7 +35,7 @@ fn worth(choice: &Choice, objective: Objective) -> String {
         };
         text += &format!(", and {} times that of {instead}", times(reference));
     }
-    let better = choice.references.iter().any(|r| r.objective(objective) < chosen.objective(objective));
+    let better = choice.baselines.iter().any(|r| r.objective(objective) < chosen.objective(objective));
     text + if better { ". Where that is possible, it is the better choice." } else { "." }
 }
 

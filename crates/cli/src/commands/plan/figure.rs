@@ -1,6 +1,6 @@
 //! The figures of a choice and of a sweep.
 
-use antinoise_chart::{Axis, Chart, Look, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Series};
 use antinoise_plan::{Candidate, Choice, Request};
 
 use crate::failure::Result;
@@ -14,7 +14,7 @@ pub fn loss_axis(request: &Request) -> Axis {
 
 /// Loss against state, and against the noise's time; those that none beats in both are joined.
 pub fn front(choice: &Choice, request: &Request) -> Result<String> {
-    let front = choice.front(request);
+    let front = choice.pareto_front(request);
     let chart = |title: &str, x: &str, cost: &dyn Fn(&Candidate) -> f64| {
         let point =
             |&i: &usize| (cost(&choice.candidates[i]), choice.candidates[i].objective(request.objective));
@@ -24,9 +24,9 @@ pub fn front(choice: &Choice, request: &Request) -> Result<String> {
             x: Axis::logarithmic(x),
             y: loss_axis(request),
             series: vec![
-                Series::new("least loss for its state", Look::Marked, front.iter().map(point)),
-                Series::new("others", Look::Points, others.iter().map(point)),
-                Series::new("chosen", Look::Points, [point(&choice.chosen)]),
+                Series::new("least loss for its state", LineStyle::Marked, front.iter().map(point)),
+                Series::new("others", LineStyle::Points, others.iter().map(point)),
+                Series::new("chosen", LineStyle::Points, [point(&choice.chosen)]),
             ],
         }
     };

@@ -5,7 +5,7 @@ use std::fmt;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::optimize::Status;
-use antinoise_plan::{Accountant, Candidate, Choice, Request, Scheme, VerifiedPlan};
+use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
 use serde::Serialize;
 
 use super::explanation::explanation;
@@ -69,18 +69,17 @@ impl Report {
         let sampled = choice.candidates[0].is_amplified();
         let mut candidates: Vec<Row> = choice.candidates.iter().map(|c| Row::among(c, sampled)).collect();
         // Without a number of parameters, states are not known.
-        for i in choice.front(request).into_iter().filter(|_| request.dim > 0) {
+        for i in choice.pareto_front(request).into_iter().filter(|_| request.dim > 0) {
             candidates[i].on_front = true;
         }
-        candidates.extend(choice.references.iter().map(Row::of_reference));
+        candidates.extend(choice.baselines.iter().map(Row::of_reference));
         let explanation = explanation(&choice, request);
-        let left_out =
-            |l: &antinoise_plan::LeftOut| LeftOut { strategy: l.spec.to_string(), why: l.why.clone() };
+        let left_out = |r: &Rejected| LeftOut { strategy: r.spec.to_string(), why: r.reason.clone() };
         Self {
             candidates,
             chosen: choice.chosen,
             explanation,
-            left_out: choice.left_out.iter().map(left_out).collect(),
+            left_out: choice.rejected.iter().map(left_out).collect(),
             statement: choice.plan.statement(),
             plan: choice.plan,
             adjacency: request.adjacency,
@@ -92,11 +91,11 @@ impl Report {
 /// A candidate's name, which says so where its batches are not Poisson's and those of others are, as
 /// `sampled` says.
 pub fn named(candidate: &Candidate, sampled: bool) -> String {
-    let how = match candidate.schedule.scheme {
-        Scheme::Unamplified { .. } if sampled => ", cyclic",
-        Scheme::BallsInBins { .. } => ", in bins",
-        Scheme::BMinSep { .. } => ", b-min-sep",
-        _ => "",
+    let how = match candidate.schedule.accountant() {
+        Accountant::Gdp if sampled => ", cyclic",
+        Accountant::Gdp | Accountant::SampledGaussian => "",
+        Accountant::BallsInBins => ", in bins",
+        Accountant::BMinSep => ", b-min-sep",
     };
     format!("{}{how}", candidate.spec)
 }
@@ -114,7 +113,7 @@ impl Row {
             bands: candidate.spec.bands,
             order: candidate.spec.order,
             noise_multiplier: candidate.noise_multiplier,
-            sensitivity: candidate.loss.sensitivity.value,
+            sensitivity: candidate.unit_loss.sensitivity.value,
             max_loss: candidate.max_loss,
             rms_loss: candidate.rms_loss,
             relative_to_independent: candidate.relative_to_independent,
@@ -123,7 +122,7 @@ impl Row {
             on_front: false,
             status: candidate.status,
             amplified: candidate.is_amplified(),
-            accountant: candidate.schedule.scheme.accountant(),
+            accountant: candidate.schedule.accountant(),
             name: candidate.spec.to_string(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_chart::{Axis, Chart, Look, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Series};
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Length, Request, Setting, choose};
 use clap::ValueEnum;
@@ -139,7 +139,7 @@ impl Swept {
             Sweep::Epsilon => (|p| p.epsilon, "epsilon"),
         };
         let curve = |name: &str, loss: fn(&Point) -> f64| {
-            Series::new(name, Look::Marked, self.points.iter().map(|point| (x(point), loss(point))))
+            Series::new(name, LineStyle::Marked, self.points.iter().map(|point| (x(point), loss(point))))
         };
         let chart = Chart {
             title: format!("Loss of the chosen mechanism over {} steps", self.steps),

@@ -1,6 +1,6 @@
 //! Curves of what was published, with bands for their 95% intervals.
 
-use antinoise_chart::{Axis, Chart, Look, Point, SERIES, Series};
+use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published, Query};
 
 /// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and
@@ -51,7 +51,7 @@ fn over_time(query: &str, rows: &[&Published]) -> Chart {
     };
     let series = shown(rows).into_iter().map(|key| {
         let points = rows.iter().filter(|row| row.key == key).enumerate();
-        Series::new(key, Look::Line, points.map(|(place, row)| point(x(&row.period, place), row)))
+        Series::new(key, LineStyle::Line, points.map(|(place, row)| point(x(&row.period, place), row)))
     });
     Chart {
         title: String::new(),
@@ -73,7 +73,7 @@ fn by_edge(rows: &[&Published]) -> Chart {
     let ends = ends(rows);
     let series = shown(rows).into_iter().map(|key| {
         let rows = ends.iter().filter(|row| row.key == key);
-        Series::new(key, Look::Marked, rows.filter_map(|row| Some(point(of_edge(row)?, row))))
+        Series::new(key, LineStyle::Marked, rows.filter_map(|row| Some(point(of_edge(row)?, row))))
     });
     Chart {
         title: String::new(),
@@ -93,7 +93,7 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
     }
     let series = shown(rows).into_iter().map(|key| {
         let points = ends.iter().filter(|row| row.key == key).enumerate();
-        Series::new(key, Look::Points, points.map(|(place, row)| point(place as f64, row)))
+        Series::new(key, LineStyle::Points, points.map(|(place, row)| point(place as f64, row)))
     });
     Chart {
         title: String::new(),
@@ -110,7 +110,7 @@ fn by_centre(columns: &[&str], rows: &[&Published]) -> Chart {
     let numbers: Vec<&Published> = rows.chunks(figures).filter_map(|centre| centre.last().copied()).collect();
     let series = shown(&numbers).into_iter().map(|key| {
         let centres = ends.chunks(figures).filter(|centre| centre[0].key == key);
-        Series::new(key, Look::Points, centres.map(|centre| point(centre[0].value.value(), centre[1])))
+        Series::new(key, LineStyle::Points, centres.map(|centre| point(centre[0].value.value(), centre[1])))
     });
     Chart {
         title: String::new(),

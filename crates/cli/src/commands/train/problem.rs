@@ -5,7 +5,7 @@ use std::path::Path;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::optimize::Objective;
 use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_plan::{Candidate, Choice, Plan, Request, Scheme, choose};
+use antinoise_plan::{Accountant, Candidate, Choice, Plan, Request, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 
@@ -70,16 +70,15 @@ impl Tried<'_> {
     /// A candidate's plan, named by its spec and by sampling, if that amplifies.
     fn candidate(&self, i: usize) -> Result<NamedPlan> {
         let candidate = &self.choice.candidates[i];
+        let suffix = match candidate.schedule.accountant() {
+            Accountant::Gdp => "",
+            Accountant::SampledGaussian => "+poisson",
+            Accountant::BallsInBins => "+bins",
+            Accountant::BMinSep => "+b-min-sep",
+        };
         let mechanism = match (i, candidate.is_amplified()) {
             (0, true) => DP_SGD.into(),
-            (_, true) if matches!(candidate.schedule.scheme, Scheme::BallsInBins { .. }) => {
-                format!("{}+bins", candidate.spec)
-            }
-            (_, true) if matches!(candidate.schedule.scheme, Scheme::BMinSep { .. }) => {
-                format!("{}+b-min-sep", candidate.spec)
-            }
-            (_, true) => format!("{}+poisson", candidate.spec),
-            (_, false) => candidate.spec.to_string(),
+            _ => format!("{}{suffix}", candidate.spec),
         };
         let baseline = (i == 0).then_some(match candidate.is_amplified() {
             true => Baseline::IndependentAmplified,
@@ -98,8 +97,8 @@ impl Tried<'_> {
         if self.choice.candidates[0].is_amplified() {
             return Some(self.candidate(0));
         }
-        let i = self.choice.references.iter().position(Candidate::is_amplified)?;
-        let plan = self.choice.plan_of_reference(self.request, i);
+        let i = self.choice.baselines.iter().position(Candidate::is_amplified)?;
+        let plan = self.choice.plan_of_baseline(self.request, i);
         let (mechanism, baseline) = (DP_SGD.into(), Some(Baseline::IndependentAmplified));
         Some(plan.map(|plan| NamedPlan { mechanism, baseline, plan }).map_err(Into::into))
     }

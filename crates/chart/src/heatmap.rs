@@ -7,25 +7,26 @@ use crate::color::INK;
 use crate::error::{Result, failed};
 use crate::header::Header;
 use crate::pen::{Area, Pen, Words, px, style, width};
-use crate::ruler::{Direction, Ruler, TICK_TEXT};
+use crate::scale::{Direction, Scale, TICK_TEXT};
 use crate::tick::short;
 
-/// A matrix drawn as a map, with a key to its colours: blue above zero, orange below, darker with the root of the
-/// magnitude, so that small entries show.
+/// A matrix drawn as a map, with a key to its colours: blue above zero, orange below, darker with the root of
+/// the magnitude, so that small entries show.
 #[derive(Debug, Clone)]
-pub struct Map {
-    /// What it shows.
+pub struct Heatmap {
+    /// The title.
     pub title: String,
-    /// What the columns are.
+    /// Title of the columns.
     pub x: String,
-    /// What the rows are.
+    /// Title of the rows.
     pub y: String,
     cells: Vec<Cell>,
-    /// How many rows and columns the matrix has.
+    /// Numbers of rows and columns of the matrix.
     size: (usize, usize),
 }
 
-/// A block of entries by its first row and column, one past its last ones, and the entry of largest magnitude.
+/// A block of entries by its first row and column, one past its last ones, and the entry of largest
+/// magnitude.
 #[derive(Debug, Clone)]
 struct Cell {
     from: (usize, usize),
@@ -33,30 +34,30 @@ struct Cell {
     entry: f64,
 }
 
-/// Most cells in each direction.
-const MOST_CELLS: usize = 64;
+/// Largest number of cells in each direction.
+const MAX_CELLS: usize = 64;
 
 const BELOW: f64 = 48.0;
 const TICK: f64 = 4.0;
-/// The key to the colours, and the number beside it.
+/// Widths of the colour key and of its numbers.
 const KEY: f64 = 12.0;
 const KEY_TEXT: f64 = 46.0;
 const KEY_STEPS: u32 = 48;
 
-impl Map {
-    /// A map of the matrix with these columns, at most 64 cells a side: each is the entry of largest magnitude that it
-    /// covers. Columns may end early; the rest of them is 0.
+impl Heatmap {
+    /// A map of the matrix with these columns, at most 64 cells a side: each shows the covered entry of
+    /// largest magnitude. Columns may be shorter than the matrix; missing entries are 0.
     ///
     /// ```
-    /// use antinoise_chart::{Figure, Map};
-    /// let map = Map::of_columns("A", ("column", "row"), &[vec![1.0, 0.5], vec![0.0, 1.0]]);
-    /// let svg = Figure { width: 400, plot_height: 300, paper: true, rows: vec![vec![map.into()]] }.svg()?;
+    /// use antinoise_chart::{Figure, Heatmap};
+    /// let map = Heatmap::of_columns("A", ("column", "row"), &[vec![1.0, 0.5], vec![0.0, 1.0]]);
+    /// let svg = Figure { width: 400, plot_height: 300, background: true, rows: vec![vec![map.into()]] }.svg()?;
     /// assert!(svg.contains("column") && !svg.contains("NaN"));
     /// # Ok::<(), antinoise_chart::Error>(())
     /// ```
     pub fn of_columns(title: impl Into<String>, (x, y): (&str, &str), columns: &[Vec<f64>]) -> Self {
         let (rows, width) = (columns.iter().map(Vec::len).max().unwrap_or(0), columns.len());
-        let (down, across) = (rows.div_ceil(MOST_CELLS).max(1), width.div_ceil(MOST_CELLS).max(1));
+        let (down, across) = (rows.div_ceil(MAX_CELLS).max(1), width.div_ceil(MAX_CELLS).max(1));
         let mut cells = Vec::new();
         for j in (0..width).step_by(across) {
             let right = (j + across).min(width);
@@ -92,10 +93,10 @@ impl Map {
         let height = down - margin - top - BELOW;
         let (rows, columns) = (self.size.0.max(1) as f64, self.size.1.max(1) as f64);
         let axis = |size: f64| Axis::linear("").whole().covering(0.0).covering(size);
-        let y = Ruler::new(&axis(rows).reversed(), std::iter::empty(), Direction::Up, height);
+        let y = Scale::new(&axis(rows).reversed(), std::iter::empty(), Direction::Up, height);
         let left = y.widest() + 2.0 * TICK;
         let right = KEY + KEY_TEXT + 12.0;
-        let x = Ruler::new(&axis(columns), std::iter::empty(), Direction::Across, inner - left - right);
+        let x = Scale::new(&axis(columns), std::iter::empty(), Direction::Across, inner - left - right);
         let mut builder = ChartBuilder::on(area);
         builder
             .margin_left(px(margin))
@@ -121,7 +122,7 @@ impl Map {
         self.key(&pen, largest, (margin + inner - KEY - KEY_TEXT, top), height)
     }
 
-    /// One for each cell that is not zero.
+    /// The rectangles of the non-zero cells.
     fn rectangles(&self, largest: f64) -> impl Iterator<Item = Rectangle<(f64, f64)>> {
         self.cells.iter().map(move |cell| {
             let corner = |(i, j): (usize, usize)| (j as f64, i as f64);

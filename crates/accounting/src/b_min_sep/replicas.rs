@@ -1,38 +1,40 @@
-//! Samples from `LR^a`, which is the mixture over `a` independent patterns at once: each step has as many means as copies
-//! of the example take part in it, and a set of patterns is the more likely the more its means have in common.
+//! Samples with density proportional to `LR^a` times that of the noise, by `a` replicas of the example.
 //!
-//! With k_t copies in step t and means times beta, the mean over y of the product of the copies' `e^{beta v_x}` is
-//! `exp(sum_t beta^2 k_t (k_t G_tt / 2 + sum_{s<t} k_s G_ts) - beta k_t G_tt / 2)`, `G = C^T C`. G_ts is 0 where s is b steps away or more, and
-//! within b steps a copy waits. So the waiting times of all copies are a state, all of them are summed over from the last step
-//! back, and a sample walks forward. Copies are alike: a state is a sorted list of waiting times.
+//! `LR^a` expands into a mixture over `a` independent patterns, where combinations are the more likely the
+//! more their means overlap. With k_t replicas in step t and means times beta, the mean over y of the product
+//! of the replicas' `e^{beta v_x}` is
+//! `exp(sum_t beta^2 k_t (k_t G_tt / 2 + sum_{s<t} k_s G_ts) - beta k_t G_tt / 2)`, where `G = C^T C`. G_ts =
+//! 0 for s at least b steps away, and a replica waits for b steps after a participation. So the waiting times
+//! of all replicas form the state of a Markov chain: weights are summed from the last step back, and a sample
+//! walks forward. Replicas are exchangeable: a state is a sorted list of waiting times.
 
 use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::chances::Chances;
+use super::sampling_law::SamplingLaw;
 use crate::monte_carlo::Normals;
 
-/// Most states times steps: 64 MB, and half a second.
-const MOST_ENTRIES: usize = 1 << 22;
-/// States that one thread takes at a time.
+/// Largest number of states times steps: 64 MB, and half a second.
+const MAX_ENTRIES: usize = 1 << 22;
+/// States per parallel task.
 const SHARE: usize = 256;
 
-/// Proposals from copies of the example.
+/// A proposal made of replicas of the example.
 #[derive(Debug)]
-pub(super) struct Copies {
-    /// a.
+pub(crate) struct ReplicaProposal {
+    /// a: the number of replicas.
     pub count: usize,
-    /// beta; not 1 only for one copy.
+    /// beta: factor on the means. 1 unless there is a single replica.
     pub stretch: f64,
-    /// ln W: what the density has to be divided by.
+    /// ln W: ln of the normalising constant of the density.
     pub ln_weight: f64,
     states: Vec<State>,
-    /// The chance of each state at the start.
+    /// Probability of each initial state.
     first: Vec<f64>,
-    /// ln of the sum over what may come from step t on, by step and state.
+    /// `after[t][state]`: ln of the total weight of the steps from t on.
     after: Vec<Vec<f64>>,
-    /// The chance that no copy takes part, by step and state.
+    /// `none[t][state]`: probability that no replica takes part in step t.
     none: Vec<Vec<f64>>,
     weights: Weights,
     gram: Vec<Vec<f64>>,
@@ -40,10 +42,11 @@ pub(super) struct Copies {
 
 #[derive(Debug)]
 struct State {
+    /// Replicas that do not wait.
     free: usize,
-    /// How many steps ago the waiting copies took part.
+    /// Steps since the last participation of each waiting replica.
     lags: Vec<usize>,
-    /// The state after k free copies have taken part.
+    /// `next[k]`: the state after k free replicas take part.
     next: Vec<usize>,
 }
 
@@ -55,46 +58,45 @@ struct Weights {
 }
 
 impl Weights {
-    /// ln of the weight of k copies' taking part.
+    /// ln of the weight of k free replicas taking part.
     fn ln(self, state: &State, k: usize, gram: &[f64]) -> f64 {
         let stayed = state.free - k;
-        let chance = if stayed > 0 { stayed as f64 * self.ln_stay } else { 0.0 };
+        let stay = if stayed > 0 { stayed as f64 * self.ln_stay } else { 0.0 };
         if k == 0 {
-            return chance;
+            return stay;
         }
         let (beta, times) = (self.stretch, k as f64);
         let others: f64 = state.lags.iter().map(|&lag| gram[lag]).sum();
-        chance
-            + times * self.ln_join
+        stay + times * self.ln_join
             + ln_choose(state.free, k)
             + beta * times * (beta * (0.5 * times * gram[0] + others) - 0.5 * gram[0])
     }
 }
 
-impl Copies {
-    /// Whether the states of so many copies can be summed over.
+impl ReplicaProposal {
+    /// Whether the states of `count` replicas are few enough to sum over.
     pub fn is_affordable(min_sep: usize, steps: usize, count: usize) -> bool {
         let mut states = 1.0;
         for i in 1..=count {
             states *= (min_sep - 1 + i) as f64 / i as f64;
         }
-        states * steps as f64 <= MOST_ENTRIES as f64
+        states * steps as f64 <= MAX_ENTRIES as f64
     }
 
-    /// So many copies with means times `stretch`; `gram[t]` has `<c_t, c_{t-lag}>` for lags below b.
-    pub fn new(chances: Chances, gram: &[Vec<f64>], count: usize, stretch: f64) -> Self {
+    /// `count` replicas with means times `stretch`; `gram[t][lag]` is `<c_t, c_{t-lag}>` for lags below b.
+    pub fn new(law: SamplingLaw, gram: &[Vec<f64>], count: usize, stretch: f64) -> Self {
         let steps = gram.len();
-        let (states, first) = states(chances.min_sep, count, chances.free, chances.rate);
-        let weights = Weights { ln_join: chances.join.ln(), ln_stay: chances.stay.ln(), stretch };
+        let (states, first) = states(law.min_sep, count, law.free, law.rate);
+        let weights = Weights { ln_join: law.join.ln(), ln_stay: law.stay.ln(), stretch };
         let mut after = vec![vec![0.0; states.len()]; steps + 1];
         for t in (0..steps).rev() {
             let (now, later) = after.split_at_mut(t + 1);
-            let of = |state: &State| {
+            let sum_of = |state: &State| {
                 let each = (0..=state.free).map(|k| weights.ln(state, k, &gram[t]) + later[0][state.next[k]]);
                 each.fold(f64::NEG_INFINITY, ln_add)
             };
             let fill = |(sums, states): (&mut [f64], &[State])| {
-                sums.iter_mut().zip(states).for_each(|(sum, state)| *sum = of(state));
+                sums.iter_mut().zip(states).for_each(|(sum, state)| *sum = sum_of(state));
             };
             if states.len() > SHARE {
                 now[t].par_chunks_mut(SHARE).zip(states.par_chunks(SHARE)).for_each(fill);
@@ -118,12 +120,13 @@ impl Copies {
         Self { count, stretch, ln_weight, states, first, after, none, weights, gram: gram.to_vec() }
     }
 
-    /// The power of the ratio that the weight falls with.
+    /// a beta - 1: the weight falls as LR to the power of minus this.
     pub fn exponent(&self) -> f64 {
         self.count as f64 * self.stretch - 1.0
     }
 
-    /// Draws patterns; `add` is called with each step that copies take part in, and what its column is to be multiplied by.
+    /// Draws the patterns of all replicas; `add(t, factor)` is called for each column c_t of their mean with
+    /// its factor.
     pub fn draw(&self, normals: &mut Normals, mut add: impl FnMut(usize, f64)) {
         let mut at = pick(self.first.iter().copied(), normals);
         for (t, gram) in self.gram.iter().enumerate() {
@@ -146,8 +149,8 @@ impl Copies {
     }
 }
 
-/// An index by its chance; chances that do not quite add up to 1 leave the rest to the most likely one of no chance 0: the last
-/// that was not 0.
+/// An index drawn by its probability. If the sum falls short of 1 by rounding, the last index of positive
+/// probability takes the rest.
 fn pick(chances: impl Iterator<Item = f64>, normals: &mut Normals) -> usize {
     let (mut left, mut found) = (normals.uniform(), 0);
     for (index, chance) in chances.enumerate() {
@@ -162,7 +165,7 @@ fn pick(chances: impl Iterator<Item = f64>, normals: &mut Normals) -> usize {
     found
 }
 
-/// All states of `count` copies that wait less than `min_sep` steps, each with its chance at the start.
+/// All states of `count` replicas that wait less than `min_sep` steps, and their initial probabilities.
 fn states(min_sep: usize, count: usize, free: f64, rate: f64) -> (Vec<State>, Vec<f64>) {
     let mut lists = vec![vec![0usize; count]];
     loop {
@@ -187,7 +190,7 @@ fn states(min_sep: usize, count: usize, free: f64, rate: f64) -> (Vec<State>, Ve
         State { free, lags, next: (0..=free).map(next).collect() }
     };
     let chance = |list: &Vec<usize>| {
-        // The multinomial of how many wait how long.
+        // Multinomial probability of the waiting times.
         let (mut ln, mut start) = (ln_factorial(count), 0);
         while start < count {
             let same = list[start..].iter().take_while(|&&wait| wait == list[start]).count();

@@ -1,74 +1,100 @@
-//! Losses of the mixture over bins against the origin, by importance sampling with bounded weights.
+//! Balls-in-bins sampling: the mixture over bins against the origin, by importance sampling with bounded
+//! weights.
 //!
-//! Everything depends on x only through u_i = <x, m_i>, Gaussian with the Gram matrix G of the means (in units
-//! of the noise). The loss is L = ln mean_i e^{v_i}, v_i = u_i - G_ii/2. delta is the mean of
-//! Y = (1 - e^{epsilon - L})_+ under the mixture, and of (1 - e^{epsilon + L})_+ under N(0, 1) the other way.
+//! In units of the noise, let m_i be the sum of the columns of C that bin i takes, and x the release. The
+//! loss depends on x only through u_i = <x, m_i>, Gaussian with the Gram matrix G of the means: L = ln mean_i
+//! e^{v_i} with v_i = u_i - G_ii/2. delta is the mean of Y = (1 - e^{epsilon - L})_+ under the mixture
+//! (removal), and of (1 - e^{epsilon + L})_+ under N(0, 1) (addition).
 //!
-//! - Mixture: x is drawn around (1 + tau) m_i instead of m_i. The weight e^L / mean_i e^{(1 + tau) v_i -
-//!   tau (1 + tau) G_ii/2} is at most e^{-tau L + tau (1 + tau) max G_ii/2}, because a power mean is not below the
-//!   mean: bounded where L > epsilon.
-//! - Origin: x is drawn around -tau times the mean m of all m_i. The weight is e^{tau <x, m> + tau^2 |m|^2/2}, and
-//!   where L < -epsilon, mean v_i <= L (Jensen) bounds <x, m> from above.
+//! - Mixture: x is drawn around (1 + tau) m_i instead of m_i. The weight e^L / mean_i e^{(1 + tau) v_i - tau
+//!   (1 + tau) G_ii/2} is at most e^{-tau L + tau (1 + tau) max G_ii/2}, because a power mean is not below
+//!   the mean: bounded where L > epsilon.
+//! - Origin: x is drawn around -tau times the mean m of all m_i. The weight is e^{tau <x, m> +
+//!   tau^2 |m|^2/2}, and where L < -epsilon, mean v_i <= L (Jensen) bounds <x, m> from above.
 //!
-//! The means that are sampled are the rows of the factor L of G + s^2 I, where s^2 is above all that rounding does to G and to L. So
-//! L L^T - G is positive semidefinite: they are the true means with coordinates more, which whoever sees x may forget, and no
-//! delta is below the true one.
+//! The sampled means are the rows of the Cholesky factor F of G + s^2 I, where s^2 bounds the rounding errors
+//! of G and F. F F^T - G is then positive semidefinite: the sampled means are the true ones with extra
+//! coordinates. An observer may discard these, so that no delta is below the true one.
 
-use antinoise_input::largest;
+use antinoise_input::{InvalidParameter, at_least, between, largest, non_negative, positive};
 use rayon::prelude::*;
 
-use crate::monte_carlo::simulation::{Simulation, ln_largest_excess};
+use crate::monte_carlo::simulation::{Simulation, ln_largest_excess, predicted_upper};
 use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
 use crate::{Gdp, Result};
 
-/// Samples that are drawn together.
+/// Samples per block of draws.
 const LANES: usize = 8;
-/// Tilts that are tried.
+/// Candidate tilts in each direction.
 const TILTS: usize = 7;
+/// Samples on which the noise search predicts upper limits, and on which it chooses tilts.
+const SEARCH_SAMPLES: usize = 16_384;
+const SEARCH_TILT_SAMPLES: usize = 1024;
 
-/// Means for noise of standard deviation 1, and how they are scaled.
+/// The means m_i for noise of standard deviation 1, and a common scale.
 #[derive(Debug, Clone)]
-pub(crate) struct Sampler {
+pub(crate) struct BinsPair {
     bins: usize,
-    /// The means, row by row: lower triangular.
+    /// The means, row by row: the lower-triangular Cholesky factor.
     factor: Vec<f64>,
     /// Their Gram matrix.
     gram: Vec<f64>,
-    /// <m_i, m> for the mean m of all m_i.
+    /// <m_i, m>, where m is the mean of all m_i.
     toward_mean: Vec<f64>,
-    /// What the means are multiplied by.
+    /// Factor on all means.
     scale: f64,
 }
 
-/// Noise of samples, <z, m_i> bin after bin for means that are not scaled, and the bins that they are drawn around.
-pub(crate) struct Draws {
+/// A block of samples before the means are scaled.
+struct Draws {
+    /// <z, m_i> for standard normal z, bin by bin within each sample.
     noise: Vec<f64>,
+    /// The bin whose mean each sample is drawn around.
     bins: Vec<usize>,
 }
 
-impl Sampler {
-    /// The sampler for `means`, in units of the noise.
-    pub fn new(means: &[Vec<f64>]) -> Result<Self> {
+impl BinsPair {
+    /// The pair of `columns`, each from the diagonal of C down; its hypotheses are checked.
+    pub fn new<C: AsRef<[f64]>>(columns: &[C], bins: usize, noise_std: f64) -> Result<Self> {
+        let steps = at_least("columns", columns.len(), 1)?;
+        let noise_std = positive("noise_std", noise_std)?;
+        between("bins", bins, 1, steps, "columns")?;
+        let mut means = vec![vec![0.0; steps]; bins];
+        for (t, column) in columns.iter().enumerate() {
+            let column = column.as_ref();
+            if column.len() > steps - t {
+                let must_be = format!("at most {} entries, the steps that remain", steps - t);
+                return Err(InvalidParameter::new(format!("column {t}"), column.len(), must_be).into());
+            }
+            for (entry, sum) in column.iter().zip(&mut means[t % bins][t..]) {
+                *sum += non_negative(&format!("column {t}"), *entry)? / noise_std;
+            }
+        }
+        Self::of_means(&means)
+    }
+
+    /// The pair of `means`, in units of the noise.
+    fn of_means(means: &[Vec<f64>]) -> Result<Self> {
         let (bins, steps) = (means.len(), means[0].len());
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-        let of = |rows: &[Vec<f64>]| -> Vec<f64> {
+        let gram_of = |rows: &[Vec<f64>]| -> Vec<f64> {
             let row = |a: &Vec<f64>| rows.iter().map(|b| dot(a, b)).collect::<Vec<_>>();
             rows.par_iter().flat_map_iter(row).collect()
         };
-        let mut given = of(means);
-        let most = largest((0..bins).map(|i| given[i * (bins + 1)]));
-        Gdp::new(most.sqrt())?;
-        // Every entry of G, and of L L^T, is off by at most (steps + bins + 16) ulps of the largest.
-        let rounding = 2.0 * bins as f64 * (steps + bins + 16) as f64 * f64::EPSILON * most;
+        let mut given = gram_of(means);
+        let largest_square = largest((0..bins).map(|i| given[i * (bins + 1)]));
+        Gdp::new(largest_square.sqrt())?;
+        // Every entry of G, and of F F^T, is wrong by at most (steps + bins + 16) ulps of the largest.
+        let rounding = 2.0 * bins as f64 * (steps + bins + 16) as f64 * f64::EPSILON * largest_square;
         (0..bins).for_each(|i| given[i * (bins + 1)] += rounding);
         let rows = cholesky(&given, bins);
-        let gram = of(&rows);
+        let gram = gram_of(&rows);
         let toward_mean = gram.chunks(bins).map(|row| row.iter().sum::<f64>() / bins as f64).collect();
         Ok(Self { bins, factor: rows.concat(), gram, toward_mean, scale: 1.0 })
     }
 
-    /// The same means times `factor`.
-    pub fn scaled(&self, factor: f64) -> Self {
+    /// The pair with means times `factor`.
+    fn scaled(&self, factor: f64) -> Self {
         Self { scale: self.scale * factor, ..self.clone() }
     }
 
@@ -80,15 +106,15 @@ impl Sampler {
         self.scale * self.scale * largest((0..self.bins).map(|i| self.square(i)))
     }
 
-    /// |m|^2 and the mean of G_ii.
+    /// |m|^2, and the mean of G_ii over i.
     fn mean_squares(&self) -> (f64, f64) {
         let (bins, scale) = (self.bins as f64, self.scale * self.scale);
         let trace: f64 = (0..self.bins).map(|i| self.square(i)).sum();
         (scale * self.toward_mean.iter().sum::<f64>() / bins, scale * trace / bins)
     }
 
-    /// The weighted samples of Y that `draws` give.
-    pub fn tally_of(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &[Draws]) -> Tally {
+    /// The sums over the weighted samples of Y at `draws`.
+    fn tally_of(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &[Draws]) -> Tally {
         let tallies: Vec<Tally> = draws
             .par_iter()
             .with_min_len(16)
@@ -101,8 +127,8 @@ impl Sampler {
         tallies.into_iter().fold(Tally::default(), Tally::join)
     }
 
-    /// `count` draws, some at a time.
-    pub fn draws<'a>(&'a self, normals: &'a mut Normals, count: usize) -> impl Iterator<Item = Draws> {
+    /// `count` samples in blocks.
+    fn draws<'a>(&'a self, normals: &'a mut Normals, count: usize) -> impl Iterator<Item = Draws> {
         let bins = self.bins;
         let mut normal = vec![[0.0; LANES]; bins];
         (0..count.div_ceil(LANES)).map(move |block| {
@@ -128,7 +154,7 @@ impl Sampler {
         }
     }
 
-    /// Y of one draw; `v` is scratch.
+    /// Weighted Y of one sample; `v` is scratch.
     fn one(
         &self,
         direction: Direction,
@@ -153,34 +179,33 @@ impl Sampler {
                 -(epsilon - loss).exp_m1() * (loss - ln_mean(tilted)).exp()
             }
             Direction::Add if -loss > epsilon => {
-                let (of_mean, trace) = self.mean_squares();
+                let (mean_square, trace) = self.mean_squares();
                 let along = v.iter().sum::<f64>() / self.bins as f64 + 0.5 * trace;
-                -(epsilon + loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * of_mean).exp()
+                -(epsilon + loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * mean_square).exp()
             }
             _ => 0.0,
         }
     }
 }
 
-impl Simulation for Sampler {
-    type Tilt = f64;
+impl Simulation for BinsPair {
+    /// A tilt tau.
+    type Proposal = f64;
 
     const SHARES_PRECISION: bool = false;
-    const MOST_CLAIM_SAMPLES: usize = 300_000;
+    const MAX_CLAIM_SAMPLES: usize = 300_000;
     const CLAIM: &'static str = "antinoise balls in bins 1";
 
-    /// The means' numbers.
     fn numbers(&self) -> impl Iterator<Item = f64> {
         std::iter::once(self.scale).chain(self.factor.iter().copied())
     }
 
-    /// max |m_i|: the privacy without sampling.
     fn largest_norm(&self) -> f64 {
         self.largest_square().sqrt()
     }
 
-    /// Tilts that put the losses about where they are sought.
-    fn tilts(&self, direction: Direction, epsilon: f64) -> Vec<f64> {
+    /// Tilts that move the losses toward epsilon.
+    fn proposals(&self, direction: Direction, epsilon: f64) -> Vec<f64> {
         let (none, best) = match direction {
             Direction::Remove => {
                 let square = self.largest_square().max(f64::MIN_POSITIVE);
@@ -195,8 +220,7 @@ impl Simulation for Sampler {
         (0..TILTS).map(|part| at(part).clamp(0.0, 1e6)).collect()
     }
 
-    /// The greatest weighted Y there can be.
-    fn largest(&self, direction: Direction, epsilon: f64, &tilt: &f64) -> f64 {
+    fn largest_sample(&self, direction: Direction, epsilon: f64, &tilt: &f64) -> f64 {
         let ln_weight = match direction {
             Direction::Remove => -tilt * epsilon + 0.5 * tilt * (1.0 + tilt) * self.largest_square(),
             Direction::Add => {
@@ -207,7 +231,6 @@ impl Simulation for Sampler {
         (ln_weight + ln_largest_excess(tilt)).exp() * (1.0 + 1e-9)
     }
 
-    /// `count` weighted samples of Y; the same for the same arguments, however many threads there are.
     fn tally(&self, direction: Direction, epsilon: f64, &tilt: &f64, count: usize, source: &Source) -> Tally {
         tally(count, source, direction, |normals, tally, count| {
             for draws in self.draws(normals, count) {
@@ -215,9 +238,22 @@ impl Simulation for Sampler {
             }
         })
     }
+
+    /// All noise scales share the same draws.
+    fn upper_by_noise(&self, epsilon: f64) -> impl Fn(f64) -> f64 {
+        let mut normals = Normals::new(&Source::of_seed(0), 0, 0);
+        let draws: Vec<_> = self.draws(&mut normals, SEARCH_SAMPLES).collect();
+        let few = draws.len() * SEARCH_TILT_SAMPLES / SEARCH_SAMPLES;
+        move |ln_scale: f64| {
+            let pair = self.scaled((-ln_scale).exp());
+            predicted_upper(&pair, epsilon, |direction, &tilt, is_rough| {
+                pair.tally_of(direction, epsilon, tilt, if is_rough { &draws[..few] } else { &draws })
+            })
+        }
+    }
 }
 
-/// ln of the mean of e^x.
+/// ln of the mean of e^x over `terms`.
 fn ln_mean(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     let peak = terms.clone().fold(f64::MIN, f64::max);
     let (mut sum, mut count) = (0.0, 0.0);
@@ -228,7 +264,7 @@ fn ln_mean(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     peak + f64::ln(sum / count)
 }
 
-/// The rows of the lower-triangular factor of a positive definite matrix of `n` rows; of zeros, zeros.
+/// The rows of the lower-triangular Cholesky factor of a positive semidefinite matrix of `n` rows.
 fn cholesky(matrix: &[f64], n: usize) -> Vec<Vec<f64>> {
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(n);
     for (i, row) in matrix.chunks(n).enumerate() {

@@ -1,11 +1,11 @@
-//! The parts of a privacy statement, in words.
+//! The text of a privacy statement.
 
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation};
 
-use crate::{Accountant, Plan, Release, Sampler, Scheme, VerifiedPlan};
+use crate::{Accountant, Plan, Release, Sampler, VerifiedPlan};
 
-/// Seven digits.
+/// `x` to seven significant digits.
 fn figure(x: f64) -> String {
     let magnitude = x.log10().floor();
     if (-4.0..7.0).contains(&magnitude) {
@@ -16,7 +16,9 @@ fn figure(x: f64) -> String {
 }
 
 pub(crate) fn schema(plan: &VerifiedPlan) -> String {
-    if let Scheme::Amplified { groups } = plan.scheme() {
+    if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
+        (plan.privacy.accountant, plan.sampler)
+    {
         return match plan.steps.div_ceil(groups) {
             1 => "a unit takes part in at most one step".into(),
             turns if groups == 1 => {
@@ -156,7 +158,7 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
     }
 }
 
-/// Seven digits of 1 / sigma, not below it.
+/// 1 / sigma to seven significant digits, rounded up.
 fn mu(plan: &VerifiedPlan) -> String {
     figure((1.0 + 1e-6) / plan.noise_multiplier)
 }
@@ -225,13 +227,13 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     if plan.release == Release::PlainFloatingPoint {
         all.push("nobody uses the last bits of what is released".into());
     }
-    if plan.scheme().is_amplified() {
+    if plan.schedule().is_amplified() {
         all.push("which units take part in which step stays secret".into());
         if plan.release != Release::PlainFloatingPoint {
             all.push(format!(
                 "rounding errors in the part of the noise that earlier steps contribute, over all steps less than {:.1e} \
                  of the sensitivity, may be counted as if they fell into a unit's own steps",
-                // Two digits, rounded up.
+                // 1.05 rounds two digits up.
                 (plan.rounding_factor - 1.0) * 1.05
             ));
         }

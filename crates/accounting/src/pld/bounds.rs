@@ -1,25 +1,25 @@
 use antinoise_input::larger;
 
-/// Two numbers with the truth between them.
+/// A lower and an upper bound on a true value.
 ///
 /// ```
-/// use antinoise_accounting::{Composition, SampledGaussian};
-/// let epsilon = Composition::new([SampledGaussian::new(2.0, 0.1, 100)?])?.epsilon(1e-5)?;
+/// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+/// let epsilon = Composition::new([PoissonSampledGaussian::new(2.0, 0.1, 100)?])?.epsilon(1e-5)?;
 /// assert!(epsilon.lower <= epsilon.upper);
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bracket {
-    /// Never above the truth.
+pub struct Bounds {
+    /// Lower bound.
     pub lower: f64,
-    /// Never below the truth: the figure to state.
+    /// Upper bound: the figure to state.
     pub upper: f64,
 }
 
-/// The relative width of a bracket that is aimed at.
+/// Target relative width of the bounds.
 pub(super) const WIDTH: f64 = 8e-4;
 
-impl Bracket {
+impl Bounds {
     pub(super) const NOTHING: Self = Self { lower: 0.0, upper: 0.0 };
 
     pub(super) fn worse(self, other: Self) -> Self {

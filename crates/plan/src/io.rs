@@ -1,24 +1,25 @@
-//! Plans as files.
+//! Plans in files, which are whole or absent.
 
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
+use antinoise_input::file::{Access, write_whole};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::verify::check_version;
-use crate::{Error, Plan, Result, VerifiedPlan, write_atomically};
+use crate::verified::check_version;
+use crate::{Error, Plan, Result, VerifiedPlan};
 
-/// A dense strategy of as many steps as there may be takes less.
-const MOST_BYTES: u64 = 1 << 33;
+/// Largest file: above that of a dense strategy of the largest number of steps.
+const MAX_BYTES: u64 = 1 << 33;
 
 impl Plan {
-    /// The plan as TOML, every number to its last digit.
+    /// The plan as TOML; numbers round-trip exactly.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan has only strings, numbers, lists and tables")
     }
 
-    /// SHA-256 of the TOML: what a checkpoint holds to know its plan again.
+    /// SHA-256 digest of the TOML, by which a checkpoint identifies its plan.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.to_toml().as_bytes()).into()
     }
@@ -28,7 +29,7 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<VerifiedPlan> {
-        /// What is read first: another version has other fields.
+        /// Read first, because other versions have other fields.
         #[derive(Deserialize)]
         struct Header {
             version: u32,
@@ -55,13 +56,13 @@ impl Plan {
     /// As [`Plan::from_toml`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<VerifiedPlan> {
         let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
-        // Before it is opened: a pipe would wait for its writer, a device never end.
+        // Checked before opening: a pipe would wait for its writer, and a device may never end.
         let found = std::fs::metadata(path).map_err(Error::io(path))?;
         if !found.is_file() {
-            return Err(refused("it is no regular file".into()));
+            return Err(refused("it is not a regular file".into()));
         }
-        if found.len() > MOST_BYTES {
-            return Err(refused(format!("it has {} bytes, and plans at most {MOST_BYTES}", found.len())));
+        if found.len() > MAX_BYTES {
+            return Err(refused(format!("it has {} bytes, more than the limit of {MAX_BYTES}", found.len())));
         }
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
         let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
@@ -82,11 +83,37 @@ impl VerifiedPlan {
     }
 }
 
-/// A field of `written` that `read` has not: it would be dropped, whatever its writer meant by it.
+/// A field of `written` that is absent from `read`, and would be ignored silently.
 fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {
     written.iter().find_map(|(name, value)| match (value, read.get(name)) {
         (_, None) => Some(name.clone()),
         (toml::Value::Table(written), Some(toml::Value::Table(read))) => unknown_field(written, read),
         _ => None,
     })
+}
+
+/// Writes `contents` to `path`, readable by all: whole or not at all.
+///
+/// # Errors
+/// When the folder is absent, not writable or full, or `path` is not a regular file; nothing is left behind.
+pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<()> {
+    write_whole(path, Access::Everyone, contents).map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_failure_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        write_atomically(&path, b"one").unwrap();
+        write_atomically(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        let absent = folder.path().join("absent").join("plan.toml");
+        assert!(write_atomically(&absent, b"three").unwrap_err().is_bad_input());
+        assert!(write_atomically(folder.path(), b"four").unwrap_err().is_bad_input());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

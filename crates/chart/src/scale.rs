@@ -1,4 +1,4 @@
-//! An axis once its data and its length are known: where each value lies, and which ticks are drawn.
+//! The scale of a drawn axis: the positions of values, and the ticks for its length.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use crate::tick::{Tick, short};
 
 /// Size of the numbers at ticks, in pixels.
 pub(crate) const TICK_TEXT: f64 = 12.0;
-/// Room from one number to the next: beside, and above.
-const BESIDE: f64 = 12.0;
-const ABOVE: f64 = 17.0;
+/// Smallest gap between the numbers of a horizontal axis, and distance of those of a vertical one, in pixels.
+const GAP: f64 = 12.0;
+const LINE_HEIGHT: f64 = 17.0;
 
-/// Which way an axis goes.
+/// The direction of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Across,
@@ -23,7 +23,7 @@ pub(crate) enum Direction {
 
 /// A scale with its ticks.
 #[derive(Debug, Clone)]
-pub(crate) struct Ruler {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
@@ -31,8 +31,8 @@ pub(crate) struct Ruler {
     pub(crate) ticks: Vec<Tick>,
 }
 
-impl Ruler {
-    /// The ruler of `axis` for these values, `length` pixels long.
+impl Scale {
+    /// The scale of `axis` for these values, `length` pixels long.
     pub(crate) fn new(
         axis: &Axis,
         values: impl Iterator<Item = f64>,
@@ -41,16 +41,16 @@ impl Ruler {
     ) -> Self {
         let (low, high) = axis.extent(values);
         let (logarithmic, reversed) = (axis.logarithmic, axis.reversed);
-        let mut ruler = Self { low, high, logarithmic, reversed, ticks: Vec::new() };
-        ruler.ticks = ruler.chosen(axis, direction, length);
-        ruler
+        let mut scale = Self { low, high, logarithmic, reversed, ticks: Vec::new() };
+        scale.ticks = scale.chosen(axis, direction, length);
+        scale
     }
 
-    /// The values asked for, if there is room for two of them; else the finest round ones that fit.
+    /// The requested ticks, if two of them fit; else the finest round ones that fit.
     fn chosen(&self, axis: &Axis, direction: Direction, length: f64) -> Vec<Tick> {
-        let asked = self.with_room(axis.asked(), direction, length);
-        if asked.len() >= 2 || axis.named {
-            return asked;
+        let requested = self.with_room(axis.requested(), direction, length);
+        if requested.len() >= 2 || axis.named {
+            return requested;
         }
         let between = match direction {
             Direction::Across => 80.0,
@@ -62,7 +62,7 @@ impl Ruler {
             (2..=most).contains(&set.len()) && self.with_room(set, direction, length).len() == set.len()
         };
         let whole = sets.iter().find(fits).cloned();
-        // Where none fits, some of the coarsest do.
+        // If none fits, ticks of the coarsest set are dropped.
         let thinned = || {
             let mut from_coarse = sets.iter().rev().map(|set| self.with_room(set, direction, length));
             from_coarse.find(|set| set.len() >= 2)
@@ -70,15 +70,15 @@ impl Ruler {
         whole.or_else(thinned).unwrap_or_else(|| self.ends())
     }
 
-    /// The ticks that are on the axis and whose labels do not touch the ones before.
+    /// The ticks in range whose labels do not touch earlier ones.
     fn with_room(&self, ticks: &[Tick], direction: Direction, length: f64) -> Vec<Tick> {
         let mut kept: Vec<Tick> = Vec::new();
         for tick in ticks.iter().filter(|tick| (self.low..=self.high).contains(&tick.at)) {
             let clear = kept.last().is_none_or(|before| {
                 let distance = length * (self.fraction(tick.at) - self.fraction(before.at)).abs();
                 let needed = match direction {
-                    Direction::Up => ABOVE,
-                    Direction::Across => 0.5 * TICK_TEXT * (ems(&tick.label) + ems(&before.label)) + BESIDE,
+                    Direction::Up => LINE_HEIGHT,
+                    Direction::Across => 0.5 * TICK_TEXT * (ems(&tick.label) + ems(&before.label)) + GAP,
                 };
                 distance >= needed
             });
@@ -89,12 +89,12 @@ impl Ruler {
         kept
     }
 
-    /// The ticks that are always possible.
+    /// Ticks at both ends, which always fit.
     fn ends(&self) -> Vec<Tick> {
         [self.low, self.high].map(|at| Tick { at, label: short(at, 7) }).into()
     }
 
-    /// Where `value` lies, from 0 at one end to 1 at the other.
+    /// The position of `value`, from 0 at one end to 1 at the other.
     pub(crate) fn fraction(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
@@ -104,18 +104,18 @@ impl Ruler {
         if self.reversed { 1.0 - share } else { share }
     }
 
-    /// Pixels that the widest number takes.
+    /// Width of the widest number, in pixels.
     pub(crate) fn widest(&self) -> f64 {
         TICK_TEXT * self.ticks.iter().map(|tick| ems(&tick.label)).fold(0.0, f64::max)
     }
 
-    /// The nearest value that is on the ruler.
-    pub(crate) fn held(&self, value: f64) -> f64 {
+    /// The nearest value in range.
+    pub(crate) fn clamped(&self, value: f64) -> f64 {
         value.clamp(self.low, self.high)
     }
 }
 
-impl Ranged for Ruler {
+impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -135,7 +135,7 @@ impl Ranged for Ruler {
     }
 }
 
-impl ValueFormatter<f64> for Ruler {
+impl ValueFormatter<f64> for Scale {
     fn format_ext(&self, value: &f64) -> String {
         self.ticks.iter().find(|tick| tick.at == *value).map_or_else(String::new, |tick| tick.label.clone())
     }

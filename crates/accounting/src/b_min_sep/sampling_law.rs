@@ -1,25 +1,26 @@
-//! How likely an example is to take part.
+//! Probabilities of participation under b-min-sep sampling.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
 use crate::Result;
 
-/// b-min-sep sampling of B of N examples a step.
+/// b-min-sep sampling of B of N examples a step: after a participation an example sits out b - 1 steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chances {
-    /// b.
+pub(crate) struct SamplingLaw {
+    /// b: smallest distance of two participations of an example, in steps.
     pub min_sep: usize,
-    /// B/N: that an example takes part in a step, and that it at first sits out exactly so many steps as a number below b says.
+    /// B/N: the probability of participation in a given step, and of each initial delay of 1, ..., b - 1
+    /// steps.
     pub rate: f64,
-    /// That it at first sits out none.
+    /// 1 - (b - 1) B/N: the probability of no initial delay.
     pub free: f64,
-    /// p: that it joins a step where it does not sit out.
+    /// p = B / (N - (b - 1) B): the probability that an example which does not sit out joins a step.
     pub join: f64,
-    /// 1 - p.
+    /// 1 - p: the probability that it does not join.
     pub stay: f64,
 }
 
-impl Chances {
+impl SamplingLaw {
     pub fn new(min_sep: usize, batch_size: f64, examples: usize) -> Result<Self> {
         at_least("min_sep", min_sep, 1)?;
         let examples = at_least("examples", examples, 1)? as f64;
@@ -28,7 +29,7 @@ impl Chances {
         let fits = left >= 0.0;
         if !fits {
             let most = format!(
-                "at most examples / batch_size = {}: so many batches share no example",
+                "at most examples / batch_size = {}, the largest number of disjoint batches",
                 examples / batch_size
             );
             return Err(InvalidParameter::new("min_sep", min_sep, most).into());

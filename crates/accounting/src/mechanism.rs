@@ -1,0 +1,227 @@
+//! Correlated noise under sampling that only Monte Carlo can account for.
+
+use crate::b_min_sep::{MinSepPair, SamplingLaw};
+use crate::balls_in_bins::BinsPair;
+use crate::monte_carlo::simulation;
+use crate::{MonteCarlo, Result, StatisticalDelta};
+
+/// A lower-triangular C without negative entries, under a sampling scheme whose privacy loss is simulated.
+///
+/// The dominating pair is the mixture of `N(m_x, noise_std^2)` over the patterns x of participation against
+/// `N(0, noise_std^2)`, where m_x is the sum of the columns of C in pattern x. For C >= 0 no contributions of
+/// norm 1 are worse, even if they depend on earlier releases. Figures hold in both directions, under zero-out
+/// and add-or-remove.
+///
+/// ```
+/// use antinoise_accounting::{MonteCarlo, MonteCarloMechanism};
+/// // Independent noise (C is the identity) over 8 steps; 4 bins, so two participations of each example.
+/// let mechanism = MonteCarloMechanism::balls_in_bins(&vec![vec![1.0]; 8], 4, 2.0)?;
+/// let found = mechanism.delta(1.0, &MonteCarlo::default())?;
+/// assert!(found.lower <= found.estimate && found.estimate <= found.upper);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MonteCarloMechanism {
+    pair: Pair,
+}
+
+#[derive(Debug, Clone)]
+enum Pair {
+    BallsInBins(BinsPair),
+    BMinSep(MinSepPair),
+}
+
+/// Evaluates an expression for the pair of either kind.
+macro_rules! with_pair {
+    ($mechanism:expr, $pair:ident => $value:expr) => {
+        match &$mechanism.pair {
+            Pair::BallsInBins($pair) => $value,
+            Pair::BMinSep($pair) => $value,
+        }
+    };
+}
+
+impl MonteCarloMechanism {
+    /// The failure probability of each certified figure.
+    ///
+    /// An adversary who varies the last digits of a claim until its samples happen to support a false one
+    /// needs about 10^20 claims, each of which takes a second.
+    pub const CLAIM_FAILURE: f64 = simulation::CLAIM_FAILURE;
+
+    /// Balls-in-bins sampling: every example is assigned to one of `bins` bins, uniformly, independently and
+    /// for the whole run; step t takes the examples of bin `t mod bins`. The assignment is secret.
+    ///
+    /// `columns` are the columns of C, each from its diagonal entry down; entries past a column's end are 0.
+    /// `noise_std` is in clip norms.
+    ///
+    /// # Errors
+    /// When there are no columns or more bins than columns, a column is longer than the steps that
+    /// remain, or an entry is negative or not finite.
+    ///
+    /// # Source
+    /// Choquette-Choo, Ganesh, Haque, Steinke and Thakurta, "Near exact privacy amplification for matrix
+    /// mechanisms" (2024), for the dominating pair. The importance sampling is our own.
+    ///
+    /// ```
+    /// use antinoise_accounting::MonteCarloMechanism;
+    /// assert!(MonteCarloMechanism::balls_in_bins(&[vec![1.0, 0.5], vec![1.0]], 2, 1.0).is_ok());
+    /// assert!(MonteCarloMechanism::balls_in_bins(&[vec![1.0, -0.5], vec![1.0]], 2, 1.0).is_err());
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn balls_in_bins<C: AsRef<[f64]>>(columns: &[C], bins: usize, noise_std: f64) -> Result<Self> {
+        Ok(Self { pair: Pair::BallsInBins(BinsPair::new(columns, bins, noise_std)?) })
+    }
+
+    /// b-min-sep sampling, for at most b = `min_sep` bands: after a participation an example sits out
+    /// `min_sep - 1` steps; otherwise it joins a step independently with probability
+    /// `p = B / (N - (min_sep - 1) B)`. Its initial delay is j steps with probability B/N for each j from 1
+    /// to `min_sep - 1`, else 0, so that every step takes B = `batch_size` of N = `examples` examples on
+    /// average.
+    ///
+    /// `min_sep` 1 is Poisson sampling; `min_sep` N/B makes p = 1, which is balls in bins. `columns` and
+    /// `noise_std` are as for [`MonteCarloMechanism::balls_in_bins`].
+    ///
+    /// # Errors
+    /// When there are no columns, `min_sep` batches exceed the number of examples, a column has more than
+    /// `min_sep` entries or is longer than the steps that remain, or an entry is negative or not finite.
+    ///
+    /// # Source
+    /// Dong and Ganesh, "Privacy amplification for BandMF via b-min-sep subsampling" (arXiv 2602.09338). The
+    /// proof for contributions that depend on earlier releases is our own (`src/b_min_sep/mod.rs`), as is the
+    /// importance sampling.
+    ///
+    /// ```
+    /// use antinoise_accounting::MonteCarloMechanism;
+    /// let columns = [vec![1.0, 0.5], vec![1.0]];
+    /// assert!(MonteCarloMechanism::b_min_sep(&columns, 2, 1.0, 10, 1.0).is_ok());
+    /// assert!(MonteCarloMechanism::b_min_sep(&columns, 1, 1.0, 10, 1.0).is_err()); // two bands
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn b_min_sep<C: AsRef<[f64]>>(
+        columns: &[C],
+        min_sep: usize,
+        batch_size: f64,
+        examples: usize,
+        noise_std: f64,
+    ) -> Result<Self> {
+        let law = SamplingLaw::new(min_sep, batch_size, examples)?;
+        Ok(Self { pair: Pair::BMinSep(MinSepPair::new(columns, law, noise_std)?) })
+    }
+
+    /// delta at `epsilon`, with a confidence interval.
+    ///
+    /// # Errors
+    /// When `epsilon` is negative or not finite, or a setting is out of its range.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, Gdp, MonteCarlo, MonteCarloMechanism, PoissonSampledGaussian};
+    /// // One bin does not sample: this is a Gaussian release of sensitivity |(1, 0.5)|.
+    /// let one_bin = MonteCarloMechanism::balls_in_bins(&[vec![1.0, 0.5], vec![0.0]], 1, 1.0)?;
+    /// let found = one_bin.delta(2.0, &MonteCarlo::default())?;
+    /// let exact = Gdp::new(1.25f64.sqrt())?.delta_to_nearest(2.0)?;
+    /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.05 * exact);
+    /// // One band and no waiting: Poisson sampling of independent noise.
+    /// let poisson = MonteCarloMechanism::b_min_sep(&vec![vec![1.0]; 4], 1, 1.0, 10, 1.0)?;
+    /// let found = poisson.delta(1.0, &MonteCarlo::default())?;
+    /// let exact = Composition::new([PoissonSampledGaussian::new(1.0, 0.1, 4)?])?.delta(1.0)?;
+    /// assert!(found.lower <= exact.upper && exact.lower <= found.upper);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn delta(&self, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
+        with_pair!(self, pair => simulation::delta(pair, epsilon, settings))
+    }
+
+    /// An epsilon that holds at `delta` with probability `1 - failure_probability`; `delta` includes the
+    /// failure.
+    ///
+    /// A pilot suggests an epsilon. Larger ones are tested from the top of a fixed ladder down, each on fresh
+    /// samples, until a test fails. Only the test of the rung just below the true epsilon can make the answer
+    /// wrong, so that no correction for multiple tests is needed.
+    ///
+    /// # Errors
+    /// When `delta` is not between 0 and 1, a setting is out of its range, or no tested epsilon holds:
+    /// `failure_probability` must be well below `delta`, and `max_samples` may be too few.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
+    /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
+    /// let found = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?.epsilon_upper(1e-4, &settings)?;
+    /// assert!(found >= exact && found < 1.1 * exact);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+        with_pair!(self, pair => simulation::epsilon_upper(pair, delta, settings))
+    }
+
+    /// A lower bound on the true epsilon at `delta`, with probability `1 - failure_probability`.
+    ///
+    /// # Errors
+    /// When `delta` is not between 0 and 1, or a setting is out of its range.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
+    /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
+    /// let found = MonteCarloMechanism::b_min_sep(&[vec![1.0]], 1, 1.0, 1, 1.0)?.epsilon_lower(1e-4, &settings)?;
+    /// assert!(found <= exact && found > 0.9 * exact);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+        with_pair!(self, pair => simulation::epsilon_lower(pair, delta, settings))
+    }
+
+    /// delta at `epsilon`, on samples that follow from the claim itself: their ChaCha20 key is the SHA-256
+    /// digest of C, noise, sampling and epsilon. The figure is reproducible, and nobody can choose the
+    /// samples.
+    ///
+    /// `upper` includes [`MonteCarloMechanism::CLAIM_FAILURE`], missing tails of the normals and rounding.
+    ///
+    /// # Errors
+    /// When `epsilon` is negative or not finite.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Gdp, MonteCarloMechanism};
+    /// let mechanism = MonteCarloMechanism::balls_in_bins(&[vec![1.0, 0.5], vec![1.0]], 2, 2.0)?;
+    /// let found = mechanism.certified_delta(1.0)?;
+    /// assert_eq!(found, mechanism.certified_delta(1.0)?);
+    /// // The secret assignment to bins amplifies.
+    /// assert!(found.upper < Gdp::new(0.5 * 1.25f64.sqrt())?.delta_to_nearest(1.0)?);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn certified_delta(&self, epsilon: f64) -> Result<StatisticalDelta> {
+        with_pair!(self, pair => simulation::certified(pair, epsilon, false))
+    }
+
+    /// A lower bound on delta at `epsilon` on fewer samples, which shows how tight a claim is.
+    ///
+    /// # Errors
+    /// When `epsilon` is negative or not finite.
+    ///
+    /// ```
+    /// use antinoise_accounting::MonteCarloMechanism;
+    /// let mechanism = MonteCarloMechanism::balls_in_bins(&[vec![1.0, 0.5], vec![1.0]], 2, 2.0)?;
+    /// assert!(mechanism.certified_delta_lower(0.9)? > mechanism.certified_delta(1.2)?.upper);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn certified_delta_lower(&self, epsilon: f64) -> Result<f64> {
+        Ok(with_pair!(self, pair => simulation::certified(pair, epsilon, true))?.lower)
+    }
+
+    /// A factor on the noise for which [`MonteCarloMechanism::certified_delta`] at `epsilon` is expected to
+    /// be at most `delta`, estimated on independent samples with a margin. It proves nothing. Never more than
+    /// the factor of the unamplified mechanism.
+    ///
+    /// # Errors
+    /// When epsilon or delta is out of range, or the target is met with almost no noise.
+    ///
+    /// ```
+    /// use antinoise_accounting::MonteCarloMechanism;
+    /// let columns = vec![vec![1.0]; 8];
+    /// let scale = MonteCarloMechanism::b_min_sep(&columns, 2, 1.0, 4, 1.0)?.noise_scale_for(1.0, 1e-3)?;
+    /// let mechanism = MonteCarloMechanism::b_min_sep(&columns, 2, 1.0, 4, scale)?;
+    /// assert!(mechanism.certified_delta(1.0)?.upper <= 1e-3);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn noise_scale_for(&self, epsilon: f64, delta: f64) -> Result<f64> {
+        with_pair!(self, pair => simulation::noise_scale_for(pair, epsilon, delta))
+    }
+}

@@ -1,0 +1,68 @@
+//! Strategies under samplers whose privacy is accounted for by Monte Carlo, within the limits of its cost.
+
+use antinoise_accounting::MonteCarloMechanism;
+use antinoise_input::{InvalidParameter, between};
+use antinoise_mechanism::Encoder;
+
+use crate::{Result, Sampler};
+
+/// Largest number of bins, and of steps under balls in bins. A claim of 120 bins takes 2.5 s on two idle
+/// cores and one of 256 bins four times that, when a plan is made and each time it is read.
+const MAX_BINS: usize = 256;
+const MAX_BINS_STEPS: usize = 4096;
+/// Largest number of steps under b-min-sep sampling. A claim over 480 steps takes some seconds on two cores.
+const MAX_MIN_SEP_STEPS: usize = 2048;
+
+/// Whether balls in bins are within the limits.
+pub(crate) fn is_affordable(bins: usize, steps: usize) -> bool {
+    (2..=MAX_BINS.min(steps)).contains(&bins) && steps <= MAX_BINS_STEPS
+}
+
+/// C with noise of standard deviation `noise_std`, in clip norms, under `sampler`, for batches of
+/// `batch_size` of `examples` examples. `None` for samplers that no Monte Carlo accountant is for; hypotheses
+/// are checked.
+pub(crate) fn mechanism(
+    encoder: &Encoder,
+    sampler: Sampler,
+    (batch_size, examples): (usize, usize),
+    noise_std: f64,
+) -> Result<Option<MonteCarloMechanism>> {
+    let steps = encoder.steps();
+    Ok(match sampler {
+        Sampler::BallsInBins { bins } => {
+            between("steps", steps, 1, MAX_BINS_STEPS, "the limit of the accountant for balls in bins")?;
+            let limit = "the steps, and the limit of the accountant for balls in bins";
+            between("bins", bins, 1, MAX_BINS.min(steps), limit)?;
+            let columns = lower_columns(encoder, "balls in bins need")?;
+            Some(MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std)?)
+        }
+        Sampler::BMinSep { min_sep } => {
+            between("steps", steps, 1, MAX_MIN_SEP_STEPS, "the limit of the accountant for b-min-sep")?;
+            let bands = encoder.bandwidth();
+            if bands > min_sep {
+                let must_be = format!(
+                    "at most {min_sep}, the sampler's min_sep: the columns of an example's steps must not overlap"
+                );
+                return Err(InvalidParameter::new("bands of the strategy", bands, must_be).into());
+            }
+            let columns = lower_columns(encoder, "b-min-sep needs")?;
+            Some(MonteCarloMechanism::b_min_sep(&columns, min_sep, batch_size as f64, examples, noise_std)?)
+        }
+        Sampler::Cyclic { .. } | Sampler::Poisson { .. } | Sampler::Stream | Sampler::External => None,
+    })
+}
+
+/// The columns of a square lower-triangular C, each from the diagonal down; `needed` ends the message of
+/// refusal.
+fn lower_columns(encoder: &Encoder, needed: &str) -> Result<Vec<Vec<f64>>> {
+    let (dense, steps) = (encoder.to_dense(), encoder.steps());
+    let lower = |t: usize| {
+        let mut column = dense.column(t).to_vec();
+        let lower = column.split_off(t.min(column.len()));
+        (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)
+    };
+    (0..dense.ncols()).map(lower).collect::<Option<_>>().ok_or_else(|| {
+        let must_be = format!("one with a square lower-triangular C, which {needed}");
+        InvalidParameter::new("strategy", "one with another C", must_be).into()
+    })
+}

@@ -1,0 +1,308 @@
+//! Verified plans: the claim is recomputed from the numbers, and every number is in its range.
+
+use std::ops::Deref;
+
+use antinoise_accounting::{Bounds, MonteCarloMechanism};
+use antinoise_input::{InvalidParameter, between, in_open_unit, non_negative, positive};
+use antinoise_mechanism::sensitivity::Sensitivity;
+use antinoise_mechanism::{AnyStrategy, PrivacyUnit, RowNorms};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Figure, unsound};
+use crate::plan::{RECOMPUTATION_MARGIN, Rounding};
+use crate::range::in_single_precision;
+use crate::{Error, Plan, Privacy, Release, ReleaseKind, Request, Result, Sampler, Schedule};
+
+/// The version of the file format.
+pub(crate) const VERSION: u32 = 2;
+/// Relative tolerance for a stated figure that is recomputed on another machine.
+const ROUNDING: f64 = 1e-9;
+/// Largest number of examples: whole numbers up to here are exact in double precision.
+const MAX_EXAMPLES: usize = match 1usize.checked_shl(53) {
+    Some(most) => most,
+    None => usize::MAX,
+};
+/// Largest number of steps, over which the norms of the noise's rows are added up.
+const MAX_STEPS: usize = 100_000_000;
+
+/// A plan whose claim follows from its numbers, with what verification found. Only [`Plan::verify`], the last
+/// step of reading a plan, makes one.
+///
+/// ```
+/// use antinoise_plan::{Length, Plan, Request, Setting, choose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// let mut altered = plan.into_plan();
+/// altered.noise_multiplier *= 0.9;
+/// assert!(altered.verify().is_err());
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "Plan")]
+pub struct VerifiedPlan {
+    plan: Plan,
+    schedule: Schedule,
+    /// Bound on the shift of the mean by rounding of the history term, in units of seed noise.
+    history_error: f64,
+}
+
+impl VerifiedPlan {
+    /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
+    pub(crate) fn new(
+        request: &Request,
+        schedule: &Schedule,
+        strategy: AnyStrategy,
+        noise_multiplier: f64,
+    ) -> Result<Self> {
+        let sensitivity = strategy.sensitivity(&schedule.participation)?;
+        let (exact, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
+        let noise = request.release.noise(&strategy.recursion()?, schedule.steps)?;
+        let release = match request.release {
+            ReleaseKind::Grid => {
+                // Rounding, which the release's own noise covers later, less than doubles the noise.
+                let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
+                Release::on_grid(request.clip_norm, request.dim, request.spacing, std_per_clip_norm, &noise)?
+            }
+            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
+        };
+        let accountant = schedule.accountant();
+        let mut plan = Plan {
+            version: VERSION,
+            examples: request.examples,
+            batch_size: request.batch_size,
+            steps: schedule.steps,
+            clip_norm: request.clip_norm,
+            noise_multiplier,
+            rounding_factor: 1.0,
+            objective: request.objective,
+            privacy: Privacy {
+                epsilon: f64::MAX,
+                epsilon_lower: 0.0,
+                delta: request.delta,
+                unit: request.unit,
+                adjacency: request.adjacency,
+                accountant,
+                failure: accountant.failure_probability(),
+            },
+            release,
+            sampler: schedule.sampler,
+            participation: schedule.participation.clone(),
+            workload: request.workload.clone(),
+            sensitivity,
+            strategy,
+        };
+        let Rounding { factor, history } = plan.rounding(exact, &noise)?;
+        plan.rounding_factor = factor;
+        let Bounds { lower, upper } = match plan.simulated(history)? {
+            Some(mechanism) => plan.simulated_epsilon(&mechanism, request.epsilon)?,
+            None => plan.epsilon()?,
+        };
+        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
+        plan.verify()
+    }
+
+    /// The plan's numbers, to alter and verify anew.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// How batches are formed, and whether that amplifies.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The mechanism of a Monte Carlo accountant, from which [`Privacy::epsilon`] follows; `None` if another
+    /// accountant is the plan's.
+    ///
+    /// # Errors
+    /// When the mechanism's numbers exceed the range of doubles.
+    ///
+    /// [`Privacy::epsilon`]: crate::Privacy::epsilon
+    pub fn monte_carlo(&self) -> Result<Option<MonteCarloMechanism>> {
+        self.simulated(self.history_error)
+    }
+
+    /// 1 / mu, rounded down, for units with sensitivity `rounded` of the rounded strategy, in clip norms.
+    pub(crate) fn noise_over(&self, rounded: f64) -> f64 {
+        let moved = (rounded * RECOMPUTATION_MARGIN * self.privacy.adjacency.sensitivity_factor()).next_up();
+        let per_noise = ((moved * self.widened_clip_norm()).next_up() / self.noise_std()).next_up();
+        (1.0 / (per_noise + self.history_error).next_up()).next_down()
+    }
+}
+
+impl Deref for VerifiedPlan {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+impl TryFrom<Plan> for VerifiedPlan {
+    type Error = Error;
+
+    fn try_from(plan: Plan) -> Result<Self> {
+        plan.verify()
+    }
+}
+
+impl Serialize for VerifiedPlan {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.plan.serialize(serializer)
+    }
+}
+
+/// Candidates for the lower end of epsilon, as fractions of epsilon.
+const LOWER_FRACTIONS: [f64; 4] = [0.98, 0.95, 0.9, 0.8];
+/// Factor on delta in the search for a lower end: the margin for the samples of verification.
+const LOWER_MARGIN: f64 = 1.2;
+
+impl Plan {
+    /// Recomputes the claim from the numbers.
+    ///
+    /// # Errors
+    /// When a number is out of range, the sampler does not keep the schema or draws other units than the
+    /// claim is for, sums cannot be released as the plan says, the sensitivity is understated or epsilon is
+    /// below what the noise gives.
+    pub fn verify(self) -> Result<VerifiedPlan> {
+        self.check_numbers()?;
+        let schedule = self.schedule()?;
+        schedule.check(self.examples, self.batch_size)?;
+        self.check_unit()?;
+        self.strategy.check()?;
+        if self.strategy.steps() != self.steps {
+            return Err(unsound(Figure::Steps, self.strategy.steps(), self.steps));
+        }
+        let found = self.strategy.sensitivity(&self.participation)?;
+        let noise = self.release.kind().noise(&self.strategy.recursion()?, self.steps)?;
+        let Rounding { factor, history } = self.rounding(found.value, &noise)?;
+        let covers = self.rounding_factor >= factor * (1.0 - ROUNDING);
+        if !covers {
+            return Err(unsound(Figure::RoundingFactor, self.rounding_factor, factor));
+        }
+        let found = found.under(self.privacy.adjacency);
+        let stated = &self.sensitivity;
+        let same_proof = stated.kind == found.kind && stated.source == found.source;
+        let covers = stated.value >= found.value * (1.0 - ROUNDING);
+        if !covers || !same_proof {
+            let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
+            return Err(unsound(Figure::Sensitivity, text(stated), text(&found)));
+        }
+        self.check_range(noise.norms)?;
+        self.release.check(self.noise_std(), &noise)?;
+        self.check_claim(history)?;
+        Ok(VerifiedPlan { plan: self, schedule, history_error: history })
+    }
+
+    fn check_claim(&self, history: f64) -> Result<()> {
+        let privacy = &self.privacy;
+        let failure = privacy.accountant.failure_probability();
+        if privacy.failure != failure {
+            return Err(unsound(Figure::Failure, format!("{:?}", privacy.failure), format!("{failure:?}")));
+        }
+        if let Some(mechanism) = self.simulated(history)? {
+            return self.check_simulated_claim(&mechanism);
+        }
+        let Bounds { lower, upper } = self.epsilon()?;
+        // Written as >= and <= so that NaN is refused.
+        let (covers, reached) =
+            (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
+        if !covers {
+            return Err(unsound(Figure::Epsilon, privacy.epsilon, upper));
+        }
+        if !reached {
+            return Err(unsound(Figure::EpsilonLower, privacy.epsilon_lower, lower));
+        }
+        Ok(())
+    }
+
+    /// Checks both ends of epsilon on samples that follow from the numbers, which no file can choose. No
+    /// tolerance for rounding: the samples are reproducible.
+    fn check_simulated_claim(&self, mechanism: &MonteCarloMechanism) -> Result<()> {
+        let privacy = &self.privacy;
+        let holds_unamplified = privacy.epsilon >= self.epsilon()?.upper;
+        if !holds_unamplified {
+            let found = mechanism.certified_delta(privacy.epsilon)?.upper;
+            let covers = found <= privacy.delta;
+            if !covers {
+                let found = format!("no more than delta {found:e} there, not {:e}", privacy.delta);
+                return Err(unsound(Figure::Epsilon, privacy.epsilon, found));
+            }
+        }
+        let lower = privacy.epsilon_lower;
+        let reached = lower == 0.0
+            || lower <= privacy.epsilon && mechanism.certified_delta_lower(lower)? >= privacy.delta;
+        if reached { Ok(()) } else { Err(unsound(Figure::EpsilonLower, lower, "no such lower end")) }
+    }
+
+    fn check_numbers(&self) -> Result<()> {
+        check_version(self.version)?;
+        between("examples", self.examples, 1, MAX_EXAMPLES, "2^53")?;
+        between("batch_size", self.batch_size, 1, self.examples, "examples")?;
+        between("steps", self.steps, 1, MAX_STEPS, "the limit of a plan")?;
+        in_single_precision("clip_norm", self.clip_norm)?;
+        positive("noise_multiplier", self.noise_multiplier)?;
+        positive("sensitivity", self.sensitivity.value)?;
+        positive("rounding_factor", self.rounding_factor)?;
+        positive("epsilon", self.privacy.epsilon)?;
+        non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
+        in_open_unit("delta", self.privacy.delta)?;
+        self.workload.check()?;
+        self.participation.check(self.steps)?;
+        let noise_std =
+            self.noise_multiplier * self.sensitivity.value * self.release.widened(self.clip_norm)?;
+        in_single_precision("noise_std", noise_std)
+    }
+
+    /// A proposed epsilon for verification to check, with the largest candidate below it that is likely to be
+    /// a lower end.
+    fn simulated_epsilon(&self, mechanism: &MonteCarloMechanism, epsilon: f64) -> Result<Bounds> {
+        for lower in LOWER_FRACTIONS.map(|fraction| fraction * epsilon) {
+            if mechanism.certified_delta_lower(lower)? > LOWER_MARGIN * self.privacy.delta {
+                return Ok(Bounds { lower, upper: epsilon });
+            }
+        }
+        Ok(Bounds { lower: 0.0, upper: epsilon })
+    }
+
+    /// Samplers that draw examples keep a schema of examples: a user with two of them participates twice as
+    /// often.
+    fn check_unit(&self) -> Result<()> {
+        if self.privacy.unit == PrivacyUnit::User && self.sampler != Sampler::External {
+            let must_be = "example: the plan's sampler takes examples by number, and clips each by itself, so that a \
+                           user with several takes part more often. A plan for users has the external sampler; where \
+                           every user has one example, the two units are the same";
+            return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
+        }
+        Ok(())
+    }
+
+    /// Intermediate noise, noise on the sums and noise on their means must all be normal numbers in single
+    /// precision, so that noise neither underflows to zero nor overflows.
+    fn check_range(&self, RowNorms { inner, factors }: RowNorms) -> Result<()> {
+        let (noise_std, batch_size) = (self.noise_std(), self.expected_batch_size());
+        for (extreme, inner, factor) in [("least", inner.0, factors.0), ("largest", inner.1, factors.1)] {
+            let checked = [
+                ("norm of the rows of C^-1", inner),
+                ("scale of a step's noise", noise_std * factor),
+                ("noise of a step's sum", noise_std * factor * inner),
+                ("noise of a step's mean", noise_std * factor * inner / batch_size),
+            ];
+            for (what, value) in checked {
+                in_single_precision(&format!("{extreme} {what}"), value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_version(version: u32) -> Result<()> {
+    let must_be = match version {
+        VERSION => return Ok(()),
+        1 => format!(
+            "{VERSION}: a plan of version 1 does not say how noisy sums are released, and its noise covers no \
+             rounding; make it anew by `antinoise plan` with the same options and --out"
+        ),
+        _ => format!("{VERSION}, the version that this program reads"),
+    };
+    Err(InvalidParameter::new("version", version, must_be).into())
+}
