@@ -6,7 +6,7 @@
     scripts/mutants.py test DRAWN.json --tree TREE [--minutes M] [--only N,N]      one line for each mutant, in TREE/found.jsonl
 
 `plant` numbers them, replaces `a < b` by `if mutant::on(7) { a <= b } else { a < b }`, and leaves out those that do not compile
-and those in code for vectors, which would make every test slow. `test` runs every test by itself and notes which mutants it
+and mutants of code for vectors, which would make every test slow. `test` runs every test by itself and notes which mutants it
 reaches; then, for each mutant, the tests that reach it, the fastest first, until one fails. A mutant that no test reaches
 survives. Tests that take longer than --longest decide nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
 """

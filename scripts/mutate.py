@@ -103,7 +103,7 @@ class Reached:
 
 
 def forked(arguments: list[str], plugins: list[object], most: float) -> bool:
-    """Whether pytest succeeds in a process of its own, within so many seconds."""
+    """Whether pytest succeeds in a process of its own, within `most` seconds."""
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)

@@ -56,7 +56,7 @@ static WANTED: LazyLock<Vec<Published>> =
     LazyLock::new(|| ended(&put(|path, bytes| write(path, bytes))).expect("the release as it was saved"));
 
 /// The first byte says what is altered: bytes of the database, rows of it, bytes of its seal or of the secret; and whether digests are made right, so
-/// that what lies behind them is reached. What is damaged is refused in words, or goes on; as long as digests are as they were, to the same
+/// that what lies behind them is reached. What is damaged is refused in words, or continues; as long as digests are as they were, to the same
 /// figures.
 pub fn run(data: &[u8]) -> bool {
     let (kind, rest) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));

@@ -86,7 +86,7 @@ fn refuse_written_ahead(path: &Path, database: &Connection) -> Result<()> {
     if mode != "wal" {
         return Ok(());
     }
-    let must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing";
+    let must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote ahead, into a file next to it, may be missing";
     Err(Error::refused(path, "in journal mode WAL", must_be))
 }
 

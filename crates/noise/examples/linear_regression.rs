@@ -33,7 +33,7 @@ const HEADER: &str = "# Linear regression: dimension and effective dimension
 Excess risk of one pass of SGD with noise for 1-GDP, x ~ N(0, H) in R^m, over rate^2 m_eff, where m_eff = tr H / |H|: what the
 monograph's Section 3.5.2 says up to constants. Independent noise grows with m, correlated noise with m_eff and a logarithm. `damped`: the
 Toeplitz square root times (1 - nu)^t at the best of 5 nu; `decay`: a BLT designed for exponentially decayed sums, at the best of 3 decays; `least`:
-the least that any Toeplitz strategy can reach in the limit. Where 1 / (rate x the least eigenvalue) is beyond the steps, the limit
+the minimum over all Toeplitz strategies in the limit. Where 1 / (rate x the smallest eigenvalue) is beyond the steps, the limit
 is not reached yet. `cargo run --release -p antinoise-noise --example linear_regression`
 ";
 

@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// A state by coordinate that differs from the one that was saved.
     #[error(
-        "the state is not the one that was saved: its words, steps, run key, plan or what lies beside them were altered or \
+        "the state is not the one that was saved: its words, steps, run key, plan or other entries were altered or \
          are of several states. Nothing was restored; use another copy of the state"
     )]
     AlteredState,

@@ -166,7 +166,7 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
             }
             // A circulant's rows read all seeds of their run.
             Leaf::Circulant { .. } => {}
-            Leaf::Blt { .. } | Leaf::Retained { .. } => unreachable!("their seeds are not made again"),
+            Leaf::Blt { .. } | Leaf::Retained { .. } => unreachable!("their seeds are not regenerated"),
         }
     }
     terms.sort_unstable_by_key(|term| (term.seed, term.row));

@@ -120,7 +120,7 @@ fn in_use(step: usize, before: Use, now: Use) -> Raised {
     };
     Raised::failed(format!(
         "the noise of step {step} {before}: with {now} under the same noise, the difference of the two has none. Nothing was released. \
-         Go on where that release ended, begin a run with another key or name, or, where what was released is seen by nobody and thrown away, \
+         Continue where that release ended, begin a run with another key or name, or, where what was released is seen by nobody and thrown away, \
          call seek(step, reuse_noise_unprotected=True) first"
     ))
 }

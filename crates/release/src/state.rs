@@ -144,7 +144,7 @@ impl State {
             database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
         };
         if tables().map_err(&failed)? != TABLES {
-            return refused("damaged (tables, or others beside them)".into(), "as it was written");
+            return refused("damaged (tables are missing, or there are others)".into(), "as it was written");
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl State {
             Refusal::Database(error) => self.failed()(error),
             Refusal::Damaged(what) => self.damaged(what),
             Refusal::OfAnotherWrite => {
-                let must_be = "the one that was written last, as the file seal beside it says: with an older one, other data could be \
+                let must_be = "the one that was written last, as the file seal next to it says: with an older one, other data could be \
                                published under noise that was used before";
                 Error::invalid(
                     self.path.display().to_string(),
@@ -184,7 +184,7 @@ impl State {
         if adopt {
             return self.change(&[], |_| Ok(()));
         }
-        let must_be = "the folder that the release was made in: two copies that go on would publish different data under the same noise, \
+        let must_be = "the folder that the release was made in: two copies that continue would publish different data under the same noise, \
                        and the difference of what they publish has no noise at all. Only if the original is gone for good, and nothing was \
                        published since this copy was made: antinoise release adopt DIR";
         Err(Error::invalid(self.path.display().to_string(), format!("a copy ({difference})"), must_be))

@@ -249,7 +249,7 @@ fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
         ),
         (
             Fault::TwoDevices,
-            "device of a network's tensor is Cpu beside Cuda { gpu_id: 0 } in mul but must be that",
+            "device of a network's tensor is Cpu with Cuda { gpu_id: 0 } in mul but must be that",
         ),
     ] {
         let own = Own::new("fault", fault).unwrap();

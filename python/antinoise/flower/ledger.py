@@ -95,7 +95,7 @@ class Ledger:
     def _refuse_written_ahead(self, database: sqlite3.Connection) -> None:
         # Asked of SQLite: to open and close the file here would drop the lock that another connection of this process has on it (POSIX).
         if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-            must_be = "in journal mode DELETE, as this program writes it: rounds that another one wrote ahead, into a file beside it, may be missing"
+            must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote ahead, into a file next to it, may be missing"
             raise ValueError(f"ledger {self.path} is in journal mode WAL but must be {must_be}")
 
     def _opened(self) -> sqlite3.Connection:

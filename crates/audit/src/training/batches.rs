@@ -33,7 +33,7 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<
     }
     if plan.sampler != Sampler::Stream {
         tests.push(at_chance(
-            "batches: who takes part, beside other runs and rounds",
+            "batches: who takes part, compared with other runs and rounds",
             overlaps(plan, &batches),
         ));
     }

@@ -60,7 +60,7 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
     }
     let tested = tested.into_iter().map(|class| match label_of(&class) {
         Some(label) => Ok((label, class)),
-        None => Err(bad(&class, "a class that no training image has", "one of those in train")),
+        None => Err(bad(&class, "a class that no training image has", "a class of the training images")),
     });
     let tested = tested.collect::<Result<Vec<_>, _>>()?;
     let train = part(classes.iter().cloned().enumerate().collect())?;

@@ -78,7 +78,7 @@ impl<'a, P: Population> Federation<'a, P> {
         )?;
         let path = folder.join(LEDGER);
         if !path.exists() {
-            let must_be = "the ledger that belongs to the checkpoints beside it";
+            let must_be = "the ledger that belongs to the checkpoints next to it";
             return Err(InvalidParameter::new(format!("ledger {}", path.display()), "absent", must_be).into());
         }
         let mut ledger = Ledger::open(&path, setup.plan, run.as_str())?;

@@ -65,7 +65,7 @@ fn of_two_devices(error: Error) -> Error {
     fn mixed(error: &TensorError) -> Option<String> {
         match error {
             TensorError::DeviceMismatchBinaryOp { lhs, rhs, op } => {
-                Some(format!("{rhs:?} beside {lhs:?} in {op}"))
+                Some(format!("{rhs:?} with {lhs:?} in {op}"))
             }
             TensorError::WithBacktrace { inner, .. } | TensorError::Context { inner, .. } => mixed(inner),
             _ => None,

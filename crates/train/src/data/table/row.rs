@@ -49,7 +49,7 @@ impl<'a> RowReader<'a> {
                 Err(Refused::Missing) if self.schema.missing == Missing::Zero => {}
                 Err(Refused::Missing) => {
                     let must_be =
-                        "there, as a finite number or a word (or told to count as 0: missing = zero)";
+                        "there, as a finite number or a word (or declared to count as 0: missing = zero)";
                     return Err(refused(&column.name, cell, must_be.into()));
                 }
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),

@@ -138,7 +138,7 @@ impl Checkpoints {
         {
             // A second checkpoint is written only after a first one was committed.
             let path = self.path.join(manifest::NAME);
-            return Err(refuse(&path, format!("absent beside {name}")));
+            return Err(refuse(&path, format!("absent next to {name}")));
         }
         files::wipe_all(&self.path, leftover)
     }
