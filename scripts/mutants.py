@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Mutants of Rust files, many in one build: each is chosen when the program runs, so that none needs a build of its own.
+"""Mutants of Rust files, many in one build: each is chosen when the program runs, so that none needs a build
+of its own.
 
     scripts/mutants.py draw DRAWN.json [--count N]      about N mutants of each package, every n-th of `cargo mutants --list`
     scripts/mutants.py plant DRAWN.json --tree TREE     writes them into TREE, a copy of this repository, and builds its tests
     scripts/mutants.py test DRAWN.json --tree TREE [--minutes M] [--only N,N]      one line for each mutant, in TREE/found.jsonl
 
-`plant` numbers them, replaces `a < b` by `if mutant::on(7) { a <= b } else { a < b }`, and leaves out those that do not compile
-and mutants of code for vectors, which would make every test slow. `test` runs every test by itself and notes which mutants it
-reaches; then, for each mutant, the tests that reach it, the fastest first, until one fails. A mutant that no test reaches
-survives. Tests that take longer than --longest decide nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
+`plant` numbers them, replaces `a < b` by `if mutant::on(7) { a <= b } else { a < b }`, and leaves out those
+that do not compile and mutants of code for vectors, which would make every test slow. `test` runs every test
+by itself and notes which mutants it reaches; then, for each mutant, the tests that reach it, the fastest
+first, until one fails. A mutant that no test reaches survives. Tests that take longer than --longest decide
+nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
 """
 import argparse
 import collections
@@ -55,7 +57,8 @@ fn slow(mut which: u32, mutant: u32) -> bool {
 '''
 # Where no value is computed when the program runs.
 CONSTANT = {"const_item", "static_item", "array_type", "const_block", "enum_variant", "generic_type", "attribute_item"}
-# By package: the files that mutants are drawn of, and the tests that decide besides those of the library itself.
+# By package: the files that mutants are drawn of, and the tests that decide besides those of the library
+# itself.
 DRAWN_OF = {
     "accounting": "crates/accounting/src/**/*.rs",
     "mechanism": "crates/mechanism/src/sensitivity/**/*.rs",
@@ -97,7 +100,8 @@ def main() -> None:
 
 
 def draw(packages: list[str], count: int) -> list[dict]:
-    """Every n-th mutant of each package, in an order in which all packages advance alike, wherever the run ends."""
+    """Every n-th mutant of each package, in an order in which all packages advance alike, wherever the run
+    ends."""
     drawn = []
     for package in packages:
         command = ["cargo", "mutants", "--list", "--json", f"--package=antinoise-{package}", f"--file={DRAWN_OF[package]}"]
@@ -114,7 +118,8 @@ def draw(packages: list[str], count: int) -> list[dict]:
 
 
 def unplantable(node: tree_sitter.Node | None) -> bool:
-    """Whether this is computed when the program is compiled, or is code for vectors, which is inlined always."""
+    """Whether this is computed when the program is compiled, or is code for vectors, which is inlined
+    always."""
     while node is not None:
         if node.type in CONSTANT:
             return True

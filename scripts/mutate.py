@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and the tests that should notice it.
+"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and
+the tests that should notice it.
 
     VENV/bin/python scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/sums.py -- TESTS...
 
-Files are named within the package, TESTS are arguments of pytest. The tests must succeed without a mutant; that run notes the lines that each
-of them executes, and a mutant is tested by those that execute its lines, the fastest first, until one fails. Each run is a fork of a process
-that has imported torch. What runs in processes that a test starts is not seen: tests that start some are tried last, and for every mutant.
-One line for each mutant, killed, survived or reached by no test; the file is as it was when that line is printed.
+Files are named within the package, TESTS are arguments of pytest. The tests must succeed without a mutant;
+that run notes the lines that each of them executes, and a mutant is tested by those that execute its lines,
+the fastest first, until one fails. Each run is a fork of a process that has imported torch. What runs in
+processes that a test starts is not seen: tests that start some are tried last, and for every mutant. One line
+for each mutant, killed, survived or reached by no test; the file is as it was when that line is printed.
 """
 import argparse
 import ast

@@ -94,7 +94,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Two bytes say how the table, whose columns the others make, is read: in one piece or in two, it has the same rows.
+/// Two bytes say how the table, whose columns the others make, is read: in one piece or in two, it has the
+/// same rows.
 pub fn run(data: &[u8]) -> bool {
     let mut bytes = Bytes(data);
     let (kind, rows) = (bytes.byte(), 1 + (bytes.byte() & 7) as usize);

@@ -46,8 +46,9 @@ static SAVED: LazyLock<Saved> = LazyLock::new(|| {
     Saved { plan, file: std::fs::read(path).expect("a file"), participations }
 });
 
-/// The first byte says whether bytes or rows are altered, and whether digests are made right, so that what lies behind them is reached. What still
-/// opens keeps the plan's limits and is written to; with its digests as they were, it holds what was written.
+/// The first byte says whether bytes or rows are altered, and whether digests are made right, so that what
+/// lies behind them is reached. What still opens keeps the plan's limits and is written to; with its digests
+/// as they were, it holds what was written.
 pub fn run(data: &[u8]) -> bool {
     let path = folder("ledgers").join("ledger.db");
     for end in ["", "-wal", "-shm", "-journal"] {

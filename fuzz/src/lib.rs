@@ -18,7 +18,8 @@ mod training;
 pub struct Target {
     /// As the environment variable `TARGET` has it.
     pub name: &'static str,
-    /// Panics where something does not hold; whether the input is accepted, or refused by what is to be explored.
+    /// Panics where something does not hold; whether the input is accepted, or refused by what is to be
+    /// explored.
     pub run: fn(&[u8]) -> bool,
     /// Inputs that are accepted.
     pub seeds: fn() -> Vec<Vec<u8>>,

@@ -11,7 +11,8 @@ use parquet::file::properties::WriterProperties;
 use crate::events::{columns, with_release};
 use crate::files::file;
 
-/// The first byte says how the file, which the others are, is read: every row has one fate, or the file is refused.
+/// The first byte says how the file, which the others are, is read: every row has one fate, or the file is
+/// refused.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
     if kind & 3 == 3 {

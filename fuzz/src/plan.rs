@@ -8,8 +8,8 @@ use crate::strategy::least_sensitivity;
 /// Longer plans only cost time.
 const MOST_STEPS: i64 = 64;
 
-/// What is accepted is written and read as itself, states no less than what C says of one pattern, and can be put into words; what is
-/// refused is bad input that is named.
+/// What is accepted is written and read as itself, states no less than what C says of one pattern, and can be
+/// put into words; what is refused is bad input that is named.
 pub fn run(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     if let Ok(table) = text.parse::<toml::Table>() {

@@ -55,9 +55,9 @@ static SAVED: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
 static WANTED: LazyLock<Vec<Published>> =
     LazyLock::new(|| ended(&put(|path, bytes| write(path, bytes))).expect("the release as it was saved"));
 
-/// The first byte says what is altered: bytes of the database, rows of it, bytes of its seal or of the secret; and whether digests are made right, so
-/// that what lies behind them is reached. What is damaged is refused in words, or continues; as long as digests are as they were, to the same
-/// figures.
+/// The first byte says what is altered: bytes of the database, rows of it, bytes of its seal or of the
+/// secret; and whether digests are made right, so that what lies behind them is reached. What is damaged is
+/// refused in words, or continues; as long as digests are as they were, to the same figures.
 pub fn run(data: &[u8]) -> bool {
     let (kind, rest) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
     let (which, is_mended) = (["", "", SEAL, "secret"][kind as usize & 3], kind & 4 != 0);
@@ -205,7 +205,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         vec![2, 0, 70, 0, b'0'],
         vec![3, 0, 200, 0, 7],
         vec![5],
-        // The same with digests made right: a fact, a period, running sums, figures, who was counted, and digests.
+        // The same with digests made right: a fact, a period, running sums, figures, who was counted, and
+        // digests.
         vec![5, 2, 1, 0, 23, 1, 2, 3],
         vec![5, 6, 1, 1, 1, 9],
         vec![5, 7, 2, 2, 0, 200],

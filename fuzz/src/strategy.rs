@@ -41,7 +41,8 @@ pub fn run(data: &[u8]) -> bool {
     true
 }
 
-/// What the sensitivity is at least: the norm of the sum of the columns of one pattern, b apart from each first step on.
+/// What the sensitivity is at least: the norm of the sum of the columns of one pattern, b apart from each
+/// first step on.
 pub fn least_sensitivity(strategy: &AnyStrategy, schema: &Participation) -> f64 {
     let Ok(encoder) = strategy.encoder() else { return 0.0 };
     let (steps, c) = (strategy.steps(), encoder.to_dense());

@@ -7,8 +7,9 @@ use crate::Neighbours;
 
 /// A privacy claim with everything a reader needs to believe it, as text, TOML or JSON.
 ///
-/// The text opens with three sentences for readers who decide and do not compute: what is protected against whom, how
-/// strongly, and on which conditions. A table of the details follows, then assumptions and what is not covered.
+/// The text opens with three sentences for readers who decide and do not compute: what is protected against
+/// whom, how strongly, and on which conditions. A table of the details follows, then assumptions and what is
+/// not covered.
 ///
 /// ```
 /// use antinoise_accounting::{Neighbours, PrivacyStatement};
@@ -164,7 +165,8 @@ impl PrivacyStatement {
     }
 }
 
-/// What is wrong with a delta of 1/N or more, for `units` of which one is called `unit`: it permits to publish one's data.
+/// What is wrong with a delta of 1/N or more, for `units` of which one is called `unit`: it permits to
+/// publish one's data.
 ///
 /// ```
 /// use antinoise_accounting::delta_warning;

@@ -6,7 +6,8 @@ fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
     Composition::new([PoissonSampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
 }
 
-/// A group's epsilon is the least that group privacy says: the curve for one unit gives it, and no smaller one.
+/// The epsilon of a group is the minimum under group privacy: the curve for one unit gives it, and no smaller
+/// one.
 #[test]
 fn an_epsilon_of_groups_is_the_least_that_follows_from_one_unit() {
     let mut cases = 0;

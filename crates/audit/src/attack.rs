@@ -20,11 +20,11 @@ const MOST_ROUNDS: usize = 40;
 const RANDOM_STARTS: usize = 8;
 /// Number of power iterations with C^T C towards the vector with the longest image.
 const POWER_ITERATIONS: usize = 60;
-/// Maximum number of densest patterns from which ascents start, for each choice of signs: those of the longest
-/// images.
+/// Maximum number of densest patterns from which ascents start, for each choice of signs: those of the
+/// longest images.
 const MOST_PHASES: usize = 16;
-/// Maximum number of phases times steps whose images are compared: every phase of up to 1024 steps, else evenly
-/// spread ones.
+/// Maximum number of phases times steps whose images are compared: every phase of up to 1024 steps, else
+/// evenly spread ones.
 const MOST_COMPARED: usize = 1 << 20;
 
 /// |C g|.

@@ -44,7 +44,8 @@ pub struct Report {
     pub steps_audited: usize,
     /// Number of runs, each with its own noise.
     pub runs: usize,
-    /// Runs that would show `mu_wanted` but in one audit of 700. Where there were fewer, the settings' limit ended them.
+    /// Runs that would show `mu_wanted` but in one audit of 700. Where there were fewer, the settings' limit
+    /// ended them.
     pub runs_wanted: usize,
     /// The mu that the runs are to show: 0.91 of the stated one, or less where less is reachable.
     pub mu_wanted: f64,
@@ -60,7 +61,8 @@ pub struct Report {
 const NEARLY: f64 = 0.985;
 
 impl Report {
-    /// Why `mu_lower` may be below nine tenths of the stated mu of a correct mechanism: a sentence for each reason.
+    /// Why `mu_lower` may be below nine tenths of the stated mu of a correct mechanism: a sentence for each
+    /// reason.
     pub fn limits(&self) -> Vec<String> {
         let runs = (self.runs < self.runs_wanted).then(|| {
             let share = self.runs as f64 / self.runs_wanted as f64;

@@ -115,8 +115,8 @@ fn no_unit_is_farther_from_its_neighbour_than_the_audit_says_can_be_seen() {
                 class.name(),
                 report.mu_reachable
             );
-            // The two bounds meet, so that the distance is known. What noise and clip norm add for rounding is within
-            // a part of 1e-5.
+            // The two bounds meet, so that the distance is known. What noise and clip norm add for rounding
+            // is within a part of 1e-5.
             assert!(high <= low * (1.0 + 1e-9), "{class:?} {schema}: from {low} to {high}");
             let ratio = report.mu_reachable / low;
             assert!(

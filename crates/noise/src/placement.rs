@@ -191,7 +191,7 @@ impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Stored => "state in memory",
-            State::Regenerated => "seed noise made again",
+            State::Regenerated => "seed noise regenerated",
             State::Replayed => "recursion replayed",
         };
         write!(

@@ -69,9 +69,9 @@ impl<M: Mode> Stream<M> {
     /// O(step) per coordinate if the past has to be rebuilt, else O(1).
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps, and for one before a step
-    /// whose noise this stream, or the stream that it was resumed from, has handed out: the difference of two sums
-    /// under the same noise has no noise. The stream then stays where it is.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps, and for one before a
+    /// step whose noise this stream, or the stream that it was resumed from, has handed out: the difference
+    /// of two sums under the same noise has no noise. The stream then stays where it is.
     pub fn seek(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
         self.used.go(self.step(), step)?;
@@ -79,9 +79,9 @@ impl<M: Mode> Stream<M> {
         Ok(())
     }
 
-    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody sees what it was
-    /// handed out for. It is for releases that nobody saw and that are thrown away, and for callers that release the
-    /// same sum again.
+    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody sees
+    /// what it was handed out for. It is for releases that nobody saw and that are thrown away, and for
+    /// callers that release the same sum again.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

@@ -8,11 +8,13 @@ use crate::plan::zero_outs;
 use crate::text::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
 use crate::{Accountant, Result, VerifiedPlan};
 
-/// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of times, from the same
-/// data, with a key for each release, in any order, and each may be chosen knowing all earlier releases. Models
-/// accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their unamplified epsilon.
+/// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of
+/// times, from the same data, with a key for each release, in any order, and each may be chosen knowing all
+/// earlier releases. Models accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their
+/// unamplified epsilon.
 ///
-/// If you train several models and publish the best one by its results on the private data, count all of them.
+/// If you train several models and publish the best one by its results on the private data, count all of
+/// them.
 ///
 /// # Errors
 /// When there is no model, a count is 0 or the plans protect other units or compare other data sets.
@@ -68,8 +70,8 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
 }
 
 impl VerifiedPlan {
-    /// The claim in words: a summary in three sentences, the details (unit, adjacency, schema, sampler, epsilon, delta,
-    /// sigma, sensitivity and sources, floating point), assumptions, and what is not covered.
+    /// The claim in words: a summary in three sentences, the details (unit, adjacency, schema, sampler,
+    /// epsilon, delta, sigma, sensitivity and sources, floating point), assumptions, and what is not covered.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
@@ -110,7 +112,8 @@ impl VerifiedPlan {
         }
     }
 
-    /// The statement of `releases` models made by this plan from the same data, all of them known to the observer.
+    /// The statement of `releases` models made by this plan from the same data, all of them known to the
+    /// observer.
     ///
     /// # Errors
     /// When `releases` is 0, or so many that their privacy cannot be expressed.
@@ -125,8 +128,8 @@ impl VerifiedPlan {
         self.statement_among(&[(self, releases)])
     }
 
-    /// The statement of this plan's mechanism where all of `models` count, this plan's own among them: what is true of
-    /// a model that was picked from them. epsilon is that of [`compose`] at this plan's delta.
+    /// The statement of this plan's mechanism where all of `models` count, this plan's own among them: what
+    /// is true of a model that was picked from them. epsilon is that of [`compose`] at this plan's delta.
     ///
     /// # Errors
     /// As [`compose`].

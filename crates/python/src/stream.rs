@@ -401,7 +401,8 @@ impl NoiseStream {
         loop {
             let start = Instant::now();
             at = self.with(py, |noise| {
-                // `Released` knows more: whether the same sum is released again, and what other streams released.
+                // `Released` knows more: whether the same sum is released again, and what other streams
+                // released.
                 noise.seek_and_reuse_noise_unprotected(next)?;
                 Ok(noise.step())
             })?;

@@ -111,8 +111,8 @@ impl Release {
         }
         let stream = self.noise()?;
         if stream.step() != place.step {
-            // An earlier attempt made the noise and could not write: nobody saw its release, and the frozen sum is
-            // the same.
+            // An earlier attempt made the noise and could not write: nobody saw its release, and the frozen
+            // sum is the same.
             stream.seek_and_reuse_noise_unprotected(place.step)?;
         }
         let mut noise = vec![0i32; waiting.frozen.len()];

@@ -1,4 +1,5 @@
-//! libFuzzer on the target that the environment variable `TARGET` names; `TARGET=seeds` writes what each one starts from to `corpus/`.
+//! libFuzzer on the target that the environment variable `TARGET` names; `TARGET=seeds` writes what each one
+//! starts from to `corpus/`.
 #![no_main]
 
 use std::path::Path;

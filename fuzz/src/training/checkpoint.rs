@@ -57,8 +57,9 @@ impl Run {
     }
 }
 
-/// The first byte says which file the others are; and whether checksums are made right, so that what lies behind them is reached. As they are,
-/// only the files that were saved are accepted. In any case, the parameters are those of that step unless their own file was made right.
+/// The first byte says which file the others are; and whether checksums are made right, so that what lies
+/// behind them is reached. As they are, only the files that were saved are accepted. In any case, the
+/// parameters are those of that step unless their own file was made right.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
     let (which, is_mended) = ((kind & 3) as usize, kind & 4 != 0);

@@ -6,7 +6,8 @@ use crate::files::{folder, write};
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// The first byte says whether the checksums of chunks are made right; the rest is an image, next to other images.
+/// The first byte says whether the checksums of chunks are made right; the rest is an image, next to other
+/// images.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
     let mut bytes = bytes.to_vec();

@@ -4,7 +4,8 @@ use antinoise_train::data::{Missing, Schema, TestPart, Values, csv};
 
 use crate::files::file;
 
-/// A schema, a zero, a table: what is accepted has features where the schema says, and is written and read as itself.
+/// A schema, a zero, a table: what is accepted has features where the schema says, and is written and read as
+/// itself.
 pub fn run(data: &[u8]) -> bool {
     let Some(at) = data.iter().position(|&byte| byte == 0) else { return false };
     let Ok(text) = std::str::from_utf8(&data[..at]) else { return false };

@@ -15,8 +15,8 @@ use crate::watched::Watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
-    /// Gradients, each along a parameter of its own, as long as clipping leaves them: the clip norm, or that of the
-    /// parameter's group. The auditor sees every release.
+    /// Gradients, each along a parameter of its own, as long as clipping leaves them: the clip norm, or that
+    /// of the parameter's group. The auditor sees every release.
     Gradient,
     /// Examples with a wrong label. The auditor sees the final model.
     Input,
@@ -91,8 +91,8 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
 #[derive(Debug)]
 pub(crate) struct Planted<'a> {
     canaries: &'a Canaries,
-    /// The entry of each canary's parameter in the last step's sum of clipped gradients of all other examples: what
-    /// an auditor knows in addition to the release.
+    /// The entry of each canary's parameter in the last step's sum of clipped gradients of all other
+    /// examples: what an auditor knows in addition to the release.
     others: Mutex<Vec<f64>>,
 }
 

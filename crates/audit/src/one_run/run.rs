@@ -133,7 +133,8 @@ pub fn one_run(
     })
 }
 
-/// The log-likelihood ratio of each canary. `released`: the releases along its parameter, in units of its length.
+/// The log-likelihood ratio of each canary. `released`: the releases along its parameter, in units of its
+/// length.
 fn ratios(
     setup: &Setup,
     trainer: &Trainer,

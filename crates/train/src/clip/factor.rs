@@ -31,8 +31,8 @@ impl Clip<'_> {
 }
 
 impl<'a> Clip<'a> {
-    /// Clipping of `of` so that one example changes the sum by at most `clipping.norm`. `parameters`: length of
-    /// the parameter vector.
+    /// Clipping of `of` so that one example changes the sum by at most `clipping.norm`. `parameters`: length
+    /// of the parameter vector.
     pub(crate) fn of(
         of: Contribution<'a>,
         clipping: Clipping<'a>,
@@ -63,7 +63,8 @@ impl<'a> Clip<'a> {
     }
 
     /// Replaces the squared lengths of the first `count` of `examples` gradients, group after group, by their
-    /// factors, and the squares of the others by 0. Returns how many gradients were longer than a clip norm, or NaN.
+    /// factors, and the squares of the others by 0. Returns how many gradients were longer than a clip norm,
+    /// or NaN.
     pub(super) fn factors(self, squares: &mut [f64], examples: usize, count: usize) -> usize {
         let mut clipped = 0;
         for i in 0..examples {

@@ -214,8 +214,8 @@ impl Pass<'_> {
     }
 }
 
-/// The squared lengths of a chunk's gradients, after multiplication by the scales: one number per example, group
-/// after group.
+/// The squared lengths of a chunk's gradients, after multiplication by the scales: one number per example,
+/// group after group.
 fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> TensorResult<Vec<f64>> {
     let mut squares = vec![0.0; clip.groups() * chunk];
     let mut rest = clip.scales().unwrap_or_default();

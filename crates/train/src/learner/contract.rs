@@ -18,8 +18,8 @@ pub trait Learner: Debug + Sync {
     /// Length of the parameter vector.
     fn parameters(&self) -> usize;
 
-    /// The number of parameters of each layer, in the order of the parameter vector: clipping by layer clips them
-    /// apart.
+    /// The number of parameters of each layer, in the order of the parameter vector: clipping by layer clips
+    /// them apart.
     fn layers(&self) -> Vec<usize>;
 
     /// The identity in checkpoints: everything that determines gradients, apart from parameters and examples.

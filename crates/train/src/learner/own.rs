@@ -126,7 +126,8 @@ impl<N: Network> Own<N> {
     }
 }
 
-/// The number of parameters of each layer, from its number of tensors; layers without parameters are left out.
+/// The number of parameters of each layer, from its number of tensors; layers without parameters are left
+/// out.
 fn layers(tensors: &[usize], shapes: &[Vec<usize>]) -> Result<Vec<usize>, InvalidParameter> {
     let in_all = tensors.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
     if in_all != Some(shapes.len()) {
