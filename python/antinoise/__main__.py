@@ -8,8 +8,8 @@ from ._antinoise import run_command
 
 def main() -> int:
     """Runs the command that the process was started with, and gives its exit status."""
-    # Python only notes Ctrl-C, to answer it between two instructions of its own, and here there are none. The program ends by it, or
-    # stops after its step where it says so.
+    # Python only notes Ctrl-C, to answer it between two instructions of its own, and here there are none. The
+    # program ends by it, or stops after its step where it says so.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["antinoise", *sys.argv[1:]])
 

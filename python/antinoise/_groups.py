@@ -17,18 +17,21 @@ _DECIMALS = 1 + Fraction(1, 2**50)
 
 @dataclass(frozen=True)
 class Groups:
-    """Which parameters are clipped together: `of` has the number of each parameter's group, by name, and `norms` the groups' clip norms c_g.
-    The sum of c_g^2 is at most clip_norm^2 exactly, so that an example adds at most clip_norm to all of them."""
+    """Which parameters are clipped together: `of` has the number of each parameter's group, by name, and
+    `norms` the groups' clip norms c_g. The sum of c_g^2 is at most clip_norm^2 exactly, so that an example
+    adds at most clip_norm to all of them."""
 
     of: dict[str, int]
     norms: tuple[float, ...]
 
     @classmethod
     def made(cls, asked: Asked, names: Iterable[str], clip_norm: float) -> Groups:
-        """The groups of these parameters. `asked` is `"layer"` (the parameters of a module together), groups of names of parameters and modules,
-        or the clip norm of each such group; without norms each of k groups has clip_norm / sqrt(k). `None` is one group.
+        """The groups of these parameters. `asked` is `"layer"` (the parameters of a module together), groups
+        of names of parameters and modules, or the clip norm of each such group; without norms each of k
+        groups has clip_norm / sqrt(k). `None` is one group.
 
-        Raises `ValueError` where a parameter is in no group or in two, a group is empty, or the norms are too large together.
+        Raises `ValueError` where a parameter is in no group or in two, a group is empty, or the norms are too
+        large together.
         """
         names = list(names)
         if asked is None:

@@ -14,7 +14,8 @@ from .torch.processes import rank_and_world
 
 
 def check_sharded(module: nn.Module) -> None:
-    """Refuses what leaves something else in `.grad` than the mean over all processes of their sums, in single precision or better."""
+    """Refuses what leaves something else in `.grad` than the mean over all processes of their sums, in single
+    precision or better."""
     if not isinstance(module, FSDPModule):
         raise ValueError(f"module is a {type(module).__name__} but must be one of FSDP2 (fully_shard) where grad_sample_mode is ghost_fsdp")
     _, count = rank_and_world()

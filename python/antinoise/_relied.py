@@ -21,7 +21,8 @@ _MISSING = object()
 def relied(library: str, owner: Any, name: str) -> Any:
     """`owner.name`, where `owner` is an object of `library` or the name of one of its modules.
 
-    Raises `RuntimeError` where it is missing: in another version it may be called otherwise, and what it guards would pass unseen.
+    Raises `RuntimeError` where it is missing: in another version it may be called otherwise, and what it
+    guards would pass unseen.
     """
     found = getattr(_module(owner) if isinstance(owner, str) else owner, name, _MISSING)
     if found is _MISSING:

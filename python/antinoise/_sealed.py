@@ -1,7 +1,7 @@
 """Files that end in a digest of all that is before it: whoever reads one learns first whether it is whole.
 
-The end is 16 bytes of a mark and 32 of SHA-256. `torch.load`, which reads a zip file by its directory, reads past it. It finds damage, not malice:
-against that, the noise's own entries have a digest that is keyed.
+The end is 16 bytes of a mark and 32 of SHA-256. `torch.load`, which reads a zip file by its directory, reads
+past it. It finds damage, not malice: against that, the noise's own entries have a digest that is keyed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _PORTION = 1 << 20
 
 @contextmanager
 def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file for its owner alone that takes the place of `path`, with a digest at its end, if what is done with it succeeds."""
+    """A file for its owner alone that takes the place of `path`, with a digest at its end, if what is done
+    with it succeeds."""
     place = Path(path)
     # Such files are made with mode 0600.
     with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
@@ -35,7 +36,8 @@ def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def seal(file: BinaryIO) -> None:
-    """Ends a file, which is open for both reading and writing, with the digest of its content; it is on the disk when this returns."""
+    """Ends a file, which is open for both reading and writing, with the digest of its content; it is on the
+    disk when this returns."""
     file.flush()
     size = file.seek(0, os.SEEK_END)
     digest = _digest(file, size)

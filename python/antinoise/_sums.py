@@ -14,8 +14,9 @@ SHORTER = 1 - 2.0**-20
 
 
 def margin(terms: int) -> float:
-    """What rounding in double precision adds to the sensitivity of a sum of so many terms, in clip norms, in whatever order they are
-    added: a term meets a rounding of its product and at most one for each other term."""
+    """What rounding in double precision adds to the sensitivity of a sum of so many terms, in clip norms, in
+    whatever order they are added: a term meets a rounding of its product and at most one for each other
+    term."""
     roundings = (terms + 2) * 2.0**-53
     return 2 * terms * roundings / (1 - roundings)
 

@@ -3,7 +3,7 @@
     trainer = PrivateTrainer(model=model, args=args, train_dataset=data, plan=plan, key=key)
     trainer.train()
 
-Noise is made for the parameters that are trained, and for no others.
+Noise is made for the trained parameters only.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from .torch.processes import all_make
 from .torch.secret import check_arguments, go_on, load_secret, save_secret, state_of
 
 NOISE_NAME = "noise.pt"
-# Arguments that make the updates; a checkpoint's optimizer and schedule would take the place of others without a word.
+# Arguments that determine the updates. Without a check, a checkpoint's optimizer and schedule would silently
+# replace other arguments.
 _UPDATES = ("learning_rate", "weight_decay", "optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_type")
 
-# Of the Trainer: what is called or replaced here.
+# Methods of the Trainer that are called or overridden here.
 _OVERRIDDEN = (
     *("get_train_dataloader", "create_optimizer", "create_scheduler", "training_step", "compute_loss", "compute_loss_context_manager"),
     *("log", "_prepare_inputs", "_save_optimizer_and_scheduler", "_load_optimizer_and_scheduler"),
@@ -42,18 +43,32 @@ _OVERRIDDEN = (
 
 
 class PrivateTrainer(Trainer):
-    """`transformers.Trainer` whose noise, clip norm and batches are a plan's.
+    """`transformers.Trainer` that trains privately: noise, clip norm and batches come from a plan.
 
-    An example is a row of what the collator makes, and its loss what `compute_loss` gives for it alone. Examples are taken one by one,
-    which any model allows, or in portions of `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its
-    data; `exact` adds them up in whole points of the plan's grid; `groups` clips parameters in groups (`clipped_sum_`). Losses of private examples are not private: they are neither logged nor
-    returned unless `report_losses_unprotected`.
+    An example is one row of the collator's output; its loss is `compute_loss` of that row alone. Several
+    processes (`torchrun`, `accelerate launch`) each train a replica with a share of every batch. A trainer
+    serves one run.
 
-    Several processes (`torchrun`, `accelerate launch`) each train a replica with their share of every batch, and have one key, or none:
-    then rank 0 draws one.
+    A checkpoint holds `noise.pt`, which is **as secret as the key** until the plan's last step is made; its
+    mode is 0600. Publish the model that `save_model` writes.
 
-    Checkpoints hold `noise.pt`, which is **as secret as the key** until the plan's last step is made, in a file of mode 0600. What is
-    published is what `save_model` writes. A trainer serves one run. `reuse_noise_unprotected` is `CorrelatedNoise`'s.
+    Args:
+        args, kwargs: As in `transformers.Trainer`, with `max_grad_norm=0` and
+            `gradient_accumulation_steps=1` in its arguments.
+        plan: The plan of the run.
+        key: The secret of the run; with several processes the same in each, or rank 0's. `None` draws one.
+        run: Name of the run; each run needs a new pair of key and name.
+        threads: Number of threads that make noise.
+        micro_batch: 1 takes examples one by one, which any model allows. A larger number uses
+            `torch.func.vmap` on portions of that size, which is faster and needs a model without
+            data-dependent control flow.
+        groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
+        exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
+        report_losses_unprotected: Log and return losses of private examples. They are **not private**.
+        reuse_noise_unprotected: As in `CorrelatedNoise`.
+
+    Raises:
+        ValueError: Training arguments do not fit the plan.
     """
 
     def __init__(
@@ -80,7 +95,7 @@ class PrivateTrainer(Trainer):
         self._noise: CorrelatedNoise | None = None
         self._sampler = EpochSampler(plan, lambda: self.noise.forget())
         all_make(self._refuse)
-        # Batches begin where the noise does; to skip some would lose them.
+        # The plan's batches already begin with the noise's next step: skipping would lose batches.
         self.args.ignore_data_skip = True
 
     def _refuse(self) -> None:
@@ -105,20 +120,20 @@ class PrivateTrainer(Trainer):
 
     @property
     def noise(self) -> CorrelatedNoise:
-        """The run's noise, from when its optimizer is made; its `step` is the one that comes next."""
+        """The run's noise; `noise.step` is the next step. Available once the optimizer is made."""
         if self._noise is None:
             raise ValueError("training is one that has not begun but must have: noise is made with the optimizer")
         return self._noise
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The plan's batches, or this process's share of them; a pass is an epoch."""
+        """The plan's batches, or this process's share of them; one pass is one epoch."""
         return all_make(self._planned)
 
     def _planned(self) -> DataLoader[Any]:
         given: DataLoader[Any] = super().get_train_dataloader()
         batches: Any = given.batch_sampler
         if isinstance(batches, BatchSamplerShard):
-            # Accelerate would deal whole batches to processes, which moves them to other steps.
+            # Accelerate would distribute whole batches over processes, which moves them to other steps.
             batches = batches.batch_sampler
         loader = planned_loader(given, self._plan, self._sampler, batches=batches, shares=self.args.world_size)
         found = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
@@ -126,7 +141,7 @@ class PrivateTrainer(Trainer):
         return cast(DataLoader[Any], HandingOut(found))
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """As the Trainer's, with noise before each step."""
+        """`Trainer.create_optimizer`, with noise before each step."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self._noise is None:
             trained: Any = self.model
@@ -136,13 +151,13 @@ class PrivateTrainer(Trainer):
         return optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """As the Trainer's, for as many steps as the plan has at most."""
+        """`Trainer.create_scheduler`, for at most the plan's number of steps."""
         if num_training_steps > self._plan.steps:
             raise ValueError(f"number of steps is {num_training_steps} but must be at most the plan's, {self._plan.steps}")
         return super().create_scheduler(num_training_steps, optimizer)
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Leaves the sum of clipped gradients for the noise to be added to."""
+        """Leaves the sum of clipped gradients for the noise."""
         if self.state.global_step != self.noise.step:
             raise RuntimeError(
                 f"the trainer is at step {self.state.global_step} and the noise at step {self.noise.step}: the noise was not restored with the "
@@ -151,7 +166,7 @@ class PrivateTrainer(Trainer):
         model.train()
         if callable(train := getattr(self.optimizer, "train", None)):
             train()
-        # Of replicas, each process adds up its own examples.
+        # Each replica sums its own examples.
         own = model.module if isinstance(model, DistributedDataParallel) else model
         batch = dict(self._prepare_inputs(inputs))
         how = dict(micro_batch=self._micro_batch, groups=self._groups, **self._rounding)
@@ -164,7 +179,9 @@ class PrivateTrainer(Trainer):
         return torch.as_tensor(loss)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """As the Trainer's, without what is not private and without the norm of gradients, which are not there yet."""
+        """`Trainer.log` without training losses, which are not private, and without gradient norms, which
+        are not available.
+        """
         hidden = {"grad_norm"} if self._report else {"grad_norm", "loss", "train_loss"}
         super().log({name: value for name, value in logs.items() if name not in hidden}, start_time)
 

@@ -1,4 +1,4 @@
-"""Lightning with a plan: a callback that adds the noise and keeps it in Lightning's checkpoints.
+"""Lightning with a plan: a callback that adds the noise and keeps its state in Lightning's checkpoints.
 
     class Classifier(lightning.LightningModule):
         def training_step(self, batch, _):
@@ -7,8 +7,8 @@
     private = PrivateTraining(plan, key)
     Trainer(max_epochs=3, callbacks=[private]).fit(Classifier(), private.loader(data))
 
-Lightning gives an optimizer's step a closure, in which the training step runs: the noise is added when the closure has ended, and the
-optimizer sees nothing before.
+Lightning runs the training step in a closure within the optimizer's step. The noise is added at the end of
+that closure, before the optimizer reads a gradient.
 """
 
 from __future__ import annotations
@@ -37,12 +37,22 @@ from .torch.secret import check_arguments, go_on, state_of
 
 
 class PrivateTraining(Callback):
-    """Makes a training private: noise before each step, the plan's batches, and both in Lightning's checkpoints.
+    """A callback that makes training private: noise before each step, the plan's batches, and both in
+    Lightning's checkpoints.
 
-    The training step calls `clipped_sum_` and returns what it returns, which has no gradient; or takes the optimizer's step itself, in
-    manual optimization. Checkpoints hold the noise: they are **as secret as the key** until the plan's last step is made, and files of mode
-    0600. What is published is `model.state_dict()`. A callback serves one model and one run.
-    `reuse_noise_unprotected` is `CorrelatedNoise`'s.
+    The training step calls `clipped_sum_` and returns its result, which has no gradient; with manual
+    optimization it takes the optimizer's step itself. A callback serves one model and one run.
+
+    Checkpoints hold the noise's state: they are **as secret as the key** until the plan's last step is
+    made, and have mode 0600. Publish `model.state_dict()`.
+
+    Args:
+        plan: The plan of the run.
+        key: The secret of the run, dropped when training begins. With several processes the same in each,
+            or rank 0's. `None` draws one.
+        run: Name of the run; each run needs a new pair of key and name.
+        threads: Number of threads that make noise.
+        reuse_noise_unprotected: As in `antinoise.torch.CorrelatedNoise`.
     """
 
     def __init__(
@@ -60,28 +70,35 @@ class PrivateTraining(Callback):
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
         self._state: dict[str, Any] | None = None
-        # Of the optimizer, as the module made it.
+        # The optimizer's options as the module set them.
         self._arguments: dict[str, str] = {}
 
     @property
     def noise(self) -> CorrelatedNoise:
-        """The run's noise, from when its training starts."""
+        """The run's noise. Available once training has begun."""
         if self._noise is None:
             raise ValueError("training is one that has not begun but must have: noise is made for a module")
         return self._noise
 
     @property
     def step(self) -> int:
-        """The step that comes next."""
+        """The next step, counted from 0."""
         return 0 if self._noise is None else self._noise.step
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
-        """The plan's batches of `dataset`, for `Trainer.fit`; each iteration is an epoch. `how` are further arguments of `DataLoader`."""
+        """Returns a loader of the plan's batches, for `Trainer.fit`; one pass is one epoch.
+
+        Args:
+            dataset: The plan's examples, always in the same order.
+            how: Further arguments of `DataLoader`, such as `num_workers`.
+        """
         return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Sees to it that checkpoints are for their owner alone, and that nobody deals out batches once more."""
-        # Lightning has it where nobody else asks.
+        """Makes checkpoints readable by their owner only, and refuses a trainer that would distribute
+        batches over processes a second time.
+        """
+        # Lightning keeps the option in a private object.
         connector = relied("lightning", trainer, "_accelerator_connector")
         if stage == "fit" and trainer.world_size > 1 and relied("lightning", connector, "use_distributed_sampler"):
             must_be = "False where processes train together: each has its share of a batch"
@@ -90,7 +107,7 @@ class PrivateTraining(Callback):
             trainer.strategy.checkpoint_io = SecretCheckpoints(trainer.strategy.checkpoint_io)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Makes the noise, or continues with that of a checkpoint."""
+        """Makes the noise, or resumes it from a checkpoint."""
         all_make(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
         optimizer = trainer.optimizers[0]
@@ -100,8 +117,8 @@ class PrivateTraining(Callback):
             all_make(lambda: check_arguments(given, self._arguments, self._how["reuse_noise_unprotected"]))
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.draw_from(self._sampler)
-            # Schedules by epoch change rates after an epoch's checkpoint is saved: those of the module, before any
-            # step, were compared above.
+            # Schedules by epoch change rates after an epoch's checkpoint is saved: those of the module,
+            # before any step, were compared above.
             self._noise.compare_rates = False
             self._module = pl_module
             del self._key
@@ -110,17 +127,17 @@ class PrivateTraining(Callback):
         noise = self._noise
         all_make(lambda: noise.check_optimizer(optimizer))
         noise.hook(optimizer, self._before_step)
-        # Gradients were taken example by example, in the training step.
+        # The training step already took gradients, example by example.
         pl_module.backward = _no_backward  # type: ignore[method-assign]
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Takes the noise off the optimizer."""
+        """Removes the noise from the optimizer."""
         if self._noise is not None and "backward" in vars(pl_module):
             self._noise.detach()
             del pl_module.backward
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Refuses a loader that is not the plan's."""
+        """Refuses a loader that does not draw the plan's batches."""
         all_make(lambda: self._check_loader(trainer.train_dataloader))
 
     def _check_loader(self, loader: Any) -> None:
@@ -128,20 +145,22 @@ class PrivateTraining(Callback):
             raise ValueError(f"batch sampler of the loader is {type(found).__name__} but must be the plan's: loader(dataset) makes one")
 
     def state_dict(self) -> dict[str, Any]:
-        """The noise in a checkpoint: as secret as the key, and empty after the plan's last step."""
+        """The noise's state for a checkpoint: as secret as the key, and without any noise after the plan's
+        last step.
+        """
         if self._noise is None:
             return {}
         state = state_of(self._noise, self._plan)
         return state if "finished" in state else state | {"arguments": self._arguments}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues with this noise when the training starts."""
+        """Keeps a checkpoint's state, from which the noise resumes when training begins."""
         self._state = state_dict
 
     def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:
         strategy, alone, size = trainer.strategy, trainer.world_size == 1, self._plan.batch_size
         known = isinstance(strategy, (DDPStrategy, ModelParallelStrategy))
-        # Lightning would write one process's part of the noise, into a file that others may read.
+        # Lightning would write only one process's part of the noise, into a file that others may read.
         sharded = isinstance(strategy, ModelParallelStrategy)
         weights_only = all(getattr(callback, "save_weights_only", False) for callback in trainer.checkpoint_callbacks)
         in_shards = "False, or weights alone: torch.distributed.checkpoint saves {'noise': private.noise} of sharded parameters"
@@ -188,7 +207,9 @@ def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
 
 
 class SecretCheckpoints(CheckpointIO):
-    """Another `CheckpointIO` whose files are for their owner alone, and end in a digest of their content."""
+    """Wraps a `CheckpointIO` so that files are readable by their owner only and end in a digest of their
+    content.
+    """
 
     def __init__(self, of: CheckpointIO) -> None:
         if isinstance(of, AsyncCheckpointIO):
@@ -196,7 +217,7 @@ class SecretCheckpoints(CheckpointIO):
         self._of = of
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """Saves with mode 0600, whole or not at all."""
+        """Saves with mode 0600, completely or not at all."""
         if "://" in os.fspath(path):
             raise ValueError(f"path of the checkpoint is {path} but must be that of a local file: it is as secret as the key")
         written = f"{os.fspath(path)}.part"
@@ -208,18 +229,18 @@ class SecretCheckpoints(CheckpointIO):
             os.replace(written, path)
         finally:
             os.umask(before)
-            # What could not be written whole.
+            # Left over if the file could not be written completely.
             Path(written).unlink(missing_ok=True)
 
     def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As the other; RuntimeError if anything of the file was altered."""
+        """Loads with the wrapped object; RuntimeError if the file was altered."""
         check_sealed(path)
         return self._of.load_checkpoint(path, *args, **kwargs)
 
     def remove_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        """As the other."""
+        """Calls the wrapped object."""
         self._of.remove_checkpoint(*args, **kwargs)
 
     def teardown(self) -> None:
-        """As the other."""
+        """Calls the wrapped object."""
         self._of.teardown()

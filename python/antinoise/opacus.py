@@ -1,12 +1,13 @@
-"""Opacus with a plan: its per-example gradients and its loops, the plan's noise, clip norm and batches.
+"""Opacus with a plan: its per-example gradients and training loops, with the plan's noise, clip norm and
+batches.
 
     engine = PrivacyEngine(plan, key)
     model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader)
     for x, y in loader:
         ...
 
-What Opacus takes of its own is an example's gradient. Clipping, sums and noise are those of `antinoise.torch`, whose hook on the wrapped
-optimizer is the last thing before its step.
+Per-example gradients come from Opacus. Clipping, sums and noise come from `antinoise.torch`, whose hook on
+the wrapped optimizer runs immediately before its step.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .torch.secret import go_on, load_secret, save_secret, state_of
 
 
 def _check_processes(module: nn.Module, mode: str) -> None:
-    """Refuses models and modes that do not keep examples' gradients apart, or that sum them in an unknown way."""
+    """Refuses models and modes that mix examples' gradients, or whose sum over processes is not known."""
     _, count = rank_and_world()
     if mode == "ghost_fsdp":
         check_sharded(module)
@@ -46,9 +47,16 @@ def _check_processes(module: nn.Module, mode: str) -> None:
 
 
 class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
-    """`opacus.PrivacyEngine` whose noise, clip norm and batches are a plan's.
+    """`opacus.PrivacyEngine` whose noise, clip norm and batches come from a plan. It makes one model
+    private.
 
-    `key` is not kept beyond `make_private`, which serves one model. `reuse_noise_unprotected` is `CorrelatedNoise`'s.
+    Args:
+        plan: The plan of the run.
+        key: The secret of the run, dropped after `make_private`. With several processes the same in each,
+            or rank 0's. `None` draws one.
+        run: Name of the run; each run needs a new pair of key and name.
+        threads: Number of threads that make noise.
+        reuse_noise_unprotected: As in `antinoise.torch.CorrelatedNoise`.
     """
 
     def __init__(
@@ -61,7 +69,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         reuse_noise_unprotected: bool = False,
     ) -> None:
         with warnings.catch_warnings():
-            # Opacus warns of its generator, which is never asked for a number.
+            # Opacus warns about its random generator, which is never used here.
             warnings.simplefilter("ignore")
             super().__init__(accountant="rdp")
         self._plan, self._key = plan, key
@@ -73,12 +81,12 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
 
     @property
     def noise(self) -> CorrelatedNoise:
-        """The run's noise; its `step` is the one that comes next."""
+        """The run's noise; `noise.step` is the next step."""
         return self._made()[0]
 
     @property
     def statement(self) -> str:
-        """The plan's statement, with the assumption about Opacus."""
+        """The plan's privacy statement and the assumption about Opacus's gradients."""
         self._made()
         return self._plan.statement + self._assumed
 
@@ -104,12 +112,24 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         grad_sample_mode: str = "hooks",
         wrap_model: bool = True,
     ) -> Any:
-        """As Opacus's: module, optimizer and loader, and before the loader the criterion where `grad_sample_mode` is `ghost` or
-        `ghost_fsdp`.
+        """`opacus.PrivacyEngine.make_private` with the plan's noise, clip norm and batches.
 
-        What a plan says may be left out, and must be the plan's where it is given. `clipping="per_layer"` clips each of k layers to
-        clip_norm / sqrt(k). The loader keeps its data set, workers and
-        `collate_fn`; a pass over it is an epoch of the plan's batches and begins with the step that comes next.
+        Args:
+            module, optimizer, criterion, batch_first, loss_reduction, grad_sample_mode, wrap_model: As in
+                Opacus.
+            data_loader: A loader with the plan's batch size. Its dataset, workers and `collate_fn` are
+                kept. One pass is an epoch of the plan's batches and begins with the next step.
+            noise_multiplier, max_grad_norm, poisson_sampling: Leave them out; other values than the plan's
+                are refused.
+            clipping: `"flat"`, or `"per_layer"`: each of k layers is clipped to clip_norm / sqrt(k).
+            noise_generator: Must be None: noise comes from the key.
+
+        Returns:
+            Module, optimizer and loader; for `grad_sample_mode` `"ghost"` or `"ghost_fsdp"` the criterion
+            comes before the loader.
+
+        Raises:
+            ValueError: An argument contradicts the plan, or a model was made private before.
         """
         self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
         all_make(lambda: _check_processes(module, grad_sample_mode))
@@ -174,7 +194,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             raise ValueError(f"grad_sample_mode is {mode} but must be one of {', '.join(MODES)}")
 
     def make_private_with_epsilon(self, **how: Any) -> NoReturn:
-        """Refused: the plan was made for its epsilon."""
+        """Refused: the plan already determines epsilon."""
         raise ValueError("target_epsilon is given but must be left to the plan: antinoise.plan(epsilon=...)")
 
     def save_checkpoint(
@@ -187,8 +207,11 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         module_state_dict_kwargs: dict[str, Any] | None = None,
         torch_save_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        """As Opacus's, with the noise. The file is **as secret as the key** until the plan's last step is made, and for its owner
-        alone (mode 0600): whoever reads it takes the noise away."""
+        """Opacus's `save_checkpoint`, with the noise's state.
+
+        The file is **as secret as the key** until the plan's last step is made: with it, the noise can be
+        removed from the releases. Its mode is 0600.
+        """
         refuse_sharded(module)
         state = dict(checkpoint_dict or {})
         state["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
@@ -206,8 +229,15 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         module_load_dict_kwargs: dict[str, Any] | None = None,
         torch_load_kwargs: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Continues from the file of `save_checkpoint`, with the same bits; returns the other contents of the file. RuntimeError if anything of it was
-        altered."""
+        """Resumes from a file that `save_checkpoint` wrote, with the same bits.
+
+        Returns:
+            The file's other entries, `checkpoint_dict` of `save_checkpoint`.
+
+        Raises:
+            RuntimeError: The file was altered.
+            ValueError: `optimizer` is given and was not saved, or the reverse.
+        """
         refuse_sharded(module)
         state: dict[str, Any] = load_secret(path, **(torch_load_kwargs or {}))
         if (optimizer is None) != ("optimizer_state_dict" not in state):

@@ -27,7 +27,8 @@ def small_plan(**other):
 
 
 def pytest_sessionfinish(session):
-    """Where a framework is there to be tested, `scripts/python.sh stacks` says so, and a test that is skipped is one that fails."""
+    """Where a framework is there to be tested, `scripts/python.sh stacks` says so, and a test that is skipped
+    is one that fails."""
     skipped = session.config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", [])
     if skipped and "ANTINOISE_NO_SKIPS" in os.environ:
         print("\nskipped though nothing may be:", *(report.longrepr for report in skipped), sep="\n")
@@ -35,7 +36,8 @@ def pytest_sessionfinish(session):
 
 
 def computes(process, seconds=0.3):
-    """Returns once a process has computed that long from now on: it is in the middle of its work, however slow the machine."""
+    """Returns once a process has computed that long from now on: it is in the middle of its work, however
+    slow the machine."""
 
     def used():
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,5 @@
-"""Damage to what is saved, and the one law of it: what was damaged is refused, or the run goes on with the same bits."""
+"""Damage to what is saved, and the one law of it: a damaged file is refused, or the run resumes with the same
+bits."""
 
 import random
 from collections import Counter
@@ -11,8 +12,8 @@ REFUSED = (ValueError, RuntimeError)
 
 
 def damages(content, others):
-    """Kinds of damage to a file, and what it is then: single bits, cuts, blocks of zeros, and blocks that changed places, within the file or
-    with one of `others`: the same of other steps, runs and keys."""
+    """Kinds of damage to a file, and what it is then: single bits, cuts, blocks of zeros, and blocks that
+    changed places, within the file or with one of `others`: the same of other steps, runs and keys."""
     rng, made = random.Random(7), []
     # None twice.
     flips = rng.sample(range(8 * len(content)), FLIPS)
@@ -38,8 +39,8 @@ def damages(content, others):
 
 
 def survey(content, others, load, resume, expected):
-    """How many of each kind of damage were refused, where `load` reads a file (whose reader may refuse in its own words) and `resume` goes on with
-    what was read, as `expected` or not at all."""
+    """How many of each kind of damage were refused, where `load` reads a file (whose reader may refuse in its
+    own words) and `resume` continues with what was read, as `expected` or not at all."""
     assert resume(load(content)) == expected
     refused, tried = Counter(), Counter()
     for kind, file in damages(content, others):
@@ -60,7 +61,8 @@ def survey(content, others, load, resume, expected):
 
 
 def refuses_all(path, others, read):
-    """Checks that `read` refuses the file at `path` wherever a byte of it is damaged, and takes it as it is."""
+    """Checks that `read` refuses the file at `path` wherever a byte of it is damaged, and takes it as it
+    is."""
     content = path.read_bytes()
 
     def load(damaged):

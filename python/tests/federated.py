@@ -1,4 +1,5 @@
-"""What tests of antinoise.flower share: a grid in one process, users whose training is a formula, and a server that dies where it is told to.
+"""What tests of antinoise.flower share: a grid in one process, users whose training is a formula, and a
+server that dies at a given point.
 
 python federated.py FOLDER ATTEMPT POINT STEP      a server that is killed at this point of this step, or ends if POINT is "none"
 """
@@ -50,7 +51,8 @@ START = arrays_of(np.linspace(-1, 1, DIM))
 
 
 def trained(user, row):
-    """A user's model: a function of its name and of the model that it got; lengths of updates are from 0.1 to 2 or so."""
+    """A user's model: a function of its name and of the model that it got; lengths of updates are from 0.1 to
+    2 or so."""
     made = np.random.default_rng(list(hashlib.sha256(user.encode()).digest()))
     return (row + made.normal(size=DIM) * made.uniform(0.05, 0.8) - 0.1 * row).astype(np.float32)
 
@@ -60,7 +62,8 @@ def clipped(update, clip_norm):
 
 
 class FakeGrid:
-    """Nodes that answer at once: each has users, a few or one. `change` makes other replies of those to train."""
+    """Nodes that answer at once: each has users, a few or one. `change` makes other replies of those to
+    train."""
 
     def __init__(self, users=40, nodes=10, change=None):
         self.nodes = {100 + n: [f"user-{u}" for u in range(users) if u % nodes == n] for n in range(nodes)}
@@ -102,7 +105,8 @@ class Seen(FedAvg):
 
 
 def naive_means(plan, cohorts, run=None, start=START):
-    """What a strategy must see, step by step, from the cohorts alone: users one by one, a stream of the same key."""
+    """What a strategy must see, step by step, from the cohorts alone: users one by one, a stream of the same
+    key."""
     stream, row, out = an.NoiseStream(plan, DIM, key(), run=run), row_of(start), np.empty(DIM, np.float32)
     for cohort in cohorts:
         total = sum((clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort), np.zeros(DIM))
@@ -116,7 +120,7 @@ def die():
 
 
 def serve(folder, attempt, point, step):
-    """Trains, saves the model after each round, and dies where it is told to."""
+    """Trains, saves the model after each round, and dies at a given point."""
     saved, log = folder / "model.npy", folder / "log.jsonl"
 
     def note(**what):

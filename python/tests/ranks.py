@@ -32,8 +32,9 @@ def started(rank, world, port, work, *arguments):
 
 
 def on_ranks(world, work, *arguments):
-    """Does `work` in `world` processes of a fork server. These end without taking their interpreter down: where it is taken down, a thread of
-    gloo that still lets go of a tensor aborts the process (https://github.com/pytorch/pytorch/issues/190489), now and then.
+    """Does `work` in `world` processes of a fork server. These end without taking their interpreter down:
+    where it is taken down, a thread of gloo that still lets go of a tensor aborts the process
+    (https://github.com/pytorch/pytorch/issues/190489), now and then.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

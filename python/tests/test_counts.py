@@ -402,7 +402,8 @@ def test_periods_are_text_whole_numbers_or_dates(tmp_path):
 
 
 class Changed:
-    """The stream of a table, after `change` of each array: its first integers are length, null_count, offset, n_buffers and n_children."""
+    """The stream of a table, after `change` of each array: its first integers are length, null_count, offset,
+    n_buffers and n_children."""
 
     def __init__(self, table, change):
         self.table, self.change = table, change

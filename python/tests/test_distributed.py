@@ -320,7 +320,7 @@ def own_and_reduced_sums():
 
 
 def sums_of_one():
-    """Sums over all processes beside a process's own, which one without examples leaves as zeros."""
+    """Sums over all processes together with a process's own sums; a process without examples leaves zeros."""
     plan, model, mesh = small_plan(dim=200), small_model(), init_device_mesh("cpu", (dist.get_world_size(),))
     model.up.weight = nn.Parameter(distribute_tensor(model.up.weight.data, mesh, [Shard(1)]))
     noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True)
@@ -345,7 +345,7 @@ def sums_of_one():
 
 
 def nobody_waits():
-    """For one process that cannot go on."""
+    """For one process that cannot continue."""
     plan, model, mine = small_plan(dim=200), small_model(), key_here()
     CorrelatedNoise(model, plan, mine)
     refused("run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine))

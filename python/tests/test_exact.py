@@ -1,4 +1,5 @@
-"""Exact sums: whole points of the plan's grid, the same bits in whatever order examples come and however they are dealt out."""
+"""Exact sums: whole points of the plan's grid, the same bits in whatever order examples come and however they
+are dealt out."""
 
 import math
 
@@ -81,7 +82,8 @@ def test_an_example_moves_the_points_by_no_more_than_the_plan_allows():
     plan = small_plan(dim=100, clip_norm=CLIP)
     model, (x, y) = small_model(), data()
     x = 30 * x
-    # The coarser the grid, the more rounding adds: half a spacing in each coordinate, where the plan allows for a whole one.
+    # The coarser the grid, the more rounding adds: half a spacing in each coordinate, where the plan allows
+    # for a whole one.
     for spacing in (SPACING, 2.0**-3):
         whole, dim = points_of(model, (x, y), spacing=spacing), sum(p.numel() for p in model.parameters())
         most = 0.0

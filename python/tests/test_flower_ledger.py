@@ -277,7 +277,8 @@ def served(folder, attempt, point, step):
 
 
 def check_run(folder):
-    """After kills and restarts: each step's noise was in one release, and the ledger counts whoever was asked."""
+    """After kills and restarts: each step's noise was in one release, and the ledger counts every user who
+    was asked."""
     seen, asked = defaultdict(set), defaultdict(list)
     last = {}
     for line in (folder / "log.jsonl").read_text().splitlines():

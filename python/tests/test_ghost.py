@@ -1,4 +1,5 @@
-"""Ghost norms: the same sums as a loop over the examples makes, for every layer that is promised; anything else is refused by name."""
+"""Ghost norms: the same sums as a loop over the examples makes, for every layer that is promised; anything
+else is refused by name."""
 
 import copy
 import warnings
@@ -213,7 +214,8 @@ def test_an_example_moves_the_sum_by_the_clip_norm_at_most(name, form):
 
 
 def test_what_cancels_out_in_pairs_is_still_clipped():
-    """Four places whose sum is 2^-46 of its terms: double precision sees nothing of it, and it is a hundred clip norms long."""
+    """Four places whose sum is 2^-46 of its terms: double precision sees nothing of it, and it is a hundred
+    clip norms long."""
     torch.manual_seed(3)
     a, g = torch.randn(1, 1, 40), torch.randn(1, 1, 30)
     above_a, above_g = (torch.nextafter(v, torch.full_like(v, 99)) for v in (a, g))
@@ -228,7 +230,8 @@ def test_what_cancels_out_in_pairs_is_still_clipped():
     sums = {"weight": torch.zeros(30, 40, dtype=torch.float64)}
     part.add_to(sums, factors, None)
     assert sums["weight"].norm() <= 1
-    # What double precision sees nothing of at all counts for what the lengths' rounding and the terms' may be.
+    # What double precision sees nothing of at all counts for what the lengths' rounding and the terms' may
+    # be.
     for inputs, places in ((2, 4096), (4096, 2)):
         a, g = torch.ones(1, 1, inputs, places), torch.ones(1, 1, 1, places)
         g[..., ::2] = -1

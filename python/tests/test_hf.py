@@ -1,4 +1,5 @@
-"""The Trainer of Hugging Face: what its optimizer sees is the noisy mean of the plan's batch, for a transformer with LoRA, offline."""
+"""The Trainer of Hugging Face: what its optimizer sees is the noisy mean of the plan's batch, for a
+transformer with LoRA, offline."""
 
 import copy
 import json
@@ -143,7 +144,7 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     assert "loss" not in json.loads((path.parent / "trainer_state.json").read_text())["log_history"][0]
     with pytest.raises(ValueError, match="step is 12 but must be 0 where a checkpoint is given"):
         resumed.train(resume_from_checkpoint=str(path.parent))
-    # When all is done, nothing secret is left, and nothing to go on with.
+    # After the plan's last step the checkpoint holds no secret, and nothing to resume from.
     last = tmp_path / "checkpoint-12"
     assert torch.load(last / "noise.pt", weights_only=True) == {"finished": True}
     with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
@@ -157,7 +158,8 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
 
 
 def test_a_resumption_that_bypasses_the_hook_is_refused(plan, tmp_path, monkeypatch):
-    """A release of transformers that restores the optimizer elsewhere leaves the noise at step 0, and would add it to other gradients again."""
+    """A release of transformers that restores the optimizer elsewhere leaves the noise at step 0, and would
+    add it to other gradients again."""
     whole = trainer(plan, tmp_path, save_strategy="steps", save_steps=4)
     whole.train()
     resumed = trainer(plan, tmp_path / "other")
@@ -166,7 +168,7 @@ def test_a_resumption_that_bypasses_the_hook_is_refused(plan, tmp_path, monkeypa
     with pytest.raises(RuntimeError, match="the trainer is at step 4 and the noise at step 0: the noise was not restored with the checkpoint"):
         resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
     assert resumed.noise.step == 0 and not resumed.seen
-    # What it goes on with are the checkpoint's parameters, and no step was made.
+    # The parameters are the checkpoint's, and no step was made.
     assert not torch.equal(before, flat(trained(resumed.model)))
     monkeypatch.delattr(transformers.Trainer, "_load_optimizer_and_scheduler")
     with pytest.raises(RuntimeError, match=f"transformers {transformers.__version__} has no Trainer._load_optimizer_and_scheduler"):
@@ -192,7 +194,8 @@ def test_layers_are_clipped_apart_where_that_is_said(tmp_path):
 
 
 def resumed_otherwise(plan, folder, message, how=None, change=None, **arguments):
-    """Four steps, and what goes on with their checkpoint otherwise, which is refused before anything is released."""
+    """Four steps, then a run with other arguments that resumes their checkpoint: it is refused before a
+    release."""
     trainer(plan, folder, save_strategy="steps", save_steps=4, max_steps=4).train()
     checkpoint = folder / "checkpoint-4"
     if change:

@@ -1,4 +1,5 @@
-"""Noise, sums and transformations for JAX, against loops over examples and streams of NumPy. Four devices, made of one processor."""
+"""Noise, sums and transformations for JAX, against loops over examples and streams of NumPy. Four devices,
+made of one processor."""
 
 import copy
 import json

@@ -84,7 +84,8 @@ def test_groups_that_are_wrong_are_refused(groups, message):
 
 
 def test_a_sum_that_is_not_of_the_whole_tree_is_refused():
-    """Clipped for a part of the parameters each, sums would be moved by one example by 1.41 clip norms together."""
+    """Clipped for a part of the parameters each, sums would be moved by one example by 1.41 clip norms
+    together."""
     plan, params = small_plan(dim=40), tree()
     noise = Noise(params, plan, an.Key.from_seed_insecure(3), batches_from_elsewhere=True)
     x = np.ones((20, 4), np.float32)

@@ -1,4 +1,5 @@
-"""Lightning: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, though it is given a closure."""
+"""Lightning: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, though it is given a
+closure."""
 
 import copy
 import os
@@ -147,7 +148,7 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
         fit(plan, resumed, private, path=path)
     with pytest.raises(ValueError, match="plan of the state is another"):
         fit(plan, private=PrivateTraining(small_plan(dim=100, clip_norm=CLIP, epsilon=3), key()), path=path)
-    # When all is done, nothing secret is left, and nothing to go on with.
+    # After the plan's last step the checkpoint holds no secret, and nothing to resume from.
     last = folder / "step=24.ckpt"
     assert torch.load(last, weights_only=True)["callbacks"]["PrivateTraining"] == {"finished": True}
     with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):

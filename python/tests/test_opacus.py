@@ -1,4 +1,5 @@
-"""Opacus: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, in each of its modes, and none of its own noise."""
+"""Opacus: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, in each of its modes,
+and none of its own noise."""
 
 import copy
 import os
@@ -78,7 +79,8 @@ def test_the_sum_is_that_of_a_loop(mode, wrap, plan):
 
 @pytest.mark.parametrize("mode, wrap", [way for way in WAYS if way[0] != "ghost"])
 def test_layers_are_clipped_apart(mode, wrap, plan):
-    """Each of the two layers to the plan's clip norm over the root of two, where Opacus would clip each to all of it."""
+    """Each of the two layers to the plan's clip norm over the root of two, where Opacus would clip each to
+    all of it."""
     run, wanted = Run(plan, mode, wrap, clipping="per_layer"), np.zeros(93)
     x, y = next(iter(run.loader))
     x *= 3

@@ -1,4 +1,5 @@
-"""Opacus with its own replicas (DDP): what each optimizer sees is the noisy mean of the plan's whole batch, bit by bit."""
+"""Opacus with its own replicas (DDP): what each optimizer sees is the noisy mean of the plan's whole batch,
+bit by bit."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ preload("opacus")
 
 
 def replicas(folder):
-    """One of two processes, each with its part of every batch; keeps its own sums and what its optimizer saw."""
+    """One of two processes, each with its part of every batch; keeps its own sums and what its optimizer
+    saw."""
     rank, plan = torch.distributed.get_rank(), small_plan(dim=100, clip_norm=CLIP)
     refused("module is a Sequential in 2 processes but must be DifferentiallyPrivate", lambda: Run(plan))
     model = DifferentiallyPrivateDistributedDataParallel(small_model())

@@ -117,7 +117,7 @@ def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
     with pytest.raises(ValueError, match="optimizer is absent but must be as when the state was saved"):
         other.engine.load_checkpoint(path=path, module=other.module)
     assert all(torch.equal(before[name], now) for name, now in other.model.state_dict().items())
-    # When all is done, nothing secret is left, and nothing to go on with.
+    # After the plan's last step the checkpoint holds no secret, and nothing to resume from.
     trained(plan, STEPS, "hooks", path)
     assert torch.load(path, weights_only=True)["noise_state_dict"] == {"finished": True}
     fresh = Run(plan)

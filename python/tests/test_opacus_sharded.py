@@ -1,4 +1,5 @@
-"""Opacus with FSDP2 (`ghost_fsdp`): its optimizers see the noisy mean of the plan's batch, over all processes. Why `ghost_tp` is refused."""
+"""Opacus with FSDP2 (`ghost_fsdp`): its optimizers see the noisy mean of the plan's batch, over all
+processes. Why `ghost_tp` is refused."""
 
 import numpy as np
 import pytest
@@ -127,7 +128,8 @@ def test_what_would_void_the_claim_is_refused_on_all_ranks(plan):
 
 
 def tensor_parallel(plan):
-    """Opacus's own engine wraps no model for `ghost_tp`, and without a wrapper has neither its clip norm nor an optimizer."""
+    """Opacus's own engine wraps no model for `ghost_tp`, and without a wrapper has neither its clip norm nor
+    an optimizer."""
 
     def private(mode, wrap):
         torch.manual_seed(1)

@@ -95,7 +95,7 @@ def test_ctrl_c_stops_a_long_seek_and_a_long_design():
         interrupted(lambda: noise.seek(200_000 - 1))
         # Long before it is done.
         assert before < noise.step < 150_000
-    # Where it stopped it goes on: the same bits as in one go.
+    # It resumes where it stopped, with the same bits as an uninterrupted run.
     at, row, again = noise.step, np.empty(10**5, np.float32), np.empty(10**5, np.float32)
     noise.next_into(row)
     noise.seek(at, reuse_noise_unprotected=True)
@@ -128,7 +128,8 @@ def test_ctrl_c_stops_a_design_and_leaves_the_threads_to_others():
     done = subprocess.run([sys.executable, "-c", DESIGN], capture_output=True, text=True, timeout=600)
     (_, whole), *times = [[float(x) for x in line.split()] for line in done.stdout.splitlines()]
     assert len(times) == 4, done.stderr
-    # A design of 500 steps in the same process takes a fiftieth of what is interrupted, and far longer than an end or a row may.
+    # A design of 500 steps in the same process takes a fiftieth of what is interrupted, and far longer than
+    # an end or a row may.
     waited, row = (statistics.median(column) for column in zip(*times))
     assert waited < whole and row < whole, (whole, times)
 

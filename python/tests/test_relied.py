@@ -1,4 +1,5 @@
-"""Names that other libraries do not promise to keep: a version without one is refused, by library, version and name."""
+"""Names that other libraries do not promise to keep: a version without one is refused, by library, version
+and name."""
 
 import importlib
 import re

@@ -40,7 +40,7 @@ def test_a_released_step_takes_no_second_sum(either):
     nudged = sums(0)
     nudged[1234] += 0.5
     refused(noise, nudged, 0)
-    # A run that repeats its steps goes on where it was.
+    # A run that repeats its steps continues at the step it had reached.
     assert all((released(noise, sums(step)) == out).all() for step, out in enumerate(first))
     fourth = released(noise, sums(3))
     assert noise.step == 4 and np.isfinite(fourth).all()
@@ -75,7 +75,7 @@ def test_shards_that_share_a_coordinate_release_one_sum(either, key_file):
 
     released(shard((0, 1000), (3000, 3500)), np.ones(1500))
     refused(shard((3499, DIM)), np.ones(1501), 0)
-    # What lies beside each other is one release.
+    # Adjacent parts are one release.
     released(shard((1000, 3000), (3500, DIM)), np.ones(3500))
     # Another noise: the run's name is another.
     released(an.NoiseStream(either, DIM, an.Key.from_file(key_file), run=f"others {either.release}"), sums(1))

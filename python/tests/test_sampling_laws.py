@@ -1,8 +1,10 @@
-"""Each sampler's law, through `Batches`: who takes part in which step, alone and with others, against the sampler's definition.
+"""Each sampler's law, through `Batches`: who takes part in which step, alone and with others, against the
+sampler's definition.
 
-Of many runs with keys of their own, counted is in how many an example takes part in a step, and in how many any two (example, step) do. A run's law
-gives each count's probability p; of n runs, a share k / n as far from p or farther has probability 2 exp(-n KL(k / n, p)) at most. Tested at ALPHA
-over the number of counts (Bonferroni). Seeds are the runs' numbers: with others, a correct sampler fails in one of 10^6 of these tests.
+Of many runs with keys of their own, counted is in how many an example takes part in a step, and in how many
+any two (example, step) do. A run's law gives each count's probability p; of n runs, a share k / n as far from
+p or farther has probability 2 exp(-n KL(k / n, p)) at most. Tested at ALPHA over the number of counts
+(Bonferroni). Seeds are the runs' numbers: with others, a correct sampler fails in one of 10^6 of these tests.
 """
 
 import re
@@ -31,7 +33,8 @@ def plan_of(kind):
 
 
 def spread(of_group, groups):
-    """Joint probabilities of (step, example) pairs where step t is of group t mod groups, from those of (group, example) pairs."""
+    """Joint probabilities of (step, example) pairs where step t is of group t mod groups, from those of
+    (group, example) pairs."""
     at = np.arange(STEPS) % groups
     return of_group.reshape(groups, EXAMPLES, groups, EXAMPLES)[at][:, :, at]
 
@@ -122,7 +125,8 @@ def test_the_law_is_the_definition(kind):
     assert np.allclose(np.einsum("tete->t", law), SIZE) and np.all((law >= 0) & (law <= 1))
     found = drawn(plan)
     assert found.size >= 1e6 and departures(found, law) == (0, 144 * 145 // 2)
-    # Other laws are not the definition: one batch early, each step's batch thinned, or half of a run from another one.
+    # Other laws are not the definition: one batch early, each step's batch thinned, or half of a run from
+    # another one.
     others = np.roll(found, 1, 0)
     mixed = np.concatenate([found[:, : STEPS // 2], others[:, STEPS // 2 :]], 1)
     thinned = found * (np.random.default_rng(0).random(found.shape) < 0.93)

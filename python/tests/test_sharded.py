@@ -137,7 +137,8 @@ def one_by_one():
     clipped_sum_(model, loss, x[share_of_one].double(), y[share_of_one], 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
     assert all(torch.equal(held_sum(p).total, full(held_sum(q).total)) for p, q in zip(one.parameters(), model.parameters(), strict=True))
     drop_sums(model.parameters())
-    # A forward pass without a backward pass leaves parameters whole: ghost norms and noise begin with shards all the same.
+    # A forward pass without a backward pass leaves parameters whole: ghost norms and noise begin with shards
+    # all the same.
     for begin in (lambda: clipped_sum_(model, loss, x[share].double(), y[share], 0.3), lambda: CorrelatedNoise(model, plan)):
         with torch.no_grad():
             model(x.double())

@@ -57,7 +57,7 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
         part = an.SavedState(words, steps, run_key, plan, DIM, shard=shard)
         assert part.sum == mine and part.resume(commitment, total=total, extra=b"weights").step == 7
     assert resumed.token == halves[0].token and (rows(resumed, STEPS - 7) == whole[7:]).all()
-    # Whoever was asked goes on as well.
+    # The object that the state was read from continues as well.
     assert (rows(halves[0], STEPS - 7) == whole[7:, :1100]).all()
 
 

@@ -1,4 +1,5 @@
-"""Noise: bit by bit that of the command line, into whatever memory holds it, refused where it would be wrong."""
+"""Noise: bit by bit that of the command line, into whatever memory holds it, refused where it would be
+wrong."""
 
 import array
 import contextlib
@@ -106,7 +107,7 @@ def test_seeking_and_resuming_make_the_same_bits(plan, tmp_path):
     noise.seek(17, progress=lambda at, of: told.append((at, of)))
     assert noise.step == 17 and same(rows(noise, STEPS - 17), whole[17:])
     assert told[-1] == (17, 17) and [at for at, _ in told] == sorted(at for at, _ in told)
-    # Rows that were handed out are made again where it is asked for by name.
+    # Rows that were handed out are computed a second time only if an argument allows it by name.
     noise.seek(3, reuse_noise_unprotected=True)
     assert same(rows(noise, 2), whole[3:5])
     path = tmp_path / "noise.safetensors"

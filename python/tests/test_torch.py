@@ -1,4 +1,5 @@
-"""Plain PyTorch: what the optimizer sees is the noisy mean of the plan's batch, bit by bit, and nothing else."""
+"""Plain PyTorch: what the optimizer sees is the noisy mean of the plan's batch, bit by bit, and nothing
+else."""
 
 import copy
 

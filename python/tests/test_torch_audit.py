@@ -1,7 +1,9 @@
-"""The audit of plain PyTorch, against the batches and the noise that Rust makes of the same key, which `antinoise audit` tests.
+"""The audit of plain PyTorch, against the batches and the noise that Rust makes of the same key, which
+`antinoise audit` tests.
 
-With the key, the noise is taken off each release, which must leave the clipped sum of the plan's batch; parameters must follow from
-releases; an interruption and shards must change no bit. Each planted fault is found by the row that is meant for it."""
+With the key, the noise is taken off each release, which must leave the clipped sum of the plan's batch;
+parameters must follow from releases; an interruption and shards must change no bit. Each planted fault is
+found by the row that is meant for it."""
 
 import json
 
@@ -46,7 +48,8 @@ def clipped(parameters, x, y, batch, clip_norm=CLIP):
 
 
 class Training:
-    """A training of logistic regression as docs/python-torch.md has it; what its sabotages override are functions of their own."""
+    """A training of logistic regression as docs/python-torch.md has it; what its sabotages override are
+    functions of their own."""
 
     how = {}
 
@@ -86,7 +89,8 @@ class Training:
         self.noise.load_state_dict(state["noise"])
 
     def run(self, interrupted=None):
-        """Of each step: batch, release (what the optimizer is given, times the batch's expected size), parameters."""
+        """Of each step: batch, release (what the optimizer is given, times the batch's expected size),
+        parameters."""
         while len(self.seen) < self.plan.steps:
             self.noise.attach(self.optimizer)
             for batch in self.batches():
@@ -168,7 +172,7 @@ class MomentumLost(Training):
 
 
 def shards(plan, key):
-    """The rows of three streams that share the coordinates, beside each other."""
+    """The rows of three streams that share the coordinates, concatenated."""
     cuts = [0, 4, 9, DIM]
     streams = [an.NoiseStream(plan, DIM, key(), shard=[(a, b)]) for a, b in zip(cuts, cuts[1:])]
     return rows_of(plan, streams)
@@ -189,7 +193,8 @@ def rows_of(plan, streams):
 
 
 class Audit:
-    """What Rust's command line makes of a plan and the key file, and the rows of the audit that do not hold."""
+    """What Rust's command line makes of a plan and the key file, and the rows of the audit that do not
+    hold."""
 
     def __init__(self, plan, folder, key_file, antinoise):
         self.plan, self.key_file = plan, key_file
@@ -218,7 +223,8 @@ class Audit:
         return {name for name, rejected in rows.items() if rejected}
 
     def released_sums(self, data, seen):
-        """Releases less Rust's noise are the clipped sums of Rust's batches, but for a point of the grid and single precision."""
+        """Releases less Rust's noise are the clipped sums of Rust's batches, but for a point of the grid and
+        single precision."""
         parameters, far = np.zeros(DIM), 0.0
         for (_, release, after), noise, batch in zip(seen, self.noise.astype(np.float64), self.batches, strict=True):
             found = release - noise - clipped(parameters, data.x.numpy(), data.y.numpy(), batch)

@@ -1,4 +1,5 @@
-"""Batches in PyTorch: each step has its own, handed out once; whatever a loop does, examples take part as the plan says or the run is refused."""
+"""Batches in PyTorch: each step has its own, handed out once; whatever a loop does, examples take part as the
+plan says or the run is refused."""
 
 import copy
 import random
@@ -43,7 +44,7 @@ def test_batches_belong_to_the_noise(plan):
             break
         step()
     state = noise.state_dict()
-    # Each pass begins where the noise stands, and goes on with the run that is resumed.
+    # Each pass begins at the noise's next step, also in a resumed run.
     assert next(iter(drawn)) == batch and len(drawn) == STEPS - 2
     other = CorrelatedNoise(small_model(), plan)
     followed = other.batch_sampler()
@@ -118,7 +119,8 @@ DROPPED = "is asked for where step {} comes next, so that a batch would be dropp
 
 
 def test_a_warm_up_batch_moves_no_other(plan):
-    """One warm-up batch, six steps and a resumption: an example would take part one step apart and three times."""
+    """One warm-up batch, six steps and a resumption: an example would take part one step apart and three
+    times."""
     loop = Loop(plan)
     next(loop.batches)
     with pytest.raises(RuntimeError, match=DROPPED.format(0)):
@@ -191,7 +193,7 @@ def test_a_batch_may_come_in_parts(plan):
     for part in (slice(0, 8), slice(8, 20)):
         clipped_sum_(loop.model, loss, x[part], y[part], CLIP)
     loop.optimizer.step()
-    clipped_sum_(small_model(), loss, x, y, CLIP)  # another model's is none of this run's business
+    clipped_sum_(small_model(), loss, x, y, CLIP)  # another model's sums do not concern this run
     loop.step(next(loop.batches))
     assert loop.noise.step == 2
 
@@ -234,7 +236,8 @@ ACTIONS = {"draw": 8, "step": 8, "again": 2, "old": 2, "break": 1, "resume": 1, 
 
 @pytest.mark.parametrize("workers, sequences", [(0, 40), (2, 4)])
 def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, sequences):
-    """Random loops that draw, drop, step, use batches again or old ones, break, resume: every release is of its step's batch."""
+    """Random loops that draw, drop, step, use batches again or old ones, break, resume: every release is of
+    its step's batch."""
     refused = made_steps = finished = 0
     for seed in range(sequences):
         chosen, loop, held, old = random.Random(seed), Loop(plan, workers), None, []
@@ -292,7 +295,7 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
             loop.noise._examples.restored(altered, loop.noise._stream, 13)
     with pytest.raises(ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"):
         loop.noise._examples.restored(taken[:8], loop.noise._stream, 13)
-    # A run whose batches came from elsewhere does not go on with the plan's.
+    # A run whose batches came from elsewhere cannot resume with the plan's batches.
     elsewhere = made(plan)[2]
     elsewhere.add_()
     with pytest.raises(ValueError, match="participations of the state are others than of the 1 steps of its run"):

@@ -1,4 +1,5 @@
-"""One step, one clipping: sums of parameters that were clipped apart are refused, and groups have norms that add up."""
+"""One step, one clipping: sums of parameters that were clipped apart are refused, and groups have norms that
+add up."""
 
 import math
 import random
@@ -17,7 +18,7 @@ from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
 
 
 class Deep(nn.Sequential):
-    """Nine layers, or so many."""
+    """A model of nine layers, or of `layers` layers."""
 
     def __init__(self, layers=9):
         torch.manual_seed(1)
@@ -32,7 +33,8 @@ def of_batch(model, batch):
 
 
 def by_submodule(model, x, y):
-    """A call for each layer: the whole model's loss, with only this layer's parameters in the module that is clipped."""
+    """A call for each layer: the whole model's loss, with only this layer's parameters in the module that is
+    clipped."""
     for layer in model:
         clipped_sum_of_(layer, lambda _, batch: of_batch(model, batch), (x, y), CLIP)
 
@@ -49,7 +51,8 @@ def switched(model, x, y):
 @pytest.mark.parametrize("ways", [by_submodule, switched])
 @pytest.mark.parametrize("layers", [2, 9])
 def test_sums_that_were_clipped_apart_are_refused(ways, layers):
-    """One example moves such sums by the root of the number of calls in clip norms: 1.41 of two, 3.0 of nine."""
+    """One example moves such sums by the root of the number of calls in clip norms: 1.41 of two, 3.0 of
+    nine."""
     (x, _), model = data(), Deep(layers)
     y = x.argmin(1)
     ways(model, 100 * x[:1], y[:1])
@@ -99,7 +102,7 @@ def test_a_call_after_a_parameter_was_frozen_or_unfrozen_is_refused(plan):
 
 
 def test_more_than_the_noise_was_made_for_is_refused(plan):
-    """Clipped beside a module that has no noise, whose sums nobody would take."""
+    """Clipping covers a module that has no noise, so that no step would take its sums."""
     (x, y), whole = data(), nn.Sequential(small_model(), nn.Linear(3, 3))
     model, optimizer, _ = made(plan, whole[0])
     clipped_sum_(whole, loss, x[:20], y[:20], CLIP)
@@ -158,8 +161,8 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_example_moves_groups_by_the_clip_norm_in_all(way):
-    """Random models, groups and gradients of up to 1e15 clip norms: replacing an example by one that adds nothing moves the sum by clip_norm at most,
-    and each group's by its own norm."""
+    """Random models, groups and gradients of up to 1e15 clip norms: replacing an example by one that adds
+    nothing moves the sum by clip_norm at most, and each group's by its own norm."""
     rng, tested, long = random.Random(7), 0, 0
     for case in range(60):
         torch.manual_seed(case)

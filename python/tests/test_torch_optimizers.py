@@ -46,7 +46,7 @@ def test_another_optimizer_with_sums_in_grad_is_refused(way, plan):
     with pytest.raises(RuntimeError, match=REFUSED):
         other.step()
     assert noise.step == 0 and all(torch.equal(before[name], now) for name, now in model.state_dict().items())
-    # With noise in .grad, it may be applied by whoever likes.
+    # Any optimizer may apply a .grad that has noise.
     optimizer.step()
     other.step()
     assert noise.step == 1

@@ -1,4 +1,5 @@
-"""A state goes on with the weights, the data and the optimizer that it was saved with: what is changed is named, and nothing is released."""
+"""A state resumes only with the weights, the data and the optimizer that it was saved with: an error names
+what changed, and nothing is released."""
 
 import pytest
 from conftest import STEPS, small_plan

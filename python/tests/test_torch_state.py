@@ -59,7 +59,7 @@ def test_noise_that_is_made_ahead_has_the_same_bits(kind):
     plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
     whole, ahead = run(plan, STEPS), run(plan, STEPS, ahead=True)
     assert all(torch.equal(p, ahead["model"][name]) for name, p in whole["model"].items())
-    # A row that waits is a part of the state, whoever goes on.
+    # A row made ahead is part of the state, whichever process resumes.
     for first, then in ((True, True), (True, False), (False, True)):
         state = run(plan, 7, ahead=first)
         assert state["noise"]["steps"][2] == first and state["noise"]["steps"][0] == 7 + first
@@ -180,7 +180,8 @@ def written(model, optimizer, folder):
 
 
 def traces(total, spacing):
-    """A sum's numbers, in either precision and in whole points, but for small ones, which may be anything's."""
+    """A sum's numbers, in either precision and in whole points, but for small ones, which may be
+    anything's."""
     points = np.rint(total / spacing).astype(np.int64)
     found = [*total, *total.astype(np.float32), *points[np.abs(points) > 2**12]]
     assert len(found) > 200
@@ -249,7 +250,7 @@ def states():
 
 
 def rest(plan, state):
-    """The next rows of a run that goes on with a state."""
+    """The next rows of a run that resumes from a state."""
     model = wide_model()
     noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(9), batches_from_elsewhere=True)
     noise.load_state_dict(state)

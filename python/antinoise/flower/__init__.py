@@ -1,5 +1,5 @@
-"""Federated training with Flower in which users are protected: their updates are clipped and summed, and the plan's noise is added, before
-a strategy sees anything.
+"""Federated training with Flower in which users are protected: their updates are clipped and summed, and the
+plan's noise is added, before a strategy sees anything.
 
     strategy = CorrelatedNoise(FedAdam(), plan, key, ledger="ledger.db")
     strategy.start(grid=grid, initial_arrays=arrays, num_rounds=strategy.rounds_left(arrays))

@@ -1,4 +1,5 @@
-"""The chain of digests of a ledger: what every part of it was when it was written last. `crates/ledger/src/chain.rs` computes the same."""
+"""The chain of digests of a ledger: what every part of it was when it was written last.
+`crates/ledger/src/chain.rs` computes the same."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _BEGINNING = "antinoise ledger"
 
 @dataclass
 class Users:
-    """A set of users, whatever their order: their number, and the exclusive or of the digests of their names."""
+    """A set of users, whatever their order: their number, and the exclusive or of the digests of their
+    names."""
 
     count: int = 0
     sum: int = 0
@@ -42,7 +44,8 @@ def add(database: sqlite3.Connection, part: str, step: int, content: str) -> Non
 
 
 def damage(database: sqlite3.Connection, following: int, users: Mapping[int, Users]) -> str | None:
-    """What is not as it was written, if anything is: `users` are those of each step, `following` is the step that comes next."""
+    """What is not as it was written, if anything is: `users` are those of each step, `following` is the step
+    that comes next."""
     held: dict[tuple[str, int], str] = {}
     before = _BEGINNING
     links = database.execute("SELECT number, part, step, content, token FROM chain ORDER BY number")

@@ -27,7 +27,8 @@ CREATE TABLE chain (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER
 
 @dataclass(frozen=True)
 class Release:
-    """What came out of a step: the noisy sum, in bytes of float32, and a digest of the model that its updates started from."""
+    """What came out of a step: the noisy sum, in bytes of float32, and a digest of the model that its updates
+    started from."""
 
     step: int
     base: str
@@ -63,8 +64,9 @@ def refuse_others(path: Path) -> None:
 
 
 class Ledger:
-    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one plan and run, and to one
-    process at a time; only its owner can read it. Every change is on the disk before the call returns."""
+    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one
+    plan and run, and to one process at a time; only its owner can read it. Every change is on the disk before
+    the call returns."""
 
     def __init__(self, path: str | os.PathLike[str], plan: Plan, run: str | None = None) -> None:
         self.path = Path(path)
@@ -80,7 +82,8 @@ class Ledger:
             raise
 
     def _checked(self) -> Users:
-        """Refuses tables that are not what the chain of digests says; the users who are charged for the next step."""
+        """Refuses tables that are not what the chain of digests says; the users who are charged for the next
+        step."""
         users: defaultdict[int, Users] = defaultdict(Users)
         try:
             for user, step in self._database.execute("SELECT user, step FROM participations"):
@@ -93,7 +96,8 @@ class Ledger:
         return users[self.step]
 
     def _refuse_written_ahead(self, database: sqlite3.Connection) -> None:
-        # Asked of SQLite: to open and close the file here would drop the lock that another connection of this process has on it (POSIX).
+        # Asked of SQLite: to open and close the file here would drop the lock that another connection of this
+        # process has on it (POSIX).
         if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote ahead, into a file next to it, may be missing"
             raise ValueError(f"ledger {self.path} is in journal mode WAL but must be {must_be}")

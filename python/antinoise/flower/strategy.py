@@ -30,14 +30,15 @@ from .users import RECORD, AskedUsers, user_record, users_listed
 log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 
 ASSUMED = (
-    "Assumed beside it: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "
+    "Assumed in addition: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "
     "of ledger and noise are not put back to an earlier state; reports of rounds stay with who runs the server."
 )
 
 
 @dataclass
 class RoundReport:
-    """What became of the users who were asked in a step. It is not private: for who runs the server, not for publication."""
+    """What became of the users who were asked in a step. It is not private: for who runs the server, not for
+    publication."""
 
     step: int
     asked: int
@@ -53,7 +54,8 @@ class RoundReport:
 
 @dataclass
 class _Round:
-    """A round under way: what it starts from, and who was asked at which node; or what was released before, and is handed on again."""
+    """A round under way: what it starts from, and who was asked at which node; or what was released before,
+    and is handed on again."""
 
     model: Model
     asked: dict[int, list[str]] = field(default_factory=dict)
@@ -61,23 +63,25 @@ class _Round:
 
 
 class CorrelatedNoise(NotCopied, Strategy):
-    """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped updates and the plan's noise.
-    Whatever it does with that costs no privacy.
+    """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped
+    updates and the plan's noise. Whatever it does with that costs no privacy.
 
-    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger before it asks them. What nodes
-    answer is clipped to the plan's clip norm, user by user, summed in double precision, released with the step's noise and divided by the
-    cohort that the plan expects, however many answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
+    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger
+    before it asks them. What nodes answer is clipped to the plan's clip norm, user by user, summed in double
+    precision, released with the step's noise and divided by the cohort that the plan expects, however many
+    answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
     `evaluation_is_public`, which says that what clients evaluate on needs no protection.
 
-    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it (`ledger.db.noise`): both are as secret
-    as the key. `key` starts a run; a ledger that has begun goes on with the key that it began with, and `key` may be None. What a step
-    released is kept until the next one: if the server dies before its caller saved the model that followed, and goes on with the model from
+    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it
+    (`ledger.db.noise`): both are as secret as the key. `key` starts a run; a ledger that has begun goes on
+    with the key that it began with, and `key` may be None. What a step released is kept until the next one:
+    if the server dies before its caller saved the model that followed, and goes on with the model from
     before, the same bits are handed on again, and nobody is asked. Arrays that are neither of these two
     models are refused, unless `any_arrays` says that a round may start from others: users are protected all
     the same, but later noise cancels noise that such a model lacks.
 
-    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits for `wait` seconds, and is
-    refused.
+    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits
+    for `wait` seconds, and is refused.
     """
 
     def __init__(
@@ -121,7 +125,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         return f"{self._plan.statement}\n{ASSUMED}\n"
 
     def rounds_left(self, arrays: ArrayRecord) -> int:
-        """Rounds for `start` with these arrays: what the plan has left, and one more if the last release is to be handed on again."""
+        """Rounds for `start` with these arrays: what the plan has left, and one more if the last release is
+        to be handed on again."""
         again = self._pending is not None and self._pending.base == Model(arrays).digest()
         return self._plan.steps - self.step + again
 
@@ -180,7 +185,8 @@ class CorrelatedNoise(NotCopied, Strategy):
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
                 raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
-            # Behind by what was released when the last server died. What an attempt released that is not in the ledger was handed on to nobody.
+            # Behind by what was released when the last server died. What an attempt released that is not in
+            # the ledger was handed on to nobody.
             stream.seek(self.step, reuse_noise_unprotected=True)
         # Noise of another key would not cancel what was released.
         self._ledger.bind("token", stream.token)
@@ -202,7 +208,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         return NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
 
     def _check_unused(self, model: Model) -> None:
-        """Refuses to begin beside noise that a ledger which is lost has released, or that is another run's, which would be lost."""
+        """Refuses to begin beside noise that a ledger which is lost has released, or that is another run's,
+        which would be lost."""
         if not self._noise_file.exists():
             return
         try:
@@ -210,7 +217,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         except ValueError:
             got = "of another run"
         if got != "at step 0":
-            must_be = "absent where a ledger begins: go on with the ledger that it belongs to, or begin elsewhere with a new run or key"
+            must_be = "absent where a ledger begins: continue with the ledger that it belongs to, or begin elsewhere with a new run or key"
             raise ValueError(f"{self._noise_file} is {got} but must be {must_be}")
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
@@ -259,8 +266,8 @@ class CorrelatedNoise(NotCopied, Strategy):
     def _released(self, now: _Round, replies: Iterable[Message]) -> Release:
         total = self._sum(now, replies)
         assert self._stream is not None
-        # From here on to the end, a failure leaves it open whether the step's noise is in a release that is written: the ledger knows,
-        # and who makes another strategy from it.
+        # From here on to the end, a failure leaves it open whether the step's noise is in a release that is
+        # written: the ledger knows, and who makes another strategy from it.
         self._unsure = True
         row = np.empty(now.model.dim, np.float32)
         step = self._stream.step

@@ -17,7 +17,8 @@ class Malformed(Exception):
 
 
 class Model:
-    """The arrays that a round starts from; their numbers follow each other in a row in the order of the record."""
+    """The arrays that a round starts from; their numbers follow each other in a row in the order of the
+    record."""
 
     def __init__(self, arrays: ArrayRecord) -> None:
         self._arrays: dict[str, NDArray[Any]] = {name: array.numpy() for name, array in arrays.items()}
@@ -75,7 +76,8 @@ class Model:
 
 
 def add_clipped(total: NDArray[np.float64], update: NDArray[np.float64], clip_norm: float) -> bool:
-    """Adds an update, clipped to `clip_norm`, to a sum; one that is not finite adds nothing, and the answer is False."""
+    """Adds an update, clipped to `clip_norm`, to a sum; one that is not finite adds nothing, and the answer
+    is False."""
     with np.errstate(all="ignore"):
         length = float(np.sqrt(np.dot(update, update)))
     if not np.isfinite(length):

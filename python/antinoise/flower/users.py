@@ -15,8 +15,8 @@ _FIELD = "users"
 
 
 def user_record(user: str) -> str:
-    """The name of the ArrayRecord in a node's reply that holds what `user` trained. A node that was asked for one user may name it
-    as it likes."""
+    """The name of the ArrayRecord in a node's reply that holds what `user` trained. A node that was asked for
+    one user may name it as it likes."""
     return f"antinoise.user.{user}"
 
 
@@ -26,8 +26,8 @@ def asked_users(message: Message) -> list[str]:
 
 
 def held_users(question: Message, users: Sequence[str]) -> Message:
-    """For clients: the answer, in `@app.query("users")`, of a node that holds these users' data. A user's name must stay the same for as
-    long as the run: by it the ledger knows who took part."""
+    """For clients: the answer, in `@app.query("users")`, of a node that holds these users' data. A user's
+    name must stay the same for as long as the run: by it the ledger knows who took part."""
     return Message(RecordDict({RECORD: users_listed(users)}), reply_to=question)
 
 
@@ -45,8 +45,9 @@ def _listed(message: Message) -> list[str]:
 
 
 class AskedUsers:
-    """Asks every node once which users it holds, by a message of type `query.users`. A node that does not answer in time holds none, until
-    it is asked again in the next round. A user at several nodes is the first one's."""
+    """Asks every node once which users it holds, by a message of type `query.users`. A node that does not
+    answer in time holds none, until it is asked again in the next round. A user at several nodes is the first
+    one's."""
 
     def __init__(self, *, timeout: float = 60.0) -> None:
         self._timeout = timeout
@@ -69,6 +70,7 @@ class AskedUsers:
 
 
 def nodes_are_users(grid: Grid) -> Mapping[str, int]:
-    """Takes each node for one user. Only for nodes that keep their number for the whole run: a device that registers anew, as all do
-    when a simulation is started again, would be another user, and its owner could take part more often than the plan allows."""
+    """Takes each node for one user. Only for nodes that keep their number for the whole run: a device that
+    registers anew, as all do when a simulation is started again, would be another user, and its owner could
+    take part more often than the plan allows."""
     return {str(node): node for node in grid.get_node_ids()}

@@ -1,13 +1,14 @@
-"""Private training in JAX: clipped sums in double precision, and noise laid out as the parameters are.
+"""Private training in JAX: clipped sums in double precision, and noise with the parameters' shardings.
 
     noise = Noise(params, plan, key)
-    for examples in Batches(plan, key):
+    for examples in noise.batches():
         sums = clipped_sum(loss, params, (x[examples], y[examples]), plan.clip_norm)
         updates, state = optimizer.update(noise.release(sums), state, params)
         params = optax.apply_updates(params, updates)
 
-A model is private when its optimizer sees nothing but what `release` returns. Where the whole step is to be one jitted function, sums
-are formed in it: see `add_noise` and `noise_addition_transform`, and what they cannot prove.
+The model is private if its optimizer sees only what `release` returns. `add_noise` and
+`noise_addition_transform` serve a whole step in one jitted function; their docstrings say what they then
+cannot check.
 """
 
 from .clipping import ClippedSum, clipped_sum

@@ -1,4 +1,4 @@
-"""Sums of clipped gradients."""
+"""Sums of clipped per-example gradients in JAX."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ from .._sums import SHORTER
 
 @dataclass(frozen=True)
 class ClippedSum:
-    """The sum of a batch's clipped gradients, a tree of float64, how many examples are in it, and clipped to what. It is no tree of
-    gradients to an optimizer, which must not see it: `Noise.release` makes one."""
+    """The sum of a batch's clipped gradients (a tree of float64 arrays), its number of examples, and the
+    clip norm.
+
+    It is deliberately not a pytree of gradients, so that no optimizer accepts it: `Noise.release` turns it
+    into one.
+    """
 
     total: Any
     examples: int
@@ -33,24 +37,26 @@ enable_x64: Callable[[bool], AbstractContextManager[None]] = relied("jax", "jax"
 
 @partial(jax.jit, static_argnums=0)
 def _gradients(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any) -> Any:
-    """Of each example of a portion, in the parameters' precision."""
+    """Per-example gradients of a portion, in the parameters' precision."""
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))(params, portion)
 
 
 @partial(jax.jit, static_argnums=4)
 def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, groups: tuple[int, ...]) -> Any:
-    """Totals and the first `count` gradients, each group of leaves clipped to its length in `most`: in double precision, which must be enabled."""
+    """Adds the first `count` gradients to `totals`, each group of leaves clipped to its norm in `most`.
+    Double precision must be enabled.
+    """
     gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
-    # Along axes, so that nothing need be laid out otherwise than it is.
+    # Sums along axes, without reshaping, keep the arrays' shardings.
     squares = [jnp.square(g).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
     found = [sum(s for s, group in zip(squares, groups, strict=True) if group == number) for number in range(len(most))]
     lengths = jnp.sqrt(jnp.stack(found))
     factors = jnp.where(lengths <= most[:, None], 1.0, most[:, None] / lengths)
-    # What is not finite in one group adds to none.
+    # An example that is not finite in one group is left out of all groups.
     kept = jnp.isfinite(lengths).all(0) & (jnp.arange(lengths.shape[1]) < count)
 
     def add(total: jax.Array, g: jax.Array, group: int) -> jax.Array:
-        # What is not finite is left out, not multiplied by zero.
+        # Values that are not finite are replaced, since 0 times infinity is NaN.
         wide = (-1, *[1] * (g.ndim - 1))
         terms = jnp.where(kept.reshape(wide), factors[group].reshape(wide) * g, 0.0)
         return total + terms.sum(0)
@@ -59,7 +65,9 @@ def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, group
 
 
 def _portion(batch: Any, start: int, count: int, micro_batch: int) -> Any:
-    """`count` examples from `start` on, filled up with the first of them: computed alike wherever an example lies, and left out."""
+    """`count` examples from `start`, padded with the first of them to `micro_batch`, so that each portion
+    has one shape; padding is left out of sums.
+    """
     places = jnp.where(jnp.arange(micro_batch) < count, start + jnp.arange(micro_batch), start)
     return jax.tree.map(lambda leaf: leaf[places], batch)
 
@@ -73,20 +81,34 @@ def clipped_sum(
     micro_batch: int = 64,
     groups: Asked = None,
 ) -> ClippedSum:
-    """The sum of the gradients of `loss(params, example)`, each clipped to `clip_norm`. `batch` is a tree whose leaves have the examples in
-    their first dimension; `example` is the same tree without it.
+    """Clips each example's gradient of `loss` and returns their sum.
 
-    Gradients are taken example by example (`jax.vmap`) in portions of `micro_batch`, the last one filled up, in the precision that `loss`
-    has; lengths, factors and sums are in double precision, which is enabled for them alone. There one example moves the sum by at most
-    clip_norm (1 + 2^-20): what plans allow for. It does so when its gradient is replaced by zero and the others' keep their bits, which is
-    what the statement compares; XLA may round a gradient otherwise at another place of its portion, so that where an example is to be
-    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
+    Lengths, factors and sums are in double precision, which is enabled for them alone, so that one example
+    moves the sum by at most clip_norm (1 + 2^-20), which plans allow for. That bound compares batches in
+    which one gradient is replaced by zero and all others keep their bits. XLA may round a gradient
+    differently at another position of its portion; to compare batches from which an example is *absent*, so
+    that later examples change position, use `micro_batch=1`. An example whose gradient is not finite adds
+    nothing.
 
-    `groups` clips groups of leaves apart, to norms whose squares add up to clip_norm^2 at most, so that one example moves the sum by no more than
-    above: `"layer"` (leaves with one parent), groups of names (a leaf's name is its path, as in `dense.kernel`; a parent's name stands for all that is
-    in it), or the norm of each group, as in `antinoise.torch.clipped_sum_`.
+    It compiles its own functions. Call it outside `jax.jit`: inside, double precision is off unless enabled
+    for the whole program.
 
-    It compiles what it needs, and is called outside of `jax.jit`: in there double precision is off, unless it is on for the whole program.
+    Args:
+        loss: `loss(params, example)`, a scalar; `example` is `batch` without the first dimension.
+        params: A tree of arrays.
+        batch: A tree of arrays with the examples in the first dimension of each.
+        clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
+        micro_batch: Number of examples in one call of `jax.vmap`; the last portion is padded.
+        groups: Clips groups of leaves separately, to norms whose squares add up to at most clip_norm^2.
+            `"layer"`: leaves with one parent. A list of names, or a mapping of names to norms, as in
+            `antinoise.torch.clipped_sum_`; a leaf's name is its path (`dense.kernel`), and a parent's name
+            stands for all of its leaves.
+
+    Returns:
+        A `ClippedSum`, for `Noise.release`.
+
+    Raises:
+        ValueError: An argument is out of range, or arrays are on a TPU, which has no true double precision.
     """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
@@ -101,7 +123,8 @@ def clipped_sum(
     for leaf in jax.tree.leaves(params):
         platforms = {device.platform for device in leaf.devices()} if isinstance(leaf, jax.Array) else set()
         if platforms - {"cpu", "gpu", "cuda", "rocm"}:
-            # A TPU makes double precision of pairs of single ones: fewer digits and less range than the proof needs.
+            # A TPU emulates double precision by pairs of singles: fewer digits and less range than the proof
+            # needs.
             raise ValueError(f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision")
     examples, batch = counts.pop(), jax.tree.map(jnp.asarray, batch)
     names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]

@@ -1,4 +1,4 @@
-"""Which batch is in the loop's hands, and which examples took part before."""
+"""Tracks which batch was handed out, and checks that participations follow the plan."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from .. import Batches, NoiseStream, Participations, Plan
 
 
 class HandedOut:
-    """The plan's batches of a run, each handed out for its own step, and its examples' participations, held against the plan."""
+    """The plan's batches of a run, each handed out for its own step, and its examples' participations,
+    checked against the plan.
+    """
 
     def __init__(self, plan: Plan, stream: NoiseStream) -> None:
         self._stream, self._batches = stream, Batches.of_noise(plan, stream)
         self._recorded = Participations.of_batches(plan, self._batches, stream.step)
         self._pass: object = None
-        # The batch in the loop's hands, and its step.
+        # Step and examples of the batch handed out last, until its step is made.
         self._handed: tuple[int, NDArray[np.int64]] | None = None
 
     def handed_out(self) -> Iterator[NDArray[np.int64]]:
-        """The batches of a pass, from the step that comes next on; one that is dropped comes again, once."""
+        """The batches of a pass, from the next step; one that is dropped is handed out once more."""
         mine = self._pass = object()
         times: dict[int, int] = {}
         while (step := self._next_step()) < len(self._batches):
@@ -38,12 +40,14 @@ class HandedOut:
             yield self._handed[1].copy()
 
     def _next_step(self) -> int:
-        # A step within a jitted function is made by a callback, for which the loop does not wait.
+        # A jitted function makes its step in a callback, for which the loop does not wait by itself.
         jax.effects_barrier()  # type: ignore[no-untyped-call]
         return self._stream.step
 
     def own_batch(self) -> NDArray[np.int64]:
-        """The batch of the step that comes next; refused where another one is in the loop's hands, or the plan does not account for it."""
+        """The next step's batch; refused if another batch was handed out, or the plan does not allow its
+        participations.
+        """
         step = self._stream.step
         if self._handed is None or self._handed[0] != step:
             raise RuntimeError(
@@ -54,6 +58,6 @@ class HandedOut:
         return self._handed[1]
 
     def use_up(self, batch: NDArray[np.int64]) -> None:
-        """Says that the step of this batch is made."""
+        """Records that the step of this batch is made."""
         self._recorded.record(self._stream.step - 1, batch)
         self._handed = None

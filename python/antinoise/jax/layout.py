@@ -1,4 +1,4 @@
-"""Where the coordinates of a row lie: in which parameter, and on which of this process's devices."""
+"""Positions of a row's coordinates: in which parameter, and on which of this process's devices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from .clipping import Tracer, enable_x64
 
-# What a device holds of an array: from where to where, in each dimension.
+# The part of an array on a device: (start, stop) in each dimension.
 Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A parameter: `offset` is its first coordinate in a row."""
+    """A parameter; `offset` is its first coordinate in a row."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,7 +35,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of a leaf that devices of this process hold, and where it lies among what this process makes."""
+    """A box of a leaf that devices of this process hold, and its place (`start` to `stop`) in this
+    process's part of a row.
+    """
 
     leaf: int
     box: Box
@@ -45,16 +47,18 @@ class Piece:
 
 
 def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Box:
-    """The range of an index of JAX."""
+    """The box of a JAX index: a slice for each dimension."""
     return tuple(part.indices(size)[:2] for part, size in zip(index, shape, strict=True))
 
 
 def ranges_of(offset: int, shape: tuple[int, ...], box: Box) -> list[tuple[int, int]]:
-    """The coordinates of a box, row by row, of an array whose first coordinate is `offset`."""
+    """Ranges of coordinates of a box, row by row, in an array of shape `shape` whose first coordinate is
+    `offset`.
+    """
     if 0 in (stop - start for start, stop in box):
         return []
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    # The last dimensions that are whole make one range with the part of the one before them.
+    # Trailing dimensions that are whole are contiguous with the part of the dimension before them.
     whole = len(shape)
     while whole > 0 and box[whole - 1] == (0, shape[whole - 1]):
         whole -= 1
@@ -69,8 +73,9 @@ def ranges_of(offset: int, shape: tuple[int, ...], box: Box) -> list[tuple[int, 
 
 
 class Layout:
-    """Of a tree of parameters. Leaves follow each other in a row in the order of the tree; each piece is made once, however many
-    devices hold it."""
+    """The row of a tree of parameters: leaves in the tree's order, each piece once, however many devices
+    hold it.
+    """
 
     def __init__(self, params: Any) -> None:
         found, self.tree = jax.tree_util.tree_flatten_with_path(params)
@@ -106,19 +111,24 @@ class Layout:
                     self.ranges.append((start, stop))
 
     def shapes(self) -> list[list[Any]]:
-        """What a state is bound to: not devices or precisions, which may change when a run is resumed."""
+        """Names and shapes that a saved state must match. Devices and precisions may change when a run is
+        resumed.
+        """
         return [[leaf.name, list(leaf.shape)] for leaf in self.leaves]
 
     def row(self) -> NDArray[np.float32]:
-        """Fresh memory for what this process makes of a row, from which JAX need not copy: where it is aligned as JAX wants it, the
-        arrays of a CPU are this memory, so that it must never be written again."""
+        """New memory for this process's part of a row. JAX may use it without a copy where it is aligned
+        (arrays of a CPU are then this memory), so it must not be written again once it is handed to JAX.
+        """
         alignment = 64
         memory = np.empty(4 * self.held + alignment, np.uint8)
         start = -memory.ctypes.data % alignment
         return memory[start : start + 4 * self.held].view(np.float32)
 
     def arrays(self, row: NDArray[np.float32], *, as_params: bool) -> Any:
-        """The tree of arrays that a row of this process's pieces makes; with the parameters' dtypes, or in single precision."""
+        """The tree of arrays of this process's part of a row: with the parameters' dtypes, or in single
+        precision.
+        """
 
         def array(i: int, leaf: Leaf) -> jax.Array:
             part = partial(self._part, row, i, leaf.dtype if as_params else row.dtype)
@@ -131,7 +141,7 @@ class Layout:
         return row[piece.start : piece.stop].astype(dtype, copy=False).reshape(piece.shape)
 
     def check(self, what: str, tree: Any) -> list[Any]:
-        """The leaves of a tree that must be laid out as the parameters are, or `ValueError`."""
+        """The leaves of a tree; ValueError if it is not laid out as the parameters are."""
         found: Any = jax.tree.structure(tree)
         leaves = jax.tree.leaves(tree)
         if found != self.tree:
@@ -142,7 +152,7 @@ class Layout:
         return leaves
 
     def on_host(self, leaves: list[Any]) -> list[NDArray[Any]]:
-        """This process's pieces of leaves, in the order of its row, each one after the other in the host's memory."""
+        """This process's pieces of leaves in the host's memory, in the order of its row."""
         parts: dict[tuple[int, Box], NDArray[Any]] = {}
         for i, (leaf, given) in enumerate(zip(self.leaves, leaves, strict=True)):
             if isinstance(given, jax.Array):
@@ -150,7 +160,7 @@ class Layout:
                     with enable_x64(True):
                         given = jax.device_put(given, leaf.sharding)
                 if given.is_fully_replicated:
-                    # Where processes share it, JAX may not tell its shards.
+                    # For an array that processes share, JAX may not list the shards.
                     parts[i, tuple((0, size) for size in leaf.shape)] = np.asarray(given.addressable_data(0))
                 else:
                     parts |= {(i, box_of(shard.index, leaf.shape)): np.asarray(shard.data) for shard in given.addressable_shards}

@@ -28,7 +28,9 @@ process_allgather: Callable[[Any], Any] = relied("jax", "jax.experimental.multih
 
 
 def is_traced(*arrays: Any) -> bool:
-    """True where a function is traced, by which arrays that are none of its arguments become constants, or one of these is."""
+    """Whether one of `arrays` is traced, or a function is traced in which other arrays would become
+    constants.
+    """
     return any(isinstance(array, Tracer) for array in (jnp.zeros(()), *arrays))
 
 
@@ -38,14 +40,28 @@ def _refuse_in_trace() -> None:
 
 
 class Noise(NotCopied):
-    """The noise of a plan's run for a tree of parameters: a process makes each coordinate that its devices hold once,
-    however many hold it, and no bit depends on how they are laid out.
+    """The noise of a plan's run for a tree of parameters.
 
-    `release` makes a step's noisy mean of a sum of clipped gradients; for plans whose release is `plain`, `next` makes a row of noise to be
-    added elsewhere. Each is one step, of the plan's `steps`. `key` is not kept. `threads` changes speed and no bit.
+    A process makes each coordinate that its devices hold once, and no bit depends on devices or shardings.
+    `release` turns a step's sum of clipped gradients into the noisy mean; for plans with `release="plain"`,
+    `next` returns a row of noise to be added elsewhere. Each call is one of the plan's steps.
 
-    Each step takes the batch that `batches()` hands out for it: the statement holds for the plan's batches alone, each in its own step.
-    `batches_from_elsewhere=True` says that the caller sees to that: only their sizes are then compared.
+    The privacy statement holds for the plan's batches only, each used in its own step: a step takes the
+    batch that `batches()` handed out for it.
+
+    Args:
+        params: The tree of parameters; its shapes, dtypes and shardings are those of releases.
+        plan: The plan of the run.
+        key: The secret of the run, the same in all processes; it is not kept.
+        run: Name of the run; each run needs a new pair of key and name.
+        threads: Number of threads that make noise. It changes speed and no bit.
+        trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
+            twice the clip norm. `statement` then names that assumption.
+        batches_from_elsewhere: The caller answers for the batches; only their sizes are compared.
+
+    Raises:
+        ValueError: Processes differ in plan, key, run or parameters, or the pair of key and run was used
+            before.
     """
 
     _layout: Layout
@@ -74,8 +90,9 @@ class Noise(NotCopied):
             self._handed = HandedOut(self._plan, stream)
 
     def _agree(self) -> None:
-        """Refuses, in all processes, to make parts of noises that are not one: what several hold would be released with several noises, or a
-        step's noise twice."""
+        """Refuses, in all processes, to make parts of different noises: copies of a coordinate would be
+        released with different noises, or a step's noise would be used twice.
+        """
         told = json.dumps([self._plan.digest, self._stream.token, self.step, self._layout.shapes()])
         mine = np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8)
         all_of_them = np.asarray(process_allgather(mine)).reshape(-1, len(mine))
@@ -86,7 +103,7 @@ class Noise(NotCopied):
 
     @property
     def step(self) -> int:
-        """The step that comes next."""
+        """The next step, counted from 0."""
         return self._stream.step
 
     @property
@@ -95,15 +112,20 @@ class Noise(NotCopied):
 
     @property
     def statement(self) -> str:
-        """The plan's statement, with the assumption about sums."""
+        """The plan's privacy statement and, where sums are in single precision, the assumption about them."""
         return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     def __len__(self) -> int:
-        """Coordinates that this process makes of a row."""
+        """Number of coordinates for which this process makes noise."""
         return self._layout.held
 
     def next(self) -> Any:
-        """The next row, in single precision, with the parameters' shapes and shardings: to be added to one step's sums, once."""
+        """Makes the next step's row of noise, to be added to one sum, once. For plans with
+        `release="plain"`.
+
+        Returns:
+            A tree of float32 arrays with the parameters' shapes and shardings.
+        """
         if self._plan.release != "plain":
             must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
             raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
@@ -115,17 +137,27 @@ class Noise(NotCopied):
         return self._layout.arrays(row, as_params=False)
 
     def release(self, sums: ClippedSum | Any) -> Any:
-        """The step's noisy mean, with the parameters' shapes, dtypes and shardings: sum and noise are added on the host, on the plan's grid
-        if it has one, and divided by the expected batch size.
+        """Adds the step's noise to a sum of clipped gradients and divides by the plan's expected batch
+        size.
 
-        `sums` is what `clipped_sum` returns. Who clips otherwise gives a tree of float64, NumPy's or JAX's: the sums of gradients that are
-        clipped to the plan's clip norm together.
+        Sum and noise are added on the host, on the plan's grid if it has one.
+
+        Args:
+            sums: What `clipped_sum` returned; or, for gradients clipped elsewhere to the plan's clip norm
+                (over all leaves together), a tree of float64 arrays of NumPy or JAX.
+
+        Returns:
+            The noisy mean: a tree with the parameters' shapes, dtypes and shardings.
+
+        Raises:
+            ValueError: The sums do not fit the parameters, the plan or the batch.
         """
         _refuse_in_trace()
         row = self._layout.row()
         self._release_into(self._leaves(sums), row)
         size = self._plan.expected_batch_size
-        # As in double precision, rounded to single. Where single precision holds the divisor, its own division gives the same bits, faster.
+        # The result is that of double precision, rounded to single. If the divisor is exact in single
+        # precision, division in single precision gives the same bits, faster.
         precision = np.float32 if float(np.float32(size)) == size else np.float64
         np.divide(row, precision(size), out=row, dtype=precision, casting="same_kind")
         return self._layout.arrays(row, as_params=True)
@@ -154,7 +186,9 @@ class Noise(NotCopied):
         self._use_up(batch)
 
     def _own_batch(self) -> NDArray[np.int64] | None:
-        """The batch of the step that comes next, which must be in the loop's hands, where batches are the plan's."""
+        """The next step's batch, which must be the one handed out last; None where batches come from
+        elsewhere.
+        """
         return None if self._handed is None or self.step == self._plan.steps else self._handed.own_batch()
 
     def _use_up(self, batch: NDArray[np.int64] | None) -> None:
@@ -162,22 +196,31 @@ class Noise(NotCopied):
             self._handed.use_up(batch)
 
     def batches(self) -> Iterator[NDArray[np.int64]]:
-        """The examples of the run's batches, from the step that comes next on: also of a run that is resumed, whose key nobody else has. Each is
-        that of the step which then comes next; one that is dropped comes again, once. A step takes the one that was handed out last, and none is
-        used again."""
+        """Yields the run's batches from the next step, also after `resume`: arrays of example numbers
+        (int64).
+
+        Each step takes the batch handed out last, and no batch is used twice. A batch that the loop drops
+        is handed out once more.
+        """
         if self._handed is None:
             raise ValueError("batches are from elsewhere but must be the plan's, for batches() to hand them out")
         return self._handed.handed_out()
 
     def save(self, folder: str | os.PathLike[str], params: Any) -> None:
-        """Saves step, state and the run's key to a folder, in files that only their owner can read: they are
-        as secret as the key. Each process writes its own. `params` are those that the next step's gradients
-        are taken of: the run goes on with them alone."""
+        """Saves step, noise state and the run's key to a folder. **As secret as the key**: files have mode
+        0600.
+
+        Each process writes its own files.
+
+        Args:
+            folder: An existing or new folder.
+            params: The parameters at which the next step's gradients are taken; `resume` accepts no others.
+        """
         folder, weights = Path(folder), self._weights(params)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         noise = _noise_file(folder, self._stream.commitment)
         self._stream.save(noise)
-        # It names the noise: what was saved before is valid until it is there.
+        # This file names the noise file: the previous checkpoint stays valid until it is replaced.
         with new_sealed(_layout_file(folder)) as layout:
             layout.write(json.dumps([self._stream.commitment, self._layout.shapes(), weights]).encode())
         for other in folder.glob(f"noise-{jax.process_index()}-*"):
@@ -185,7 +228,7 @@ class Noise(NotCopied):
                 other.unlink()
 
     def _weights(self, params: Any) -> str:
-        """What this process's part of the parameters is known by: as secret as the key."""
+        """A keyed digest of this process's part of the parameters, as secret as the key."""
         parts = self._layout.on_host(self._layout.check("params", params))
         dtype = np.float64 if any(part.dtype == np.float64 for part in parts) else np.float32
         return f"{sum_of_weights(self._stream, np.concatenate([part.astype(dtype) for part in parts])):032x}"
@@ -203,12 +246,22 @@ class Noise(NotCopied):
         batches_from_elsewhere: bool = False,
         reuse_noise_unprotected: bool = False,
     ) -> Noise:
-        """Continues from the folder that `save` wrote, with the same parameters, in the same shardings.
-        RuntimeError where a file of it was altered or is another checkpoint's, or the parameters are.
+        """Resumes from the folder that `save` wrote.
 
-        Two processes that continue from one folder use the same noise twice, and nothing can notice it. In
-        one process the noise of a step that was used after `save` is refused to another sum, and so are other
-        parameters, unless `reuse_noise_unprotected` says that nobody sees what it was used for.
+        Two processes that resume from one folder use the same noise twice, and nothing can detect it.
+        Within a process, a second sum is refused for a step that was released after `save`.
+
+        Args:
+            folder: The folder of `save`.
+            params: The parameters that were saved with it, in the same shardings.
+            plan, run, threads, trust_float32_sums, batches_from_elsewhere: As in `Noise`.
+            reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. Nobody
+                may see what was released under that noise.
+
+        Raises:
+            RuntimeError: A file was altered or is another checkpoint's, or the parameters are not the saved
+                ones.
+            ValueError: The state is of another plan, run or tree of parameters.
         """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
@@ -237,5 +290,5 @@ def _layout_file(folder: Path) -> Path:
 
 
 def _noise_file(folder: Path, commitment: str) -> Path:
-    """That of the noise at a step."""
+    """The noise file at one step."""
     return folder / f"noise-{jax.process_index()}-{commitment[:16]}"

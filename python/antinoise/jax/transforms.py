@@ -1,4 +1,4 @@
-"""Noise inside of jitted steps, as transformations of optax."""
+"""Noise inside jitted steps, as optax transformations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ io_callback: Callable[..., Any] = relied("jax", "jax.experimental", "io_callback
 
 
 def _precision(leaf: Any) -> Any:
-    """The dtype that numbers of a leaf will have: JAX takes float64 for float32 where double precision is off."""
+    """The dtype that values of a leaf will have: with double precision off, JAX converts float64 to
+    float32.
+    """
     return relied("jax", "jax.dtypes", "canonicalize_dtype")(leaf.dtype)
 
 
@@ -30,13 +32,26 @@ def _refuse_single(leaf: Any, trusted: bool) -> None:
 
 
 def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.GradientTransformationExtraArgs:
-    """Makes the noisy mean of the sums of clipped gradients that come in, for a step that is one jitted function:
+    """An optax transformation that turns sums of clipped gradients into the noisy mean, for a step that is
+    one jitted function.
 
         tx = optax.chain(add_noise(plan), optax.adam(1e-3))
-        updates, state = tx.update(sums, state, params, noise=row)      # row = noise.next(), an argument of the function
+        # row = noise.next() is an argument of the jitted function.
+        updates, state = tx.update(sums, state, params, noise=row)
 
-    For plans whose release is `plain`: addition on a device is not on a grid. Sums are of float64, with `jax_enable_x64`, or someone
-    answers for them (`Noise.statement`). Each row is for one step.
+    It cannot check that each row is used for one step only, nor which batch the sums are of.
+
+    Args:
+        plan: A plan with `release="plain"`: an addition on a device is not on a grid.
+        trust_float32_sums: Accept sums in single precision (see `Noise`). Float64 sums need
+            `jax_enable_x64`.
+
+    Returns:
+        A transformation whose `update` takes `noise`, a row of `Noise.next` with the sums' shapes.
+
+    Raises:
+        ValueError: The plan's release is not plain. In `update`: `noise` is absent, of other shapes or a
+            constant of the traced function, or sums are in single precision.
     """
     if plan.release != "plain":
         must_be = "plain: on a grid sum and noise are added in whole numbers, by Noise.release(sums), outside of the jitted step"
@@ -50,11 +65,11 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             raise ValueError(f"noise is a tree {given} but must be the sums', {jax.tree.structure(sums)}")
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
-            # Compiled into the function, it would be every step's.
+            # A constant would be compiled into the function, and every step would get the same noise.
             if is_traced(total) and not isinstance(row, Tracer):
                 raise ValueError("noise is a constant of the traced function but must be one of its arguments, another row in each step")
             _refuse_single(total, trust_float32_sums)
-            # Broadcast, noise would be shared by coordinates.
+            # Broadcasting would give several coordinates the same noise.
             if total.shape != row.shape:
                 raise ValueError(f"noise is of shape {row.shape} but must be of the sums', {total.shape}")
             return ((total + row) / plan.expected_batch_size).astype(like.dtype)
@@ -65,20 +80,32 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
 
 
 class NoiseState(NamedTuple):
-    """Which step comes next."""
+    """The next step."""
 
     step: jax.Array
 
 
 def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.GradientTransformation:
-    """Takes the place of jax-privacy's transformation of that name, in an execution plan or alone: adds noise to the sum of clipped
-    gradients that comes in, on the plan's grid if it has one, and does not divide.
+    """Replaces jax-privacy's transformation of that name: adds noise to a sum of clipped gradients, without
+    dividing.
 
-        mine = dataclasses.replace(theirs, noise_addition_transform=noise_addition_transform(noise, sensitivity=gradient.sensitivity()))
+        mine = noise_addition_transform(noise, sensitivity=gradient.sensitivity())
+        plan = dataclasses.replace(plan, noise_addition_transform=mine)
 
-    `sensitivity` is how far one example can move that sum: at most the plan's clip norm. The noise is made on the host, by an ordered
-    callback, so that it serves a jitted step; such callbacks run on one device only. The state counts steps: one that does not come next,
-    because a state was used twice or the plan is at its end, is an error, and nothing comes out.
+    Noise is added on the host, on the plan's grid if it has one, by an ordered callback, so that it serves
+    a jitted step. Such callbacks run on one device only.
+
+    Args:
+        noise: The run's noise.
+        sensitivity: Bound on how far one example moves the sum (L2), above 0 and at most the plan's clip
+            norm.
+
+    Returns:
+        A transformation whose state counts steps. A state that is used twice, or after the plan's last
+        step, is an error, and nothing is released.
+
+    Raises:
+        ValueError: `sensitivity` is out of range, or the parameters are on several devices.
     """
     plan = noise.plan
     if not 0 < sensitivity <= plan.clip_norm:

@@ -1,4 +1,5 @@
-"""Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before the optimizer's step.
+"""Private training in plain PyTorch: the plan's batches, clipped sums in double precision, and noise before
+each optimizer step.
 
     noise = CorrelatedNoise(model, plan, key).attach(optimizer)
     for x, y in noise.loader(data):
@@ -6,8 +7,8 @@
         optimizer.step()
         optimizer.zero_grad()
 
-A model is private when every step of the optimizer sees nothing but the noisy mean: what is hooked is its step, and a step that could see
-anything else is refused.
+The model is private because the optimizer sees only noisy means: a hook on its step replaces the sums by
+them, and refuses a step that would apply anything else.
 """
 
 from .batches import BatchSampler, CollateEmpty

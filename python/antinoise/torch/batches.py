@@ -1,4 +1,4 @@
-"""Which examples make a batch, and which batch is in the loop's hands."""
+"""The plan's batches, and the check that each step takes its own batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,20 @@ from .sources import Source, mark
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The plan's batches, for a `DataLoader` whose data are the plan's examples, in one order. Where processes train together, each gets
-    its share of every batch.
+    """Yields the plan's batches for a `DataLoader` whose dataset is the plan's examples, in a fixed order.
 
-    `CorrelatedNoise.loader` makes a loader of them, `CorrelatedNoise.batch_sampler()` the batches alone; one that was made of the key serves a
-    run once `attach` is given it. From then on each pass begins with the step that comes next, and a batch is handed out when its step comes
-    next, not before: by the loader where it hands it to the loop, else where it is drawn, which leaves no room for workers. Before that,
-    passes begin with step `start` and nothing is checked.
+    With several processes, each gets its share of every batch. `CorrelatedNoise.loader` and
+    `CorrelatedNoise.batch_sampler` make one; one that is made here, from the key, serves a run after
+    `CorrelatedNoise.attach` got it. From then on each pass begins with the noise's next step, and a batch
+    is handed out only when its step is the next one. A loader of `CorrelatedNoise.loader` does so even with
+    workers that prefetch; in any other loader a batch counts as handed out when it is drawn, so that
+    workers are not possible. Before `attach`, passes begin with step `start` and nothing is checked.
+
+    Args:
+        plan: The plan of the run.
+        key: The key of the run.
+        run: The name of the run.
+        start: First step of a pass until `attach`, from 0 to the plan's steps.
     """
 
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None, start: int = 0) -> None:
@@ -34,43 +41,45 @@ class BatchSampler(Sampler[list[int]]):
 
     @classmethod
     def following(cls) -> BatchSampler:
-        """Batches of the noise that `follow` names."""
+        """A sampler of the batches of a noise that `follow` will name."""
         made = cls.__new__(cls)
         made._wait()
         return made
 
     def _wait(self) -> None:
-        """These are nobody's batches until there is noise to follow."""
+        """Resets to a sampler without batches, until `follow` names a noise."""
         self._batches = None
         self._of_key, self._start = False, 0
-        # What batches that were handed out are known by: the run's token.
+        # The run's token, which marks batches that were handed out.
         self._name = ""
-        # Of the noise that is followed: the step that comes next.
+        # Returns the next step of the noise that is followed.
         self._step: Callable[[], int] | None = None
-        # Whether the pass that begins now is a loader's, which hands out by itself what its workers draw ahead.
+        # Whether the pass that begins now is a loader's, which hands out itself the batches that workers draw
+        # ahead.
         self._by_loader = False
         self._begin()
 
     def _begin(self) -> object:
-        """A new pass, the only one from now on: nothing of it is handed out."""
+        """Begins a new pass and ends all earlier ones; none of its batches is handed out yet."""
         self._pass, self._handed, self._drawn = object(), None, {}
         return self._pass
 
     _batches: Batches | None
-    # The step whose batch is in the loop's hands.
+    # The step whose batch was handed out and not yet used.
     _handed: int | None
-    # Whole batches that were drawn and whose steps are not made yet: as few as workers draw ahead.
+    # Whole batches (of all processes) that were drawn and whose steps are not made yet: at most the
+    # prefetched ones.
     _drawn: dict[int, NDArray[np.int64]]
-    # What they are the batches of, where a loader says it.
+    # The dataset, if a loader named it.
     dataset: Any = None
 
     def check(self, noise: NoiseStream) -> None:
-        """Refuses to be the batches of another run's noise, where they were made of a key."""
+        """Refuses the noise of another run, if this sampler was made from a key."""
         if self._of_key and self.token != noise.token:
             raise ValueError("batches are of another run or key but must be those of the noise")
 
     def follow(self, plan: Plan, noise: NoiseStream, step: Callable[[], int]) -> None:
-        """From now on these are the batches of `noise`, whose next step is `step()`. Earlier passes are over."""
+        """From now on yields the batches of `noise`, whose next step is `step()`. Ends earlier passes."""
         if not self._of_key:
             self._batches = Batches.of_noise(plan, noise)
         self._step, self._name = step, noise.token
@@ -78,12 +87,20 @@ class BatchSampler(Sampler[list[int]]):
 
     @property
     def token(self) -> str:
-        """A name for the run and its key."""
+        """A public name of the pair of run and key."""
         return self._made().token
 
     def check_handed(self, step: int, clipped: Collection[Source]) -> None:
-        """Refuses a step whose own batch is not in the loop's hands: one of an earlier step, which would be used twice, or from elsewhere; and sums
-        that are known to be of another step's batch."""
+        """Refuses a step without a batch of its own.
+
+        Args:
+            step: The step about to be made.
+            clipped: Sources of the sums, as far as known; sums of another step's batch are refused.
+
+        Raises:
+            RuntimeError: No batch was handed out since the last step, or the sums are of another step's
+                batch.
+        """
         if self._handed != step:
             found = "no batch was handed out since the last step" if self._handed is None else f"the last one handed out was of step {self._handed}"
             raise RuntimeError(
@@ -95,18 +112,20 @@ class BatchSampler(Sampler[list[int]]):
             raise RuntimeError(f"The sums of step {step} are of the batch of step {others[0]}, which would be used twice: clip the batch that was handed out last.")
 
     def at(self, step: int) -> NDArray[np.int64]:
-        """The batch of a step, of all processes together: the one that was drawn, where it was."""
+        """A step's batch over all processes: the drawn one, or else computed."""
         drawn = self._drawn.get(step)
         return self._made().at(step) if drawn is None else drawn
 
     def use(self) -> None:
-        """Says that the step of the batch in the loop's hands is made."""
+        """Records that the step of the batch handed out last is made."""
         if self._handed is not None:
             self._drawn.pop(self._handed, None)
         self._handed = None
 
     def handed_out(self, begin: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-        """The batches of a pass that `begin` begins over a loader of these, each when the loop asks for it and its step comes next."""
+        """The batches of a pass over a loader (`begin` starts it), each handed out on request once its step
+        is the next one.
+        """
         mine, step, self._by_loader = self._begin(), self._next_step(), True
         try:
             batches = iter(begin())
@@ -148,14 +167,14 @@ class BatchSampler(Sampler[list[int]]):
     def _share(self, step: int) -> list[int]:
         rank, world = rank_and_world()
         batch = self._made().at(step)
-        # Without a noise no step is made.
+        # Without a noise no step is made, and nothing need be kept.
         if self._step is not None:
             self._drawn[step] = batch
         mine: list[int] = batch[rank * len(batch) // world : (rank + 1) * len(batch) // world].tolist()
         return mine
 
     def _handing_out(self, first: int, last: int, mine: object) -> Iterator[list[int]]:
-        """Those that are handed out where they are drawn."""
+        """This process's shares, each handed out when it is drawn."""
         for step in range(first, last):
             self._check_turn(step, mine, "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the loader; else")
             self._handed = step
@@ -169,8 +188,15 @@ class BatchSampler(Sampler[list[int]]):
 
 
 class CollateEmpty:
-    """For `DataLoader(..., collate_fn=CollateEmpty(data))`: a sampled batch may have no example, which must be a batch of 0 all the same, for its
-    step has noise. It makes of no example what `collate` makes of one, with nothing in it."""
+    """Collates an empty batch too, for `DataLoader(..., collate_fn=CollateEmpty(data))`.
+
+    Poisson sampling can draw no example; the step still has noise and needs a batch of 0 examples. It is
+    made by collating `data[0]` and slicing each tensor to length 0.
+
+    Args:
+        data: The dataset, with at least one example.
+        collate: The collate function of non-empty batches.
+    """
 
     def __init__(self, data: Any, collate: Callable[[list[Any]], Any] = default_collate) -> None:
         self._data, self._collate = data, collate

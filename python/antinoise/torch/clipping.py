@@ -1,4 +1,4 @@
-"""Sums of clipped gradients."""
+"""Sums of clipped per-example gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sharded import reshard, sharded_sums
 from .sources import sources_of
 from .sums import leave, trainable
 
-# Those of which it was said that their norms cannot be found without gradients.
+# Models for which the fallback from ghost norms to per-example gradients was warned of.
 _warned: WeakSet[nn.Module] = WeakSet()
 
 
@@ -42,36 +42,51 @@ def clipped_sum_(
     exact: bool = False,
     grid_spacing: float | None = None,
 ) -> Tensor:
-    """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
-    is not private.
+    """Clips each example's gradient and leaves their sum for `CorrelatedNoise` to add noise to.
 
-    `norms="ghost"` finds the gradients' lengths and their sum without the gradients, in one pass forward and one backward, for models
-    of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules without parameters; `"each"` makes the gradients one by one
-    (`torch.func.vmap` of a portion), for any model; `"auto"` does the first where it can, and where it cannot it warns, once for a model,
-    and does the second. Both take portions of `micro_batch` examples at most.
+    One call covers all trained parameters of the model that the noise is made for. Further calls before the
+    step add to the sum, for micro-batches of one batch. Sums that were clipped over other sets of
+    parameters (a submodule, or with `requires_grad` switched between calls) are refused at the step: one
+    example could move each of them by the clip norm.
 
-    Lengths, factors and sums are in double precision, where one example moves the sum by at most clip_norm (1 + 2^-20): what plans
-    allow for (docs/python-torch.md). It does so when its gradient is replaced by zero and the others' keep their bits, which is what
-    the statement compares; PyTorch may round a gradient otherwise at another place of its portion, so that where an example is to be
-    *absent*, and others move up, only portions of 1 keep the others' bits. An example whose gradient is not finite adds nothing.
+    Lengths, factors and sums are in double precision, so that one example moves the sum by at most
+    clip_norm (1 + 2^-20), which plans allow for (docs/python-torch.md). That bound compares batches in
+    which one gradient is replaced by zero and all others keep their bits. PyTorch may round a gradient
+    differently at another position of its portion; to compare batches from which an example is *absent*, so
+    that later examples change position, use `micro_batch=1`. An example whose gradient is not finite adds
+    nothing.
 
-    One call clips all trained parameters of the model that the noise is made for. A second call before the step adds to the sum: micro-batches of one
-    batch, each clipped over the same parameters. Calls for a submodule each, or with `requires_grad` switched between them, are refused at the step:
-    one example could move each of their sums by the clip norm.
+    With several processes, each process sums its own examples. Sharded parameters get the sum over all
+    processes at once: with FSDP2, ghost norms use the parameters as FSDP2 gathers them, while per-example
+    gradients need the whole model and a whole sum in every process.
 
-    `groups` clips groups of parameters apart, to norms whose squares add up to clip_norm^2 at most, so that one example moves the sum by no more than
-    above: `"layer"` (the parameters of a module together), groups of names of parameters or modules (`["conv", ("fc1", "fc2.bias"), ...]`; each of k
-    groups has clip_norm / sqrt(k)), or the norm of each group (`{"conv": 0.6, "head": 0.8}`). Each parameter must be in one.
+    Args:
+        model: It must treat examples independently (no batch normalisation); for ghost norms, with examples
+            in the first dimension of every layer's input and output.
+        loss: `loss(model(x), y)`, the loss of one example. It is evaluated for each example alone.
+        x: Inputs, shape (examples, ...).
+        y: Targets, shape (examples, ...).
+        clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
+        micro_batch: Maximum number of examples in one forward and backward pass.
+        norms: `"ghost"` finds norms and sum without per-example gradients, in one forward and one backward
+            pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules
+            without parameters. `"each"` makes per-example gradients (`torch.func.vmap`), for any model.
+            `"auto"` tries `"ghost"`, else warns once per model and uses `"each"`.
+        groups: Clips groups of parameters separately, to norms whose squares add up to at most clip_norm^2.
+            `"layer"`: one group per module. A list of names of parameters or modules (`["conv", ("fc1",
+            "fc2.bias")]`): k groups with clip_norm / sqrt(k) each. A mapping gives each group's norm
+            (`{"conv": 0.6, "head": 0.8}`). Each parameter must be in one group.
+        exact: Round each clipped gradient to integer multiples of `grid_spacing` and sum integers: the
+            sum's bits do not depend on the order of examples or on their distribution over processes.
+            Implies per-example gradients.
+        grid_spacing: The plan's, for `exact`.
 
-    `exact=True` rounds each clipped gradient to whole multiples of `grid_spacing`, the plan's, and adds up whole numbers: gradients of the
-    same bits have a sum of the same bits, in whatever order and however they are dealt to processes. It makes the gradients one by one.
+    Returns:
+        The mean loss, a scalar tensor without gradient. **It is not private.**
 
-    Where processes train together, each adds up its own examples; sharded parameters get the sum over all processes at once. Where FSDP2
-    shards them, ghost norms take the parameters as it brings them together; gradients that are made one by one take the whole model in
-    every process, and a sum as large.
-
-    `loss(model(x), y)` is an example's own, whatever the loss does to several; the model must treat examples apart (no batch
-    normalisation), and for `"ghost"` have them in the first dimension throughout.
+    Raises:
+        ValueError: An argument is out of range, the model cannot be clipped example by example, or its
+            forward pass changes a buffer.
     """
     reshard(model)
     parameters = trainable(model)
@@ -120,6 +135,6 @@ def _ghosts_or_each(model: nn.Module, norms: str, by_ghosts: Callable[[], _Sums]
             raise
         if model not in _warned:
             _warned.add(model)
-            # Shown where clipped_sum_ is called.
+            # `stacklevel` points at the caller of clipped_sum_.
             warnings.warn(f'norms="auto" makes the gradients one by one, which is slower: {reason}', stacklevel=3)
     return each()

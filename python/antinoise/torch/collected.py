@@ -1,4 +1,5 @@
-"""The sums of a step that noise is added to: found on the parameters, checked here and against the other processes."""
+"""The sums of a step that noise is added to: found on the parameters, checked here and against the other
+processes."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Collected:
 
 
 def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool) -> Collected:
-    """Finds the sums, refusing what no bound is known for, but for sums in single precision that are `trusted`."""
+    """Finds the sums, refusing what no bound is known for, but for sums in single precision that are
+    `trusted`."""
     held = {name: held_sum(p) for name, p in parameters.items()}
     clipped = {name: found for name, found in held.items() if found is not None}
     made = Collected()
@@ -67,8 +69,8 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
 
 
 def _check_calls(held: Mapping[str, ClippedSum | None]) -> None:
-    """Refuses sums of parameters that were not clipped by the same calls, each over all of them: one example could move each of those by the
-    clip norm, and all together by more."""
+    """Refuses sums of parameters that were not clipped by the same calls, each over all of them: one example
+    could move each of those by the clip norm, and all together by more."""
     calls = {name: found.calls if found is not None else () for name, found in held.items()}
     for call in dict.fromkeys(call for of in calls.values() for call in of):
         inside, outside = (sorted(name for name, of in calls.items() if (call in of) is there) for there in (True, False))
@@ -146,8 +148,9 @@ def _bits(sum: Tensor) -> int:
 
 
 def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, set[str]]:
-    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where that is known, and which
-    parameters' sums are to be added up: where one process left its own, the others' are zeros or their own."""
+    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where
+    that is known, and which parameters' sums are to be added up: where one process left its own, the others'
+    are zeros or their own."""
     reports = exchanged(mine)
     if error is not None:
         raise error

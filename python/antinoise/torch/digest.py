@@ -16,7 +16,8 @@ _TOGETHER = 4096
 
 
 def digest_of_release(parts: Sequence[Tensor]) -> int:
-    """The digest of these numbers, one part after the other, in single precision; `ValueError` where one is not finite."""
+    """The digest of these numbers, one part after the other, in single precision; `ValueError` where one is
+    not finite."""
     first, found = 0, []
     for part in parts:
         start = 0

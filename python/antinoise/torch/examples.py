@@ -1,4 +1,5 @@
-"""Sums of clipped gradients for batches of any structure: a tensor, a tuple, a mapping of names to tensors."""
+"""Sums of clipped gradients for batches of any structure: a tensor, a tuple, a mapping of names to
+tensors."""
 
 from __future__ import annotations
 
@@ -22,15 +23,21 @@ from .sharded import reduced, reshard, whole
 from .sources import sources_of
 from .sums import leave, trainable
 
-# Gradients of some examples, one tensor for each parameter; their losses; and how many of them are not there to fill up a portion.
+# Gradients of a portion's examples, one tensor for each parameter; their losses; and how many of the examples
+# are real, not padding.
 _Portion = tuple[list[Tensor], Tensor, int]
 
 
 def clipped_totals(gradients: Mapping[str, Tensor], groups: Groups) -> dict[str, Tensor]:
-    """Of each parameter, the sum of its examples' gradients in double precision, each example clipped to each group's norm over its parameters.
+    """The sum of clipped gradients of each parameter, in double precision.
 
-    Each of `gradients` has the examples in its first dimension. One example moves the sum by at most clip_norm (1 + 2^-20), as in
-    docs/training.md; one whose gradient is not finite adds nothing.
+    Args:
+        gradients: For each parameter, per-example gradients of shape (examples, ...).
+        groups: Clip norm of each group; an example is clipped to it over the group's parameters.
+
+    Returns:
+        For each parameter, the float64 sum. One example moves all sums together by at most clip_norm (1 +
+        2^-20) (docs/training.md); an example whose gradient is not finite adds nothing.
     """
     factors, kept = clip_factors([(name, squares_of(g)) for name, g in gradients.items()], groups)
     everything = bool(kept.all())
@@ -55,12 +62,22 @@ def clipped_sum_of_(
     exact: bool = False,
     grid_spacing: float | None = None,
 ) -> Tensor:
-    """Leaves the sum of the examples' gradients, each clipped to `clip_norm`, for the noise to be added to; returns the mean loss, which
-    is not private: `clipped_sum_` for any batch whose tensors have the examples in their first dimension.
+    """`clipped_sum_` for batches of any structure: clips each example's gradient and leaves their sum for
+    the noise.
 
-    `loss(model, example)` gets a batch of one example. Examples are taken one by one, which any model allows, or in portions of
-    `micro_batch` by `torch.func.vmap`, which is faster and wants a model without decisions on its data. `groups`, `exact` and `grid_spacing`
-    are those of `clipped_sum_`.
+    Args:
+        model: As in `clipped_sum_`.
+        loss: `loss(model, example)`, where `example` is a batch of one example.
+        batch: A tensor, or a tuple, list or mapping of tensors, with examples in the first dimension of
+            each.
+        clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
+        micro_batch: 1 takes examples one by one, which any model allows. A larger number uses
+            `torch.func.vmap` on portions of that size, which is faster and needs a model without
+            data-dependent control flow.
+        groups, exact, grid_spacing: As in `clipped_sum_`.
+
+    Returns:
+        The mean loss, a scalar tensor without gradient. **It is not private.**
     """
     reshard(model)
     parameters = trainable(model)
@@ -86,8 +103,9 @@ def each_sums(
     micro_batch: int,
     spacing: float | None,
 ) -> tuple[dict[str, Tensor], float]:
-    """The sums of clipped gradients by parameter, and of losses, from each example's gradients. Sharded parameters get those over all
-    processes."""
+    """The sums of clipped gradients by parameter, and of losses, from per-example gradients. Sums of
+    sharded parameters are over all processes.
+    """
     parameters = trainable(model)
 
     def own() -> tuple[dict[str, Tensor], float]:
@@ -105,13 +123,13 @@ def each_sums(
     if not any(is_sharded(p) for p in parameters.values()):
         return own()
     with whole(model):
-        # What fails in one process fails in all.
+        # A failure in one process is raised in all of them.
         sums, losses = all_make(own)
     return {name: reduced(p, sums[name]) for name, p in parameters.items()}, losses
 
 
 def _examples(batch: Any) -> int:
-    """How many examples are in a batch: the first dimension of each of its tensors."""
+    """The number of examples in a batch: the first dimension of each of its tensors."""
     leaves = tree_leaves(batch)
     wrong = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor) or leaf.dim() == 0]
     counts = {len(leaf) for leaf in leaves if not wrong}
@@ -124,7 +142,9 @@ def _examples(batch: Any) -> int:
 def gradients_of(
     model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int, micro_batch: int
 ) -> Iterator[_Portion]:
-    """Each example's gradients, portion by portion: of one example, PyTorch's own."""
+    """Per-example gradients, portion by portion. For portions of one example they are PyTorch's ordinary
+    gradients.
+    """
     return _one_by_one(model, loss, batch, count) if micro_batch == 1 else _together(model, loss, batch, count, micro_batch)
 
 
@@ -138,7 +158,7 @@ def _one_by_one(model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batc
 
 
 class _Loss(nn.Module):
-    """A loss as a module, so that its model's parameters can be put in for one call."""
+    """A loss as a module, so that its model's parameters can be replaced for one call."""
 
     def __init__(self, model: nn.Module, loss: Callable[[nn.Module, Any], Tensor]) -> None:
         super().__init__()

@@ -34,7 +34,8 @@ def await_sums(noise: Awaiting) -> None:
 
 @contextmanager
 def told_to_others(parameters: Collection[nn.Parameter]) -> Iterator[None]:
-    """Has what fails here fail in all processes at their step, where these are parameters that each of them clips by itself."""
+    """Has what fails here fail in all processes at their step, where these are parameters that each of them
+    clips by itself."""
     try:
         yield
     except Exception as error:

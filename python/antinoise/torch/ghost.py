@@ -1,7 +1,8 @@
-"""Sums of clipped gradients from one forward and one backward pass, without the gradients ("ghost clipping", "book-keeping").
+"""Sums of clipped gradients from one forward and one backward pass, without the gradients ("ghost clipping",
+"book-keeping").
 
-A layer's input and its output's gradient say what its examples' gradients are. Both are caught on the way; weights are taken out of the
-backward pass, which would add their gradients up.
+A layer's input and its output's gradient say what its examples' gradients are. Both are caught on the way;
+weights are taken out of the backward pass, which would add their gradients up.
 """
 
 from __future__ import annotations
@@ -142,9 +143,11 @@ def ghost_sums(
     at_least: int = 0,
     agreed: Callable[[bool], bool] = bool,
 ) -> tuple[Sums, float]:
-    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example moves them by no more.
+    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example
+    moves them by no more.
 
-    Processes that must run the model together do so in so many portions `at_least`, and are `agreed` on what to try.
+    Processes that must run the model together do so in so many portions `at_least`, and are `agreed` on what
+    to try.
     """
     layers = layers_of(model)
     sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in trainable(model).items()}
@@ -163,7 +166,8 @@ def ghost_sums(
 
 
 def _first(taps: _Taps, loss: Loss, like: Sums, x: Tensor, y: Tensor) -> tuple[list[Tensor], Sums]:
-    """The outputs of some examples, and the gradients of the first: of that one alone where the model treats examples apart."""
+    """The outputs of some examples, and the gradients of the first: of that one alone where the model treats
+    examples apart."""
     output = taps.outputs(x)
     only_first = torch.arange(len(x), device=x.device) == 0
     sums = {name: torch.zeros_like(total) for name, total in like.items()}

@@ -16,16 +16,19 @@ from .relied import hooks
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 
-# Some examples' outputs and the gradients of the first, by parameter, from a forward and a backward pass of all of them.
+# Some examples' outputs and the gradients of the first, by parameter, from a forward and a backward pass of
+# all of them.
 Passes = Callable[[Tensor, Tensor], tuple[list[Tensor], Sums]]
 
 
 def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]) -> None:
-    """Refuses a model where layers do not have the examples in the first dimension, or where an example's output or gradient has other bits
-    beside another example. Each example for itself would be safe with it; of several, what is clipped would not be an example's gradient.
+    """Refuses a model where layers do not have the examples in the first dimension, or where an example's
+    output or gradient has other bits beside another example. Each example for itself would be safe with it;
+    of several, what is clipped would not be an example's gradient.
 
-    `passes` are the model's, watched; they get another number of examples than in a portion, so that no other dimension is taken for them.
-    `agreed` tells whether any of the processes that must run the model together says so.
+    `passes` are the model's, watched; they get another number of examples than in a portion, so that no other
+    dimension is taken for them. `agreed` tells whether any of the processes that must run the model together
+    says so.
     """
     count = 2 if micro_batch != 2 else 3
     state = ((id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre"))) for module in model.modules())

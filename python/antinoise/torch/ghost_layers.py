@@ -11,7 +11,8 @@ from torch.nn import functional
 from .._relied import relied
 from .ghost_parts import Factors, Made, Part, Rows, matrix
 
-# A layer's input and output gradient, examples first, and the full names of those of its parameters that are trained.
+# A layer's input and output gradient, examples first, and the full names of those of its parameters that are
+# trained.
 _Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], list[Part]]
 
 
@@ -131,7 +132,8 @@ class Layer:
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
-    """The layers that are trained; refuses a model with one that is not known, or with a parameter in two places."""
+    """The layers that are trained; refuses a model with one that is not known, or with a parameter in two
+    places."""
     owner: dict[int, str] = {}
     layers = []
     for name, module in model.named_modules():

@@ -1,4 +1,5 @@
-"""What a layer's activations and output gradients say of its examples' gradients: lengths, and weighted sums, in double precision."""
+"""What a layer's activations and output gradients say of its examples' gradients: lengths, and weighted sums,
+in double precision."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Sums = dict[str, Tensor]
 
 
 class Part(Protocol):
-    """Of one parameter and some examples: the squares of the gradients' lengths, or a little more, and what adds up the gradients."""
+    """Of one parameter and some examples: the squares of the gradients' lengths, or a little more, and what
+    adds up the gradients."""
 
     name: str
     squares: Tensor
@@ -44,8 +46,8 @@ class Made:
 
 @dataclass
 class Products:
-    """A matrix's gradients, each the product of two vectors in each of some groups: (groups, examples, inputs) and (groups, examples,
-    outputs)."""
+    """A matrix's gradients, each the product of two vectors in each of some groups: (groups, examples,
+    inputs) and (groups, examples, outputs)."""
 
     name: str
     activations: Tensor
@@ -64,8 +66,9 @@ class Products:
 
 @dataclass
 class Factors:
-    """What a matrix's gradients are made of: (examples, groups, inputs, places) and (examples, groups, outputs, places), the first with
-    inputs and places of several dimensions, as a view of something smaller."""
+    """What a matrix's gradients are made of: (examples, groups, inputs, places) and (examples, groups,
+    outputs, places), the first with inputs and places of several dimensions, as a view of something
+    smaller."""
 
     activations: Tensor
     gradients: Tensor
@@ -95,8 +98,8 @@ class Factors:
 
 @dataclass
 class Pairs:
-    """A matrix's gradients, each the sum over places t of g_t a_t^T. Lengths are those of pairs of places: the sum over s and t of
-    (a_s . a_t) (g_s . g_t)."""
+    """A matrix's gradients, each the sum over places t of g_t a_t^T. Lengths are those of pairs of places:
+    the sum over s and t of (a_s . a_t) (g_s . g_t)."""
 
     name: str
     factors: Factors
@@ -104,8 +107,8 @@ class Pairs:
 
     def __post_init__(self) -> None:
         f = self.factors
-        # Pairs may cancel out, rounding does not: the first bounds it in the squares, the second in the terms that `add_to` makes, as
-        # parts of the square of what nothing cancels out in.
+        # Pairs may cancel out, rounding does not: the first bounds it in the squares, the second in the terms
+        # that `add_to` makes, as parts of the square of what nothing cancels out in.
         rounding = (f.width + 2 * f.places + 16) * 2.0**-52 + ((f.places + 4) * 2.0**-31) ** 2
         found = []
         for some in f.slices(f.places * max(f.places, f.width)):
@@ -118,7 +121,8 @@ class Pairs:
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
         into = sums[self.name].view(-1)
         made: Tensor | None = None
-        # Each gradient is made for itself: in one product of all of them, rounding would depend on what cancels out in others.
+        # Each gradient is made for itself: in one product of all of them, rounding would depend on what
+        # cancels out in others.
         for some in self.factors.slices(self.factors.size):
             a, g = (only(None if kept is None else kept[some], v).to(torch.float64) for v in self.factors.of(some))
             if made is None:
@@ -146,8 +150,9 @@ class Rows:
 
 
 def matrix(name: str, factors: Factors) -> Part:
-    """A matrix's gradients. Pairs take twice the multiplications, in double precision, and less memory to go through: they are for few
-    places, and for gradients that take much more room than what they are made of."""
+    """A matrix's gradients. Pairs take twice the multiplications, in double precision, and less memory to go
+    through: they are for few places, and for gradients that take much more room than what they are made
+    of."""
     f = factors
     if f.places == 1:
         return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))

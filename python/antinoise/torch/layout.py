@@ -1,7 +1,8 @@
-"""Which coordinates of a plan's noise a process holds: a model's trainable parameters one after the other, whoever has which parts.
+"""Which coordinates of a plan's noise a process holds: a model's trainable parameters one after the other,
+whoever has which parts.
 
-Coordinates count the whole parameters, in the model's order. They are the same however the model is laid out over processes: replicated,
-sharded (FSDP2), both (HSDP), by tensor parallelism, or a mixture.
+Coordinates count the whole parameters, in the model's order. They are the same however the model is laid out
+over processes: replicated, sharded (FSDP2), both (HSDP), by tensor parallelism, or a mixture.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def digest_of(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> str:
 
 
 def ranges_of(p: nn.Parameter, start: int) -> Ranges:
-    """The coordinates of what this process holds of `p`, whose first one is `start`, in the order that it lies in memory."""
+    """The coordinates of what this process holds of `p`, whose first one is `start`, in the order that it
+    lies in memory."""
     if not is_sharded(p):
         return [(start, start + p.numel())] if p.numel() else []
     held = [_held(p, d) for d in range(p.ndim)]
@@ -114,7 +116,8 @@ def _moved(place: Any, dim: int) -> Any:
 
 
 def _held(p: Any, d: int) -> Tensor:
-    """Which indices of dimension `d` this process holds: they are laid out as the parameter is, without asking anyone."""
+    """Which indices of dimension `d` this process holds: they are laid out as the parameter is, without
+    asking anyone."""
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     places = []

@@ -12,8 +12,9 @@ from .._sums import SHORTER
 
 
 def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tuple[Tensor, int]]:
-    """The places of so many examples, and how many of them count: the last portion is filled up with its first example, so that every product
-    has one shape. There are so many portions `at_least`, some of none."""
+    """The places of so many examples, and how many of them count: the last portion is filled up with its
+    first example, so that every product has one shape. There are so many portions `at_least`, some of
+    none."""
     for start in range(0, max(examples, at_least * micro_batch), micro_batch):
         count = max(0, min(micro_batch, examples - start))
         start = start if count else 0
@@ -22,7 +23,8 @@ def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tup
 
 
 def some_at_a_time(examples: int, each: int, device: torch.device) -> Iterator[slice]:
-    """Examples of so many numbers each, in parts that stay in the cores' caches (that do not take much of another device's memory)."""
+    """Examples of so many numbers each, in parts that stay in the cores' caches (that do not take much of
+    another device's memory)."""
     at_once = 2**17 * torch.get_num_threads() if device.type == "cpu" else 2**26
     step = max(1, at_once // max(1, each))
     for start in range(0, examples, step):
@@ -46,8 +48,9 @@ def squares_of(gradients: Tensor) -> Tensor:
 
 
 def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple[dict[str, Tensor], Tensor]:
-    """What each parameter's gradients are multiplied by, for the gradients of its group to have its clip norm at most, from the squares of their
-    lengths; and which examples are finite in all groups: the others have factor 0 in each. Both lie where the first squares do."""
+    """What each parameter's gradients are multiplied by, for the gradients of its group to have its clip norm
+    at most, from the squares of their lengths; and which examples are finite in all groups: the others have
+    factor 0 in each. Both lie where the first squares do."""
     device = squares[0][1].device
     found: dict[int, list[Tensor]] = {}
     for name, s in squares:
@@ -66,5 +69,6 @@ def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:
 
 
 def only(kept: Tensor | None, values: Tensor) -> Tensor:
-    """Zero in place of the examples that are not kept: what is not finite is left out, not multiplied by zero."""
+    """Zero in place of the examples that are not kept: what is not finite is left out, not multiplied by
+    zero."""
     return values if kept is None else torch.where(kept.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))

@@ -17,14 +17,16 @@ _KEPT = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocess
 
 
 class PlannedLoader(DataLoader[Any]):
-    """A loader whose passes hand out the batches that its `BatchSampler` draws. Its workers are beneath, and may draw ahead."""
+    """A loader whose passes hand out the batches that its `BatchSampler` draws. Its workers are beneath, and
+    may draw ahead."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return _handed_out(self.batch_sampler, super().__iter__)
 
 
 class HandingOut:
-    """Another's loader over a `BatchSampler`, which may fetch ahead, with passes that hand out; in all else it is that loader."""
+    """Another's loader over a `BatchSampler`, which may fetch ahead, with passes that hand out; in all else
+    it is that loader."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -65,8 +67,8 @@ def _check_examples(dataset: Any, plan: Plan) -> None:
 
 
 def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1) -> DataLoader[Any]:
-    """`loader` with the plan's batches in place of its own: the same data set, workers and memory. `batches` are the loader's own, where
-    something wraps them; they are one of so many `shares` of the plan's."""
+    """`loader` with the plan's batches in place of its own: the same data set, workers and memory. `batches`
+    are the loader's own, where something wraps them; they are one of so many `shares` of the plan's."""
     _check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
     if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):

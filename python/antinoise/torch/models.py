@@ -12,7 +12,8 @@ from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
 def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None:
-    """Refuses numbers out of range, and a model with a layer that looks at several examples or keeps what it saw of them."""
+    """Refuses numbers out of range, and a model with a layer that looks at several examples or keeps what it
+    saw of them."""
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
     if micro_batch < 1:
@@ -28,7 +29,8 @@ def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Refuses a model whose forward pass changes a buffer: what it keeps of the examples has no noise, and goes where the model goes."""
+    """Refuses a model whose forward pass changes a buffer: what it keeps of the examples has no noise, and
+    goes where the model goes."""
     before = {name: (buffer, version_of(buffer)) for name, buffer in model.named_buffers()}
     yield
     now = dict(model.named_buffers())

@@ -1,4 +1,4 @@
-"""Noise before each step of an optimizer."""
+"""Correlated noise before each step of a PyTorch optimizer."""
 
 from __future__ import annotations
 
@@ -32,28 +32,45 @@ from .sums import drop_sums, trainable
 
 
 class CorrelatedNoise(NotCopied):
-    """Adds the plan's noise before each step of an optimizer, and divides by the batch size: a `Stateful` for checkpoints.
+    """Adds the plan's noise to the sum of clipped gradients before each step of an optimizer, and divides
+    by the plan's expected batch size.
 
-    What it is added to is the sum that `clipped_sum_` left. Who clips otherwise says `sums_in_grad=True` and leaves in `.grad` the sum of
-    the step's gradients, each clipped to the plan's clip norm, in double precision. In single precision one example can move a sum by nearly
-    twice its clip norm: who answers for such sums says `trust_float32_sums=True`, and `statement` names it.
+    The sum is the one that `clipped_sum_`, `clipped_sum_of_` or `leave_sums` left. It is a `Stateful` for
+    `torch.distributed.checkpoint`.
 
-    Where processes train together (`torch.distributed`), each makes the noise of a part of what it holds, the same bits as one process would make:
-    models may be replicated, sharded (FSDP2, HSDP), tensor parallel or mixtures. Batches are dealt to all processes (`batch_sampler`), which leave
-    the sums over their own examples; sums in `.grad` must be reduced, and laid out as their parameters are. The key is each process's own, from one
-    file, or that of rank 0, which the others get by one broadcast; without a key one is drawn from the operating system.
+    With several processes (`torch.distributed`), each process makes the noise of a part of the coordinates
+    that it holds; the bits are those that a single process would make. Models may be replicated, sharded
+    (FSDP2, HSDP), tensor parallel, or a mixture. Each process leaves the sum over its own share of a batch;
+    sums in `.grad` must be reduced over processes and laid out as their parameters are.
 
-    Each step takes the batch that `loader(dataset)` hands out for it, or one drawn from `batch_sampler()` or from a `BatchSampler` of the same key
-    that `attach` is given: the statement holds for the plan's batches alone, each in its own step. `batches_from_elsewhere=True` says that the caller
-    sees to that: only their sizes are then compared, and the examples that `set_batch` names with the plan's schema.
+    The privacy statement holds for the plan's batches only, each used in its own step: a step takes the
+    batch that `loader(dataset)` handed out for it, or one drawn from `batch_sampler()` or from the
+    `BatchSampler` given to `attach`.
 
-    With `ahead` the noise of the next step is made on a thread of its own while the model works, and waits in the host's memory (pinned where the model
-    is on an accelerator, which then adds it to the sum). Its bits are the same.
+    Two processes that resume one state add the same noise to different sums, and the difference of the two
+    releases has no noise. Nothing can detect that across processes; within a process the second sum of a
+    step is refused.
 
-    Two processes that resume one state add the same noise to different sums, whose difference then has none, and nothing can notice it. In one process the
-    second sum of a step is refused, unless `reuse_noise_unprotected=True` says that nobody sees what was released under this noise before.
+    Args:
+        model: The module whose trainable parameters get noise.
+        plan: The plan of the run, from `antinoise.plan`.
+        key: The secret of the run; it is not kept. With several processes: the same key in each process
+            (from one file), or rank 0's, which is broadcast. `None` draws a key from the operating system.
+        run: Name of the run; each run needs a new pair of key and name.
+        threads: Number of threads that make noise. It changes speed and no bit.
+        sums_in_grad: Take the sums from `.grad` (float64), where the caller left the sum of the step's
+            gradients, each clipped to the plan's clip norm.
+        batches_from_elsewhere: The caller answers for the batches. Only their sizes are compared with the
+            plan, and the examples that `set_batch` names.
+        ahead: Make the next step's noise on a thread while the model works. The row waits in the host's
+            memory, pinned where the model is on an accelerator. It changes no bit.
+        trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
+            twice the clip norm. `statement` then names that assumption.
+        reuse_noise_unprotected: Allow a second sum for noise that was used before. Nobody may see what was
+            released under that noise.
 
-    `key` is not kept: the stream holds what it needs. `state_dict` holds the run's key and is as secret as it.
+    Raises:
+        ValueError: The model does not fit the plan, or the pair of key and run name was used before.
     """
 
     def __init__(
@@ -72,7 +89,7 @@ class CorrelatedNoise(NotCopied):
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
         self._ahead, self._trusted, self._reuse = ahead, trust_float32_sums, reuse_noise_unprotected
-        # Nobody here deals out what an external sampler draws.
+        # An external sampler's batches are not drawn here.
         self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
         reshard(model)
         self._model, self._parameters = ref(model), trainable(model)
@@ -95,10 +112,10 @@ class CorrelatedNoise(NotCopied):
         agree("batches_from_elsewhere", self._from_elsewhere)
         self._steps_made_by: ReferenceType[torch.optim.Optimizer] | None = None
         self._dataset: tuple[int, str, Tensor] = (0, "", UNKNOWN)
-        # Of a state, until its first step was compared with it.
+        # The resumed state's origin, until the first step has been compared with it.
         self._origin: Origin | None = None
         how: dict[str, Any] = dict(run=run, shard=self._shard, threads=threads, state_in_memory=True)
-        # A key that has served before is one process's: the others have copies of it.
+        # The use of a key is recorded in one process only; all processes fail with the one that refuses it.
         self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
         agree("key", self._stream.token)
         self._handle: Any = None
@@ -127,44 +144,63 @@ class CorrelatedNoise(NotCopied):
 
     @property
     def step(self) -> int:
-        """The step that comes next."""
+        """The next step, counted from 0."""
         return self._rows.step
 
     @property
     def statement(self) -> str:
-        """The plan's statement, and what is assumed of sums beside it."""
+        """The plan's privacy statement and the assumptions about sums and batches."""
         return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     @property
     def token(self) -> str:
-        """A name for the run and its key, which it tells nothing of."""
+        """A public name of the pair of run and key; it reveals nothing about the key."""
         return self._stream.token
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates this process makes noise for."""
+        """Number of coordinates for which this process makes noise."""
         return len(self._stream)
 
     def batch_sampler(self) -> BatchSampler:
-        """The batches of this run from its next step on, for `DataLoader(data, batch_sampler=...)` without workers, or this process's share of
-        them. They follow the run when it is resumed; a step whose batch was not drawn here is refused."""
+        """Returns the run's batches from its next step, for `DataLoader(data, batch_sampler=...)` without
+        workers.
+
+        With several processes, it yields this process's share of each batch. It follows the run after a
+        resume. Once it is made, a step whose batch was not drawn from it is refused.
+        """
         sampler = BatchSampler.following()
         self.draw_from(sampler)
         return sampler
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
-        """Loads the batches of this run from its next step on, of `dataset`, the plan's examples in one order, or this process's share of them; `how`
-        are further arguments of `DataLoader`, workers among them. Each batch is handed out once, when its step comes next: another one before that
-        step is made is refused, and a new pass begins with the step that comes next, also when the run is resumed."""
+        """Returns a loader of the run's batches, from the next step.
+
+        Each batch is handed out once, when its step is the next one: asking for another batch before that
+        step is made raises `RuntimeError`. Each new pass begins with the next step, also after a resume.
+
+        Args:
+            dataset: The plan's examples, always in the same order; its length is the plan's `examples`.
+            how: Further arguments of `DataLoader`, such as `num_workers`.
+
+        Returns:
+            A `DataLoader`; with several processes, of this process's share of each batch.
+        """
         return loader_of(dataset, self._plan, self.batch_sampler(), **how)
 
     def set_batch(self, examples: Sequence[int] | NDArray[np.int64]) -> None:
-        """Names the examples (or users) of the next step's batch, where batches are from elsewhere: those of this process, by number below the plan's
-        `examples`. The step refuses them where the plan's schema does not hold for them. Either every step of a run has this, or none."""
+        """Names the examples (or users) of the next step's batch, where batches come from elsewhere.
+
+        Call it before every step of a run, or before none. The step is refused if a participation breaks
+        the plan's schema.
+
+        Args:
+            examples: Numbers from 0 to the plan's `examples` - 1: those of this process.
+        """
         self._examples.name(examples)
 
     def draw_from(self, batches: BatchSampler) -> None:
-        """From now on each step's batch must be drawn from these."""
+        """Requires each later step's batch to be drawn from `batches`."""
         batches.check(self._stream)
         batches.follow(self._plan, self._stream, lambda: self.step)
         self._sampler = batches
@@ -173,14 +209,27 @@ class CorrelatedNoise(NotCopied):
         return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
 
     def attach(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None = None) -> CorrelatedNoise:
-        """From now on each step of `optimizer`, which must hold the model's trainable parameters and no others, begins with noise. `batches` are
-        those that the loader draws, where they were made of the key and not by `batch_sampler`."""
+        """Adds noise at the beginning of each later step of `optimizer`.
+
+        Args:
+            optimizer: It must hold the model's trainable parameters and no others.
+            batches: The `BatchSampler` that the loader draws from, if it was made from the key and not by
+                `batch_sampler` or `loader`.
+
+        Returns:
+            This object.
+
+        Raises:
+            ValueError: The optimizer holds other parameters, or its `grad_scale` is set.
+        """
         all_make(lambda: self._prepare(optimizer, batches))
         self.hook(optimizer, self._before_step)
         return self
 
     def hook(self, optimizer: torch.optim.Optimizer, before_step: Callable[..., Any]) -> None:
-        """Has `before_step` called before each step of `optimizer`, which adds the noise: for loops whose steps begin otherwise."""
+        """Calls `before_step` before each step of `optimizer`; it must add the noise. For loops that run
+        the backward pass within the step.
+        """
         self._handle, self._optimizer = optimizer.register_step_pre_hook(before_step), ref(optimizer)
 
     def serves(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -196,16 +245,16 @@ class CorrelatedNoise(NotCopied):
             self.draw_from(batches)
 
     def detach(self) -> None:
-        """Takes the noise off the optimizer."""
+        """Removes the noise from the optimizer."""
         if self._handle is not None:
             self._handle.remove()
             self._handle, self._optimizer = None, None
 
     def check_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Refuses an optimizer whose step could be moved by anything but the noisy mean, or by a multiple of it."""
+        """Refuses an optimizer whose step could apply anything but the noisy mean, or a multiple of it."""
         if getattr(optimizer, "grad_scale", None) is not None:
             raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
-        # One that came later would be moved by its raw gradient.
+        # A parameter that was added later would be moved by its raw gradient.
         held = [p for group in optimizer.param_groups for p in group["params"]]
         if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
             raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
@@ -219,15 +268,17 @@ class CorrelatedNoise(NotCopied):
         self._add(error, optimizer)
 
     def takes(self, p: nn.Parameter) -> bool:
-        """Whether the sums of `p` are for this noise."""
+        """Whether this noise is added to the sum of `p`."""
         return id(p) in self._own
 
     def forget(self) -> None:
-        """Drops what an unfinished step has summed: what comes next is a whole batch."""
+        """Drops the sums of an unfinished step, so that the next step begins with a whole batch."""
         drop_sums(self._parameters.values())
 
     def add_(self, optimizer: torch.optim.Optimizer | None = None) -> None:
-        """Replaces the sums by the noisy mean, in `.grad`: what the hook does, for loops without one. An `optimizer` is checked before."""
+        """Replaces the sums by the noisy mean, in `.grad`, as the hook does: for loops without a hook.
+        `optimizer`, if given, is checked first.
+        """
         self._add(None, optimizer)
 
     @torch.no_grad()
@@ -244,12 +295,12 @@ class CorrelatedNoise(NotCopied):
         except (ValueError, RuntimeError) as other:
             error = other
         finally:
-            # Taken, or refused: not for another step.
+            # Sums that were taken or refused must not enter another step.
             self.forget()
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
         examples, unreduced = among_processes(report(step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
-            # Nobody clipped anything.
+            # No process clipped an example.
             examples = examples or 0
         assert found is not None
         batch = self._examples.of_step(step, self._sampler, named)
@@ -270,7 +321,8 @@ class CorrelatedNoise(NotCopied):
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
                 mark_noisy(p.grad)
 
-    # Whether a state's learning rates are compared: not where a schedule moves on between its saving and its next step.
+    # Whether a resumed state's learning rates must be the saved ones. False where a schedule changes them
+    # between saving and the next step.
     compare_rates = True
 
     def _origin_now(self) -> Origin:
@@ -282,7 +334,9 @@ class CorrelatedNoise(NotCopied):
         return now if self.compare_rates else now | {"learning rate": UNKNOWN.clone()}
 
     def _check_origin(self) -> None:
-        """Refuses to go on with a state where its next step would release another sum than the run that saved it."""
+        """Refuses to resume a state if the next step would release another sum than the run that saved the
+        state.
+        """
         if self._origin is None:
             return
         changed = differences(self._origin, self._origin_now())
@@ -298,7 +352,7 @@ class CorrelatedNoise(NotCopied):
 
     def _found(self, step: int) -> Collected:
         if self._layout_now() != self._layout:
-            raise ValueError("layout of the model is another but must be what it was when the noise was made for it")
+            raise ValueError("layout of the model has changed but must be the one that the noise was made for")
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._from_elsewhere and step < self._plan.steps:
@@ -308,16 +362,16 @@ class CorrelatedNoise(NotCopied):
         return found
 
     def _check_trained(self) -> None:
-        """Refuses a model whose trained parameters are others than when the noise was made."""
+        """Refuses a model whose set of trained parameters changed after the noise was made."""
         switched = {name: "frozen" for name, p in self._parameters.items() if not p.requires_grad}
         model = self._model()
-        # FSDP2 puts whole parameters in the place of shards for a while.
+        # FSDP2 temporarily replaces shards by whole parameters.
         if model is not None and not any(is_sharded(p) for p in self._parameters.values()):
             now = trainable(model)
             switched |= {name: "unfrozen" for name in now if name not in self._parameters}
             replaced = [name for name, p in now.items() if self._parameters.get(name, p) is not p]
             if replaced:
-                raise ValueError(f"parameter {replaced[0]} of the model is another but must be the one that the noise was made for")
+                raise ValueError(f"parameter {replaced[0]} of the model was replaced but must be the one that the noise was made for")
         for name, what in switched.items():
             raise RuntimeError(f"parameter {name} was {what} after the noise was made: freeze parameters before, or make noise for a run of its own")
 
@@ -333,11 +387,16 @@ class CorrelatedNoise(NotCopied):
             raise ValueError(f"batch of step {step} is of {examples} examples but must be the plan's, of {wanted}")
 
     def state_dict(self) -> dict[str, Any]:
-        """Step and noise by coordinate, as secret as the key: store it where nobody else can read. Any number of processes, in any layout of the same
-        parameters, goes on with it: tensors are laid out as the parameters are, for `torch.distributed.checkpoint`. All processes call it."""
+        """Returns the step and the noise state by coordinate. **As secret as the key**: store it where only
+        its owner can read.
+
+        All processes must call it. Tensors are laid out as the parameters are, for
+        `torch.distributed.checkpoint`; any number of processes can resume it, in any layout of the same
+        parameters.
+        """
         run_key = np.zeros(32, np.uint8)
         waiting = self._rows.waiting()
-        # The last ones are of a row that was made ahead.
+        # The last word of each coordinate is of a row that was made ahead.
         words = np.zeros((self._stream.state_words + 1, len(self._stream)), np.int32)
         if waiting is not None:
             words[-1] = waiting.numpy()
@@ -348,7 +407,7 @@ class CorrelatedNoise(NotCopied):
             for name, whole in zip(part.names, part.all_shares(mine)):
                 p = self._parameters[name]
                 past[name] = stacked_like(p, whole.reshape(len(words), *local_part(p).shape).contiguous())
-        # Numbers as tensors: where a checkpoint is loaded in place, nothing else is filled.
+        # Numbers are tensors: loading a checkpoint in place fills tensors only.
         state = {
             "steps": torch.tensor([*steps, int(waiting is not None)]),
             "run_key": torch.from_numpy(run_key),
@@ -363,8 +422,15 @@ class CorrelatedNoise(NotCopied):
         return state | {"commitment": as_tensor(commitment)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was called, be it in other processes. Nothing changes where it is refused: a state that was altered or put
-        together of several (RuntimeError), and an earlier step of the same run, whose noise would be added to other gradients."""
+        """Resumes the run from the state that `state_dict` returned, in these or other processes.
+
+        The noise is unchanged if the state is refused.
+
+        Raises:
+            RuntimeError: The state was altered, or assembled from several states.
+            ValueError: The state is of another plan or model, or of an earlier step of this run, whose noise
+                would be added to a second sum.
+        """
         saved, words = all_make(lambda: self._saved(state))
         total = total_of(saved.sum)
         stream, waiting, participations = all_make(lambda: self._checked(saved, words, total, state))
@@ -374,7 +440,7 @@ class CorrelatedNoise(NotCopied):
         self._origin = None if self._reuse else {name: state[name].clone() for name in ORIGIN}
 
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
-        """This process's part of the state, which is still to be checked."""
+        """This process's part of the state, not yet verified."""
         with readable():
             for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
                 if not torch.equal(state[name].cpu(), as_tensor(bytes.fromhex(mine))):

@@ -1,4 +1,5 @@
-"""Steps of any optimizer in this process: none may apply a gradient that has no noise yet to a parameter that has noise."""
+"""Steps of any optimizer in this process: none may apply a gradient that has no noise yet to a parameter that
+has noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a state's next step follows from beside the noise: weights, data and the optimizer, as digests that are saved with it."""
+"""What a state's next step follows from beside the noise: weights, data and the optimizer, as digests that
+are saved with it."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ def _number(value: Any) -> Any:
 
 
 def digest_of_data(data: Any, token: str) -> Tensor:
-    """Of all tensors of a `TensorDataset`; else of the length, and of `LOOKED_AT` examples at places that follow from `token`, but for those
-    that are others when they are read again (random augmentations)."""
+    """Of all tensors of a `TensorDataset`; else of the length, and of `LOOKED_AT` examples at places that
+    follow from `token`, but for those that are others when they are read again (random augmentations)."""
     if data is None:
         return UNKNOWN
     if isinstance(data, TensorDataset):

@@ -1,4 +1,5 @@
-"""Which examples take part in each step of a run, held against the plan's schema before the step is released."""
+"""Which examples take part in each step of a run, held against the plan's schema before the step is
+released."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .processes import exchanged
 
 
 class StepExamples:
-    """The examples of a run's steps: those of the plan's batches, or where batches are from elsewhere those that are named, if any."""
+    """The examples of a run's steps: those of the plan's batches, or where batches are from elsewhere those
+    that are named, if any."""
 
     def __init__(self, plan: Plan, from_elsewhere: bool) -> None:
         self._plan, self._from_elsewhere = plan, from_elsewhere
@@ -34,7 +36,8 @@ class StepExamples:
         return named
 
     def of_step(self, step: int, batches: BatchSampler | None, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """The examples of this step, all processes' together, where they are known; refused where the plan does not account for them."""
+        """The examples of this step, all processes' together, where they are known; refused where the plan
+        does not account for them."""
         if step == self._plan.steps:
             return None
         if not self._from_elsewhere:
@@ -58,11 +61,13 @@ class StepExamples:
         self._recorded.record(step, batch)
 
     def saved(self) -> Tensor:
-        """What is saved of it, as secret as the key where sampling amplifies privacy: 8 bytes, and 8 for each example."""
+        """What is saved of it, as secret as the key where sampling amplifies privacy: 8 bytes, and 8 for each
+        example."""
         return torch.frombuffer(bytearray(self._recorded.to_bytes()), dtype=torch.uint8)
 
     def restored(self, saved: Tensor, stream: NoiseStream, step: int) -> Participations:
-        """Those of the steps before `step` in what was saved, which must be those of the plan's batches unless batches are from elsewhere."""
+        """Those of the steps before `step` in what was saved, which must be those of the plan's batches
+        unless batches are from elsewhere."""
         found = Participations.from_bytes(self._plan, saved.cpu().numpy().tobytes())
         if self._from_elsewhere:
             fits = found.next_step in (0, step)

@@ -47,7 +47,8 @@ def together(error: Exception | None) -> None:
 
 
 def all_make(make: Callable[[], Made]) -> Made:
-    """What `make` makes or checks in each process; where it fails in one, it fails in all, so that none waits for that one."""
+    """What `make` makes or checks in each process; where it fails in one, it fails in all, so that none waits
+    for that one."""
     error, made = None, []
     try:
         made.append(make())
@@ -66,8 +67,8 @@ def agree(name: str, mine: Any) -> None:
 
 
 def shared_key(key: Key | None, device: torch.device) -> Key:
-    """The key of all processes: each one's own where all have one (from the same file), else the one of rank 0, drawn if it has none, by one
-    broadcast of 32 bytes."""
+    """The key of all processes: each one's own where all have one (from the same file), else the one of rank
+    0, drawn if it has none, by one broadcast of 32 bytes."""
     rank, world = rank_and_world()
     given = exchanged(key is not None)
     if key is not None and all(given):
@@ -90,7 +91,8 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
 
 @dataclass(frozen=True)
 class Replicas:
-    """Parameters whose coordinates the same processes hold, each of which makes the noise of a part of them."""
+    """Parameters whose coordinates the same processes hold, each of which makes the noise of a part of
+    them."""
 
     names: tuple[str, ...]
     ranks: tuple[int, ...]
@@ -98,14 +100,16 @@ class Replicas:
 
 
 def _group(ranks: tuple[int, ...], world: int) -> Any:
-    """A group of these processes; of all of them the one that there is, with the time limit that it was given."""
+    """A group of these processes; of all of them the one that there is, with the time limit that it was
+    given."""
     if len(ranks) == 1:
         return None
     return dist.group.WORLD if len(ranks) == world else dist.new_group(list(ranks))
 
 
 def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
-    """Which processes hold the same coordinates of each of these parameters; the same list, in the same order, for the same coordinates."""
+    """Which processes hold the same coordinates of each of these parameters; the same list, in the same
+    order, for the same coordinates."""
     rank, world = rank_and_world()
     if world == 1:
         return [Replicas(tuple(name for name, _ in held), (0,), None)]

@@ -1,4 +1,5 @@
-"""A step's release: sums of clipped gradients in, noisy sums out, each process making the noise of its part."""
+"""A step's release: sums of clipped gradients in, noisy sums out, each process making the noise of its
+part."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .processes import Replicas, rank_and_world
 
 
 class Part:
-    """Of parameters that the same processes hold: this process's share of their coordinates, and memory for a step."""
+    """Of parameters that the same processes hold: this process's share of their coordinates, and memory for a
+    step."""
 
     def __init__(
         self, replicas: Replicas, parameters: Mapping[str, nn.Parameter], ranges: Mapping[str, Ranges], *, ahead: bool
@@ -37,8 +39,9 @@ class Part:
         self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
 
     def gather(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> None:
-        """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of double precision. Those that are
-        `unreduced`, the same in all processes, are sums over a process's own examples; the others are added up already."""
+        """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of
+        double precision. Those that are `unreduced`, the same in all processes, are sums over a process's own
+        examples; the others are added up already."""
         adds_up = self.replicas.group is not None and self.size > 0 and not unreduced.isdisjoint(self.names)
         first = rank_and_world()[0] == self.replicas.ranks[0]
         whole = torch.zeros(self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device)

@@ -24,7 +24,8 @@ def own_parameters(module: nn.Module) -> dict[str, nn.Parameter | None]:
 
 
 def hooks(module: nn.Module, when: str) -> dict[int, Callable[..., Any]]:
-    """Those of a module, `when` it is run (`forward_pre`, `forward`, `backward_pre` or `backward`): changing it changes the module."""
+    """Those of a module, `when` it is run (`forward_pre`, `forward`, `backward_pre` or `backward`): changing
+    it changes the module."""
     found: dict[int, Callable[..., Any]] = relied("torch", module, f"_{when}_hooks")
     return found
 

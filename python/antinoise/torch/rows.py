@@ -19,8 +19,8 @@ _BOUND = 2.0**51
 class Rows:
     """Adds rows to the sums of parts.
 
-    A row that was made ahead is whole points of a grid of this `spacing`, or plain noise; it waits in the host's memory. `waiting` is one that a
-    state held. Nothing of it depends on data.
+    A row that was made ahead is whole points of a grid of this `spacing`, or plain noise; it waits in the
+    host's memory. `waiting` is one that a state held. Nothing of it depends on data.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class Rows:
             self._begin()
 
     def _released(self, sum: Tensor, row: Tensor) -> Tensor:
-        """What `NoiseStream.release` writes, on the sum's device; NaN where the sum is too large for whole points."""
+        """What `NoiseStream.release` writes, on the sum's device; NaN where the sum is too large for whole
+        points."""
         if self._spacing is None:
             return (sum + row).to(torch.float32)
         points = torch.round(sum / self._spacing)

@@ -1,4 +1,5 @@
-"""What a checkpoint keeps of the noise: as secret as the key while the run goes on, and nothing when it is done."""
+"""What a checkpoint keeps of the noise: as secret as the key while the run goes on, and nothing when it is
+done."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
 
 
 def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
-    """`torch.save` into a file that its owner alone may read, whole or not at all, and that ends in a digest of its content."""
+    """`torch.save` into a file that its owner alone may read, whole or not at all, and that ends in a digest
+    of its content."""
     with new_sealed(path) as file:
         torch.save(state, file, **how)
 

@@ -21,7 +21,8 @@ def sharded_sums(
 ) -> tuple[Sums, float]:
     """The sums over the examples of all processes, laid out as the parameters are.
 
-    A forward pass brings the parameters together, so that every process must run as many portions as the others.
+    A forward pass brings the parameters together, so that every process must run as many portions as the
+    others.
     """
     most = max(exchanged(-(-examples // micro_batch)))
     sums, losses = ghost_sums(at_least=most, agreed=lambda here: any(exchanged(here)))
@@ -48,7 +49,8 @@ def reshard(model: nn.Module) -> None:
 
 @contextmanager
 def whole(model: nn.Module) -> Iterator[None]:
-    """For a while, the model that one process would have: its parameters whole, and no hooks that bring them together or take them apart."""
+    """For a while, the model that one process would have: its parameters whole, and no hooks that bring them
+    together or take them apart."""
     made: dict[int, nn.Parameter] = {}
     kept = [(own_parameters(module), dict(own_parameters(module))) for module in model.modules()]
     found = [hooks(module, when) for module in model.modules() for when in ("forward_pre", "forward")]

@@ -1,4 +1,5 @@
-"""Of which step a batch is, as far as its tensors show: those that a loader handed out, where the loop clips them as they are, or parts of them."""
+"""Of which step a batch is, as far as its tensors show: those that a loader handed out, where the loop clips
+them as they are, or parts of them."""
 
 from __future__ import annotations
 

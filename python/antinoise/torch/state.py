@@ -1,10 +1,12 @@
 """How a state of the noise is known to be the one that was saved.
 
-A state is a dict of tensors. `commitment` is a digest, keyed by the run's key, of all others: of the words in `past` by their keyed sum, which
-processes add up whatever parts they hold, and of every other entry by its name, dtype, shape and bytes.
+A state is a dict of tensors. `commitment` is a digest, keyed by the run's key, of all others: of the words in
+`past` by their keyed sum, which processes add up whatever parts they hold, and of every other entry by its
+name, dtype, shape and bytes.
 
-To bind something else to the state, add a tensor of any dtype to the dict in `CorrelatedNoise.state_dict`, the same in all processes: it is covered
-without more. Where processes hold parts of it, add up `NoiseStream.sum_of_words` of the parts with `total_of`, and store `bytes_of` the total.
+To bind something else to the state, add a tensor of any dtype to the dict in `CorrelatedNoise.state_dict`,
+the same in all processes: it is covered without more. Where processes hold parts of it, add up
+`NoiseStream.sum_of_words` of the parts with `total_of`, and store `bytes_of` the total.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def extra_of(state: Mapping[str, Any]) -> bytes:
 
 
 def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """The words in `past` that this process holds, by parameter, each of the shape that it must have, as other entries are of theirs."""
+    """The words in `past` that this process holds, by parameter, each of the shape that it must have, as
+    other entries are of theirs."""
     for name, wanted in _ENTRIES.items():
         if (got := (state[name].dtype, tuple(state[name].shape))) != wanted:
             raise RuntimeError(f"{name} of the state is {got}, which is not what was saved. Use another copy of the state")
@@ -65,7 +68,8 @@ def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) ->
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Refuses what is not a state at all in one kind of error: whatever was damaged, the state was not used."""
+    """Refuses what is not a state at all in one kind of error: whatever was damaged, the state was not
+    used."""
     try:
         yield
     except (ValueError, RuntimeError):

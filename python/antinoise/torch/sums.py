@@ -1,4 +1,4 @@
-"""What clipping leaves for parameters and noise takes: sums of clipped gradients, and which call clipped them."""
+"""Sums of clipped gradients, which clipping leaves for the noise, and the call that clipped them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from .sources import Source
 
 @dataclass(frozen=True, eq=False)
 class Clipping:
-    """A call that clipped examples: `names` are the parameters that it covered, in which an example moves the sums by `clip_norm` at most in
-    all. Two calls are never equal."""
+    """A call that clipped examples: over all parameters in `names` together, one example moves the sums by
+    at most `clip_norm`.
+
+    Two calls never compare equal.
+    """
 
     names: tuple[str, ...]
     examples: int
@@ -28,9 +31,9 @@ class Clipping:
 
 @dataclass(frozen=True)
 class ClippedSum:
-    """Of a step and a parameter: the sum of its clipped gradients, and the calls that clipped them, in their order.
+    """A parameter's sum of clipped gradients in one step, and the calls that clipped them, in order.
 
-    `total` is in double precision, or in whole points (int64) of a grid of this spacing, to which each gradient was rounded.
+    `total` is float64, or int64 multiples of `spacing` if each gradient was rounded to that grid.
     """
 
     total: Tensor
@@ -38,36 +41,37 @@ class ClippedSum:
 
     @property
     def examples(self) -> int:
-        """How many are in it."""
+        """The number of examples in the sum."""
         return sum(call.examples for call in self.calls)
 
     @property
     def clip_norm(self) -> float:
-        """The largest that an example was clipped to."""
+        """The largest clip norm of its calls."""
         return max(call.clip_norm for call in self.calls)
 
     @property
     def spacing(self) -> float | None:
-        """Of the grid; None for double precision."""
+        """The grid's spacing; None for double precision."""
         return self.calls[0].spacing
 
     @property
     def unit(self) -> Literal["example", "user"]:
-        """What was clipped."""
+        """What was clipped as one contribution."""
         return self.calls[0].unit
 
 
-# Beside the parameters, not on them: these sums have no noise yet, and what is on a parameter is pickled with its model.
+# Sums are kept apart from the parameters: they have no noise yet, and attributes of a parameter are pickled
+# with its model.
 _held: MutableMapping[Tensor, ClippedSum] = WeakTensorKeyDictionary()
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that are trained, by name, in the model's order."""
+    """The trained parameters by name, in the model's order."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def held_sum(p: nn.Parameter) -> ClippedSum | None:
-    """What was left for `p`."""
+    """The sum that was left for `p`, if any."""
     return _held.get(p)
 
 
@@ -79,15 +83,24 @@ def leave_sums(
     spacing: float | None = None,
     unit: Literal["example", "user"] = "example",
 ) -> None:
-    """Leaves a sum for each trained parameter of `model`, by name, or adds it to the one that is there: for whoever clips otherwise.
+    """Leaves sums of contributions that the caller clipped, for the noise, or adds them to the step's
+    earlier sums.
 
-    `totals`, float64, are the sums of `examples` gradients, each clipped over all of these parameters to `clip_norm`, or of this process's alone where
-    processes train together and each has the whole of a parameter; a DTensor is the sum of all, laid out as its parameter is. With a `spacing` they
-    are in whole points of that grid, int64. Where a plan protects users, what is clipped is all that a user adds: whoever does so says
-    `unit="user"`, and how many users.
+    Each call must cover all trained parameters of the model that the noise is made for. Parameters that
+    were clipped by separate calls are refused at the step: one example could move each of their sums by
+    `clip_norm`.
 
-    Calls before a step add up, and each must be for all trained parameters of the model that the noise is made for: parameters that were clipped apart
-    are refused at the step, since one example could move each of their sums by `clip_norm`.
+    Args:
+        model: The model that the noise is made for.
+        totals: For each trained parameter, by name, the float64 sum of clipped contributions, with the
+            parameter's shape. With several processes and replicated parameters: the sum over this process's
+            examples. A DTensor is the sum over all processes, laid out as its parameter is.
+        examples: Number of contributions in the sums (of users, if `unit` is `"user"`).
+        clip_norm: Bound on the L2 norm of each contribution over all of these parameters.
+        spacing: If given, `totals` are int64 multiples of this grid spacing, to which each contribution was
+            rounded.
+        unit: `"user"` if all of a user's examples were clipped as one contribution, which plans that
+            protect users need.
     """
     leave(trainable(model), totals, examples, clip_norm, spacing, unit)
 
@@ -101,7 +114,7 @@ def leave(
     unit: Literal["example", "user"] = "example",
     sources: frozenset[Source] = frozenset(),
 ) -> None:
-    """As `leave_sums`, for the trained parameters of a model, of batches of the steps in `sources`."""
+    """`leave_sums` for given parameters, for batches of the steps in `sources`."""
     if set(totals) != set(parameters):
         name = min(set(totals) ^ set(parameters))
         must_be = "there for each trained parameter of the model, and for no other"
@@ -123,6 +136,6 @@ def leave(
 
 
 def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
-    """Takes away what was left for them: it is not for another step."""
+    """Removes the sums of these parameters, which must not enter another step."""
     for p in parameters:
         _held.pop(p, None)
