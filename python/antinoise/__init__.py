@@ -1,8 +1,8 @@
 """Differential privacy with correlated noise.
 
-`plan` chooses a mechanism for a training and states its privacy; a `Key` is the secret of a run; `Batches`
-says who takes part in which step, `NoiseStream` makes the noise, and `SavedState` continues it.
-`RunningCounts` publishes counts over a stream, period by period.
+`plan` chooses a mechanism for a training run and states its privacy. A `Key` is the secret of a run;
+`Batches` draws the examples of each step, `NoiseStream` makes the noise, and `SavedState` resumes it.
+`RunningCounts` publishes counts of a stream, period by period.
 """
 
 from ._antinoise import (

@@ -7,9 +7,9 @@ from ._antinoise import run_command
 
 
 def main() -> int:
-    """Runs the command that the process was started with, and gives its exit status."""
-    # Python only notes Ctrl-C, to answer it between two instructions of its own, and here there are none. The
-    # program ends by it, or stops after its step where it says so.
+    """Runs the command line of this process and returns its exit status."""
+    # Python handles Ctrl-C between its own instructions, and none run during the command. With the default
+    # handler Ctrl-C ends the program, or stops it after the current step where a command says so.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["antinoise", *sys.argv[1:]])
 

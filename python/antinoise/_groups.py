@@ -1,4 +1,6 @@
-"""Groups of parameters that are clipped apart, with clip norms that add up to the plan's."""
+"""Groups of parameters that are clipped separately, with clip norms whose squares add up to at most the
+plan's squared clip norm.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +13,37 @@ from typing import Literal
 Members = str | tuple[str, ...]
 Asked = Literal["layer"] | Sequence[Members] | Mapping[Members, float] | None
 
-# What decimal clip norms such as 0.6 and 0.8 may exceed 1 by, in squares: `_within` takes it off again.
+# Tolerance, in squares, for decimal clip norms such as 0.6 and 0.8, whose squares exceed 1 when rounded to
+# binary; `_within` removes the excess.
 _DECIMALS = 1 + Fraction(1, 2**50)
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which parameters are clipped together: `of` has the number of each parameter's group, by name, and
-    `norms` the groups' clip norms c_g. The sum of c_g^2 is at most clip_norm^2 exactly, so that an example
-    adds at most clip_norm to all of them."""
+    """Parameters that are clipped together.
+
+    `of` maps a parameter's name to its group's number, and `norms` has the groups' clip norms c_g. The sum
+    of c_g^2 is exactly at most clip_norm^2, so that one example moves all sums together by at most
+    clip_norm.
+    """
 
     of: dict[str, int]
     norms: tuple[float, ...]
 
     @classmethod
     def made(cls, asked: Asked, names: Iterable[str], clip_norm: float) -> Groups:
-        """The groups of these parameters. `asked` is `"layer"` (the parameters of a module together), groups
-        of names of parameters and modules, or the clip norm of each such group; without norms each of k
-        groups has clip_norm / sqrt(k). `None` is one group.
+        """Makes the groups of parameters.
 
-        Raises `ValueError` where a parameter is in no group or in two, a group is empty, or the norms are too
-        large together.
+        Args:
+            asked: `None`: one group. `"layer"`: one group per module. A sequence of groups of names of
+                parameters and modules: k groups with clip_norm / sqrt(k) each. A mapping of such groups to
+                their clip norms.
+            names: Names of all trained parameters.
+            clip_norm: The plan's.
+
+        Raises:
+            ValueError: A parameter is in no group or in two, a group is empty, or the norms are too large
+                together.
         """
         names = list(names)
         if asked is None:
@@ -55,7 +67,7 @@ def _layer(name: str) -> str:
 
 
 def _place(name: str, members: list[tuple[str, ...]]) -> int:
-    """The one group that a parameter is in: by its name, or by that of a module that it is of."""
+    """The group of a parameter, by its own name or by the name of a module that contains it."""
     found = [number for number, group in enumerate(members) if any(name == m or name.startswith(f"{m}.") for m in group)]
     if len(found) != 1:
         raise ValueError(f"{name} is in {len(found)} groups but must be in one")
@@ -81,7 +93,7 @@ def _squares(norms: Iterable[float]) -> Fraction:
 
 
 def _within(norms: list[float], clip_norm: float) -> tuple[float, ...]:
-    """The norms, rounded down until their squares add up to clip_norm^2 at most, in exact arithmetic."""
+    """The norms, rounded down until their squares add up to at most clip_norm^2 in exact arithmetic."""
     while _squares(norms) > Fraction(clip_norm) ** 2:
         norms = [math.nextafter(norm, 0.0) for norm in norms]
     return tuple(float(norm) for norm in norms)

@@ -1,4 +1,4 @@
-"""Objects that must not exist twice: they refuse to be copied or pickled."""
+"""Objects that must not exist twice: they refuse copying and pickling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 
 class NotCopied:
-    """Refuses pickling and copying."""
+    """Refuses copying and pickling."""
 
     def _refuse_copy(self) -> NoReturn:
         what = type(self).__name__

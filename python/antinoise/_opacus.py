@@ -1,4 +1,4 @@
-"""Replacements of Opacus's own parts: its accountant, and its optimizer's clipping and noise."""
+"""Replacements for Opacus's accountant and for its optimizer's clipping and noise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .torch.sums import drop_sums, leave, trainable
 MODES = ("hooks", "functorch", "ew", "no_op", "ghost", "ghost_fsdp")
 GHOSTS = ("ghost", "ghost_fsdp")
 
-# Of Opacus's optimizer: what is replaced, what is read, and what is put back.
+# Attributes of Opacus's optimizer that are replaced, read or restored.
 _TAKEN_OVER = (
     *("expected_batch_size", "add_noise", "scale_grad", "original_optimizer", "params", "loss_reduction"),
     *("noise_multiplier", "max_grad_norm", "_step_skip_queue", "_is_last_step_skipped"),
@@ -48,7 +48,7 @@ Assumed of Opacus (grad_sample_mode="{mode}"), WITHOUT A PROOF:
 
 
 class PlanAccountant(IAccountant):  # type: ignore[misc]
-    """Returns the plan's epsilon, which is that of the whole run, at each of its steps."""
+    """An accountant that returns the plan's epsilon, which covers the whole run, at every step."""
 
     def __init__(self, plan: Plan, steps_made: Callable[[], int]) -> None:
         super().__init__()
@@ -56,11 +56,11 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
         self._plan, self._steps_made = plan, steps_made
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
-        """Refused: the noise counts the steps."""
+        """Refused: the noise counts steps."""
         raise ValueError("a step of the accountant is asked for but must be left to the noise, which counts the plan's")
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
-        """The plan's epsilon, which holds at the plan's delta and at any larger one."""
+        """The plan's epsilon, which holds at the plan's delta and at any larger delta."""
         if not self._plan.delta <= delta < 1:
             raise ValueError(f"delta is {delta} but must be from {self._plan.delta}, the plan's, to below 1")
         return self._plan.epsilon
@@ -73,12 +73,12 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
         return "antinoise"
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[DPOptimizer], None]:
-        """Nothing to count at a step."""
+        """A hook that does nothing: steps are not counted here."""
         return lambda optimizer: None
 
 
 class Steps:
-    """Stands in for a `DPOptimizer`'s own clipping and noise."""
+    """Replaces a `DPOptimizer`'s clipping and noise."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Steps:
         self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
         noise.check_optimizer(optimizer.original_optimizer)
         names = {id(p): name for name, p in trainable(model).items()}
-        # In the order that the optimizer has them.
+        # In the optimizer's order.
         self._parameters = {names[id(p)]: p for p in optimizer.params}
         self._groups = Groups.made(groups, self._parameters, plan.clip_norm)
         for name in (*_TAKEN_OVER, "accumulate" if mode in GHOSTS else "clip_and_accumulate"):
@@ -110,14 +110,14 @@ class Steps:
             hooks.register_forward_pre_hook(self._before_pass)
         noise.attach(optimizer.original_optimizer, sampler)
         if isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping)):
-            # The noise adds up the processes' sums: there is nothing to reduce after it.
+            # The noise sums over processes itself: a reduction after it must not happen.
             relied("opacus", optimizer, "reduce_gradients")
             optimizer.reduce_gradients = lambda: None
         if optimizer.loss_reduction == "sum":
             optimizer.original_optimizer.register_step_pre_hook(self._as_sum)
 
     def take_examples(self) -> None:
-        """Clips each example's gradient from a backward pass, and adds it to the step's sum."""
+        """Clips the per-example gradients of a backward pass and adds them to the step's sum."""
         parameters, samples = self._optimizer.params, self._optimizer.grad_samples
         counts = {len(g) for g in samples}
         if len(counts) != 1:
@@ -125,20 +125,20 @@ class Steps:
         totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
         leave(self._parameters, totals, counts.pop(), self._plan.clip_norm)
         for p in parameters:
-            # Taken: not for another step.
+            # Gradients that were taken must not enter another step.
             p.grad_sample = None
 
     def take_sums(self) -> None:
-        """Adds the sum that a ghost's second backward pass left to the step's."""
+        """Adds the sum that a second backward pass of ghost clipping left to the step's sum."""
         parameters, lengths = self._optimizer.params, getattr(self._hooks, "per_sample_gradient_norms", None)
         if lengths is None or any(p.grad is None for p in parameters):
             raise ValueError("gradient is absent but must be what the criterion's backward() leaves, once for each batch")
         if self._hooks.max_grad_norm != self._plan.clip_norm:
             raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
         if any(is_sharded(p) for p in parameters):
-            # What was set since would leave something else in .grad.
+            # Settings that changed since would leave another value in .grad.
             check_sharded(relied("opacus", self._hooks, "_module"))
-        # FSDP2 leaves the mean of the processes' sums.
+        # FSDP2 leaves the mean of the processes' sums, which the number of processes turns into the sum.
         totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]
         for p in parameters:
             p.grad = None
@@ -146,14 +146,14 @@ class Steps:
         leave(self._parameters, dict(zip(self._parameters, totals, strict=True)), len(lengths), self._plan.clip_norm)
 
     def finish(self) -> None:
-        """Before the step of a batch: what schedulers could have changed."""
+        """Checks, before a batch's step, the settings that schedulers could have changed."""
         for name, wanted in (("noise_multiplier", self._plan.noise_multiplier), ("max_grad_norm", self._plan.clip_norm)):
             if (found := getattr(self._optimizer, name)) != wanted:
                 self.start()
                 raise ValueError(f"{name} of the optimizer is {found} but must be the plan's, {wanted}")
 
     def start(self) -> None:
-        """Forgets what an unfinished step has summed: a new pass over the data begins with a whole batch."""
+        """Drops the sum of an unfinished step: a new pass begins with a whole batch."""
         relied("opacus", self._optimizer, "_step_skip_queue").clear()
         self._optimizer._is_last_step_skipped = False
         drop_sums(self._optimizer.params)

@@ -1,4 +1,4 @@
-"""Checks of the sums of Opacus's `ghost_fsdp`: FSDP2 adds them up before any other code can see them."""
+"""Checks of Opacus's `ghost_fsdp` mode, in which FSDP2 reduces sums before other code can see them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .torch.processes import rank_and_world
 
 
 def check_sharded(module: nn.Module) -> None:
-    """Refuses what leaves something else in `.grad` than the mean over all processes of their sums, in single
-    precision or better."""
+    """Refuses an FSDP2 module whose `.grad` is anything but the mean over all processes of their sums, in
+    single precision or better.
+    """
     if not isinstance(module, FSDPModule):
         raise ValueError(f"module is a {type(module).__name__} but must be one of FSDP2 (fully_shard) where grad_sample_mode is ghost_fsdp")
     _, count = rank_and_world()
@@ -31,19 +32,19 @@ def check_sharded(module: nn.Module) -> None:
 
 
 def refuse_sharded(module: nn.Module) -> None:
-    """Refuses to write or read one file of what several processes hold."""
+    """Refuses to save or load, as one file, a model that several processes hold."""
     if any(is_sharded(p) for p in module.parameters()):
         must_be = "saved by torch.distributed.checkpoint, {'noise': engine.noise} beside the model's state"
         raise ValueError(f"module is one that is sharded over processes but must be {must_be}")
 
 
 def _check_reduction(name: str, part: FSDPModule) -> None:
-    # No public name tells what was set.
+    # The settings have no public getter.
     state = relied("torch", part, "_get_fsdp_state")()
     policy = relied("torch", state, "_mp_policy")
     if not {relied("torch", policy, "param_dtype"), relied("torch", policy, "reduce_dtype")} <= {None, torch.float32, torch.float64}:
         raise ValueError(f"mp_policy of {name} is {policy} but must be of float32: what one example adds is known for no less")
-    # One before PyTorch 2.10, where there was one group for a module.
+    # PyTorch before 2.10 has a single group per module.
     groups = state._fsdp_param_groups if hasattr(state, "_fsdp_param_groups") else [relied("torch", state, "_fsdp_param_group")]
     for group in (group for group in groups if group is not None):
         if (factor := relied("torch", group, "gradient_divide_factor")) is not None:

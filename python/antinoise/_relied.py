@@ -1,4 +1,4 @@
-"""Names of other libraries that this package relies on, and that they do not promise to keep."""
+"""Names of other libraries that this package uses although they are not a stable API."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ _MISSING = object()
 
 
 def relied(library: str, owner: Any, name: str) -> Any:
-    """`owner.name`, where `owner` is an object of `library` or the name of one of its modules.
+    """Returns `owner.name`.
 
-    Raises `RuntimeError` where it is missing: in another version it may be called otherwise, and what it
-    guards would pass unseen.
+    Args:
+        library: Name of the library, a key of `TESTED`.
+        owner: An object of the library, or the name of one of its modules.
+        name: The attribute.
+
+    Raises:
+        RuntimeError: The attribute is missing. Another version of the library may have renamed it, and the
+            check that uses it would silently pass.
     """
     found = getattr(_module(owner) if isinstance(owner, str) else owner, name, _MISSING)
     if found is _MISSING:

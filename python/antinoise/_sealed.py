@@ -1,7 +1,8 @@
-"""Files that end in a digest of all that is before it: whoever reads one learns first whether it is whole.
+"""Files that end in a digest of their content, which shows whether they are complete before they are used.
 
-The end is 16 bytes of a mark and 32 of SHA-256. `torch.load`, which reads a zip file by its directory, reads
-past it. It finds damage, not malice: against that, the noise's own entries have a digest that is keyed.
+The end is a mark (16 bytes) and SHA-256 (32 bytes). `torch.load` finds a zip file's directory by itself and
+ignores them. The digest detects damage, not attacks: against those, the noise's own entries have a keyed
+digest.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _PORTION = 1 << 20
 
 @contextmanager
 def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file for its owner alone that takes the place of `path`, with a digest at its end, if what is done
-    with it succeeds."""
+    """A new file of mode 0600. If the block succeeds, the file gets a digest at its end and replaces
+    `path`.
+    """
     place = Path(path)
-    # Such files are made with mode 0600.
+    # NamedTemporaryFile makes files with mode 0600.
     with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
         try:
             yield file  # type: ignore[misc]
@@ -36,8 +38,9 @@ def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def seal(file: BinaryIO) -> None:
-    """Ends a file, which is open for both reading and writing, with the digest of its content; it is on the
-    disk when this returns."""
+    """Appends the digest of its content to a file that is open for reading and writing, and flushes it to
+    disk.
+    """
     file.flush()
     size = file.seek(0, os.SEEK_END)
     digest = _digest(file, size)
@@ -48,7 +51,7 @@ def seal(file: BinaryIO) -> None:
 
 
 def check_sealed(path: str | os.PathLike[str]) -> None:
-    """Refuses a file that `seal` did not end, or of which anything was altered since, with a RuntimeError."""
+    """Raises RuntimeError for a file that `seal` did not end, or that was altered afterwards."""
     with open(path, "rb") as file:
         size = max(file.seek(0, os.SEEK_END) - _END, 0)
         wanted = _MARK + _digest(file, size)
@@ -58,13 +61,13 @@ def check_sealed(path: str | os.PathLike[str]) -> None:
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:
-    """The content of such a file, once it is known to be whole."""
+    """The content of a sealed file, after the digest was verified."""
     check_sealed(path)
     return Path(path).read_bytes()[:-_END]
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-    """That of the first `size` bytes."""
+    """SHA-256 of the first `size` bytes; the file's position is then behind them."""
     found = hashlib.sha256()
     file.seek(0)
     while size > 0 and (portion := file.read(min(size, _PORTION))):

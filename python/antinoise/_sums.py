@@ -9,46 +9,50 @@ IN_SINGLE = (
     "Rounding can nearly double it (docs/training.md)."
 )
 
-# What keeps rounding in lengths and factors from lengthening a clipped contribution.
+# Factor on the clip norm, so that rounding of lengths and factors never makes a clipped contribution too
+# long.
 SHORTER = 1 - 2.0**-20
 
 
 def margin(terms: int) -> float:
-    """What rounding in double precision adds to the sensitivity of a sum of so many terms, in clip norms, in
-    whatever order they are added: a term meets a rounding of its product and at most one for each other
-    term."""
+    """The increase of a sum's sensitivity by rounding in double precision, in units of the clip norm.
+
+    Args:
+        terms: Number of terms, added in any order. A term is rounded once in its product and at most once
+            for each other term.
+    """
     roundings = (terms + 2) * 2.0**-53
     return 2 * terms * roundings / (1 - roundings)
 
 
 def refuse_single(what: str, dtype: object, is_double: bool, trusted: bool) -> None:
-    """Refuses sums whose rounding nothing covers, unless someone answers for them."""
+    """Refuses sums in single precision, whose rounding no bound covers, unless they are `trusted`."""
     if not is_double and not trusted:
         must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
         raise ValueError(f"{what} is of dtype {dtype} but must be {must_be}")
 
 
 def check_terms(plan: Plan, step: int, count: int) -> None:
-    """Refuses a sum of more contributions than the plan's allowance for rounding covers."""
+    """Refuses a sum of more contributions than the plan's rounding allowance covers."""
     if margin(count) * plan.clip_norm > plan.sum_allowance:
         raise ValueError(f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough")
 
 
 def check_batch(plan: Plan, step: int, count: int) -> None:
-    """Refuses a batch that cannot be the plan's at this step."""
+    """Refuses a batch whose size is not possible in the plan at this step."""
     check_terms(plan, step, count)
     sampler = plan.sampler
     if sampler["kind"] == "external" or step >= plan.steps:
         return
     if sampler["kind"] in ("balls-in-bins", "b-min-sep"):
-        # Any number may lie in one bin, or join at once.
+        # A batch of these samplers may have any size.
         return
     most = plan.batch_size
     if sampler["kind"] != "stream":
         groups = int(sampler["groups"])
         start, end = (g * plan.examples // groups for g in (step % groups, step % groups + 1))
         most = end - start
-    # A sampled batch is a part of its group.
+    # A Poisson batch is a subset of its group.
     part = sampler["kind"] == "poisson"
     if count > most or not part and count < most:
         raise ValueError(f"batch of step {step} is of {count} examples but must be the plan's, of {'at most ' if part else ''}{most}")

@@ -1,10 +1,11 @@
-"""Federated training with Flower in which users are protected: their updates are clipped and summed, and the
-plan's noise is added, before a strategy sees anything.
+"""Federated training with Flower and user-level differential privacy: users' updates are clipped and
+summed, and the plan's noise is added, before a strategy sees the result.
 
     strategy = CorrelatedNoise(FedAdam(), plan, key, ledger="ledger.db")
     strategy.start(grid=grid, initial_arrays=arrays, num_rounds=strategy.rounds_left(arrays))
 
-On the side of clients, `held_users` and `asked_users` make the two messages in which users have names.
+Clients use `held_users` and `asked_users` to answer which users they hold, and to read for which users to
+train.
 """
 
 from .ledger import Ledger

@@ -1,5 +1,6 @@
-"""The chain of digests of a ledger: what every part of it was when it was written last.
-`crates/ledger/src/chain.rs` computes the same."""
+"""The ledger's chain of digests: each part's content when it was last written. `crates/ledger/src/chain.rs`
+computes the same.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +14,43 @@ _BEGINNING = "antinoise ledger"
 
 @dataclass
 class Users:
-    """A set of users, whatever their order: their number, and the exclusive or of the digests of their
-    names."""
+    """An unordered set of users: its size, and the exclusive or of the digests of their names."""
 
     count: int = 0
     sum: int = 0
 
     def add(self, user: str) -> None:
-        """Another user."""
+        """Adds a user."""
         self.count += 1
         self.sum ^= int.from_bytes(hashlib.sha256(user.encode()).digest(), "big")
 
     def with_others(self, users: Iterable[str]) -> Users:
-        """The set with others in it."""
+        """The set with further users."""
         found = Users(self.count, self.sum)
         for user in users:
             found.add(user)
         return found
 
     def content(self) -> str:
-        """What the chain says of the set."""
+        """The set's text in the chain."""
         return f"{self.count} {self.sum:064x}"
 
 
 def add(database: sqlite3.Connection, part: str, step: int, content: str) -> None:
-    """Adds a link, within the transaction of the change."""
+    """Adds a link to the chain, within the transaction of the change."""
     last = database.execute("SELECT number, token FROM chain ORDER BY number DESC LIMIT 1").fetchone()
     number, before = (-1, _BEGINNING) if last is None else last
     database.execute("INSERT INTO chain VALUES (?, ?, ?, ?, ?)", (number + 1, part, step, content, _token(before, part, step, content)))
 
 
 def damage(database: sqlite3.Connection, following: int, users: Mapping[int, Users]) -> str | None:
-    """What is not as it was written, if anything is: `users` are those of each step, `following` is the step
-    that comes next."""
+    """Describes the first part that is not as it was written; None if all parts are.
+
+    Args:
+        database: The ledger.
+        following: The next step.
+        users: The users of each step.
+    """
     held: dict[tuple[str, int], str] = {}
     before = _BEGINNING
     links = database.execute("SELECT number, part, step, content, token FROM chain ORDER BY number")
@@ -75,7 +80,7 @@ def damage(database: sqlite3.Connection, following: int, users: Mapping[int, Use
 
 
 def run(database: sqlite3.Connection) -> str:
-    """What the table `run` holds."""
+    """The content of the table `run`, as text."""
     digest = hashlib.sha256()
     for row in database.execute("SELECT name, value FROM run ORDER BY name"):
         for text in row:
@@ -84,7 +89,7 @@ def run(database: sqlite3.Connection) -> str:
 
 
 def release(base: str, noisy_sum: bytes) -> str:
-    """What a release is. The sum is gone once the next one is there: its digest remains."""
+    """A release's text in the chain. The next release replaces the sum; its digest stays in the chain."""
     return f"{hashlib.sha256(noisy_sum).hexdigest()} {base}"
 
 

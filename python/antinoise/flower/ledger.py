@@ -1,4 +1,4 @@
-"""Who took part in which step, and what was released: on disk before anyone sees it."""
+"""The ledger of participations and releases, written to disk before a release leaves the server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ CREATE TABLE chain (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER
 
 @dataclass(frozen=True)
 class Release:
-    """What came out of a step: the noisy sum, in bytes of float32, and a digest of the model that its updates
-    started from."""
+    """A step's result: the noisy sum (bytes of float32), and a digest of the model that its updates started
+    from.
+    """
 
     step: int
     base: str
@@ -36,7 +37,9 @@ class Release:
 
 
 def limits_of(plan: Plan) -> tuple[int, int]:
-    """How far apart a user's steps must be, and how many there may be, for the plan's sensitivity."""
+    """The minimum separation of a user's steps and the maximum number of them, which the plan's sensitivity
+    assumes.
+    """
     kind, _, numbers = plan.participation.partition(":")
     if plan.unit != "user" or plan.sampler["kind"] != "external" or kind != "min-sep":
         got = f"{plan.participation} of units {plan.unit}"
@@ -46,7 +49,7 @@ def limits_of(plan: Plan) -> tuple[int, int]:
 
 
 def checked_names(users: Iterable[str]) -> list[str]:
-    """These users; refuses a name that no message and no file can hold."""
+    """The users as a list; refuses a name that is not a string or not valid UTF-8."""
     found = list(users)
     for user in found:
         try:
@@ -57,16 +60,18 @@ def checked_names(users: Iterable[str]) -> list[str]:
 
 
 def refuse_others(path: Path) -> None:
-    """Refuses a file that others than its owner may read or write."""
+    """Refuses a file that users other than its owner may read or write."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise ValueError(f"mode of {path} is {mode:04o} but must be 0600, its owner's alone")
 
 
 class Ledger:
-    """The SQLite file of a run: which users took part in which step, and the last release. It belongs to one
-    plan and run, and to one process at a time; only its owner can read it. Every change is on the disk before
-    the call returns."""
+    """The SQLite file of a run: which users took part in which step, and the last release.
+
+    It belongs to one plan and run, and to one process at a time; only its owner can read it. Each change is
+    on the disk before the call returns.
+    """
 
     def __init__(self, path: str | os.PathLike[str], plan: Plan, run: str | None = None) -> None:
         self.path = Path(path)
@@ -82,7 +87,7 @@ class Ledger:
             raise
 
     def _checked(self) -> Users:
-        """Refuses tables that are not what the chain of digests says; the users who are charged for the next
+        """Refuses tables that contradict the chain of digests; returns the users charged for the next
         step."""
         users: defaultdict[int, Users] = defaultdict(Users)
         try:
@@ -96,8 +101,8 @@ class Ledger:
         return users[self.step]
 
     def _refuse_written_ahead(self, database: sqlite3.Connection) -> None:
-        # Asked of SQLite: to open and close the file here would drop the lock that another connection of this
-        # process has on it (POSIX).
+        # SQLite is asked: opening and closing the file here would drop the lock of another connection of this
+        # process (POSIX).
         if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote ahead, into a file next to it, may be missing"
             raise ValueError(f"ledger {self.path} is in journal mode WAL but must be {must_be}")
@@ -107,10 +112,10 @@ class Ledger:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             refuse_others(self.path)
-        # A server may run in another thread than the one that made its strategy; it is one at a time.
+        # A server may run in another thread than the strategy's constructor, but only one thread at a time.
         database = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            # Held until the connection ends, however the process does.
+            # The lock is held until the connection ends, also if the process is killed.
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA synchronous = EXTRA")
             database.execute("BEGIN EXCLUSIVE")
@@ -148,31 +153,31 @@ class Ledger:
         self.bind("run", "0" if run is None else run)
 
     def bind(self, name: str, value: str) -> None:
-        """Says once for all what the ledger belongs to."""
+        """Binds the ledger to a value, or refuses another value than the bound one."""
         if (held := self.bound(name)) is None:
             self.rebind(name, value)
         elif held != value:
             raise ValueError(f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run")
 
     def rebind(self, name: str, value: str) -> None:
-        """Says anew what it belongs to from now on."""
+        """Replaces the value that the ledger is bound to."""
         with self._change():
             self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (name, value))
             chain.add(self._database, "run", 0, chain.run(self._database))
 
     def bound(self, name: str) -> str | None:
-        """What was said, if anything was."""
+        """The bound value, if any."""
         row = self._database.execute("SELECT value FROM run WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
     @property
     def step(self) -> int:
-        """The step that comes next: all before it are released."""
+        """The next step; all earlier steps are released."""
         last = self._database.execute("SELECT MAX(step) FROM releases").fetchone()[0]
         return 0 if last is None else int(last) + 1
 
     def eligible(self, users: Iterable[str]) -> list[str]:
-        """Those of the users who may take part in the next step."""
+        """The users among these who may take part in the next step."""
         step = self.step
         return [user for user in checked_names(users) if self._may(user, step)]
 
@@ -181,7 +186,7 @@ class Ledger:
         return count < self._most and step - last >= self._min_sep
 
     def charge(self, users: Sequence[str]) -> None:
-        """Writes that these users take part in the next step: all of them or, where one may not, nobody."""
+        """Records that these users take part in the next step. Records none of them if one may not."""
         step = self.step
         checked_names(users)
         refused = [user for user in users if not self._may(user, step)]
@@ -197,7 +202,7 @@ class Ledger:
             self._past[user] = (self._past.get(user, (0, 0))[0] + 1, step)
 
     def release(self, release: Release) -> None:
-        """Writes what the next step released, in the place of what the last one did."""
+        """Records the next step's release in place of the previous one."""
         if release.step != self.step:
             raise ValueError(f"step of a release is {release.step} but must be {self.step}, which comes next")
         with self._change():
@@ -208,7 +213,7 @@ class Ledger:
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """One change of the file, whole or not at all."""
+        """One transaction: a change of the file that is made completely or not at all."""
         self._database.execute("BEGIN")
         try:
             yield
@@ -218,15 +223,15 @@ class Ledger:
             raise
 
     def last_release(self) -> Release | None:
-        """What the last step released."""
+        """The last step's release, if any."""
         row = self._database.execute("SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1").fetchone()
         return None if row is None else Release(*row)
 
     def participations(self) -> list[tuple[str, int]]:
-        """Every user and step, by user and in order."""
+        """All pairs of user and step, ordered by user, then step."""
         with closing(self._database.execute("SELECT user, step FROM participations ORDER BY user, step")) as rows:
             return [(str(user), int(step)) for user, step in rows]
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file and releases its lock."""
         self._database.close()

@@ -1,4 +1,4 @@
-"""What a wrapped strategy is shown of the nodes."""
+"""The view of the nodes that a wrapped strategy gets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-# With these, the strategies that Flower has take all nodes that they are shown.
+# With these settings, Flower's own strategies take all nodes of the grid.
 _ALL = {"fraction_train": 1.0, "min_train_nodes": 0, "min_available_nodes": 0}
 
 
 class _Shown:
-    """A grid on which there are these nodes alone."""
+    """A grid that lists only the given nodes."""
 
     def __init__(self, grid: Grid, nodes: list[int]) -> None:
         self._grid, self._nodes = grid, nodes
@@ -42,7 +42,8 @@ def _sampling_all(strategy: Strategy) -> Iterator[None]:
 def messages_to(
     nodes: Iterable[int], strategy: Strategy, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
 ) -> list[Message]:
-    """What a strategy sends to train, where there are these nodes alone: one message for each."""
+    """The training messages that a strategy sends if the grid lists only these nodes: one message per
+    node."""
     nodes = sorted(nodes)
     shown: Any = _Shown(grid, nodes)
     with _sampling_all(strategy):

@@ -1,4 +1,4 @@
-"""A strategy before which nothing but noisy means comes."""
+"""A Flower strategy wrapper that passes only noisy means to the wrapped strategy."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ ASSUMED = (
 
 @dataclass
 class RoundReport:
-    """What became of the users who were asked in a step. It is not private: for who runs the server, not for
-    publication."""
+    """Counts of a step's users by the fate of their updates. **Not private**: for the server's operator,
+    not for publication.
+    """
 
     step: int
     asked: int
@@ -48,14 +49,15 @@ class RoundReport:
 
     @property
     def missing(self) -> int:
-        """Users of whom nothing came."""
+        """Users without a reply."""
         return self.asked - self.used - self.not_finite - self.malformed
 
 
 @dataclass
 class _Round:
-    """A round under way: what it starts from, and who was asked at which node; or what was released before,
-    and is handed on again."""
+    """A round in progress: the model it starts from and the users asked at each node, or an earlier release
+    (`again`) that is passed on once more.
+    """
 
     model: Model
     asked: dict[int, list[str]] = field(default_factory=dict)
@@ -63,25 +65,38 @@ class _Round:
 
 
 class CorrelatedNoise(NotCopied, Strategy):
-    """Wraps a strategy, which then sees one reply a round: the model after the mean of the users' clipped
-    updates and the plan's noise. Whatever it does with that costs no privacy.
+    """Wraps a strategy so that it sees one reply per round: the model moved by the noisy mean of users'
+    clipped updates. Its further use of that model costs no privacy.
 
     Each round samples the plan's cohort from the users who may take part, and charges them in the ledger
-    before it asks them. What nodes answer is clipped to the plan's clip norm, user by user, summed in double
-    precision, released with the step's noise and divided by the cohort that the plan expects, however many
-    answer. Metrics of clients are dropped: they are not private; so is their evaluation unless
-    `evaluation_is_public`, which says that what clients evaluate on needs no protection.
+    before it asks them. Each user's update is clipped to the plan's clip norm; updates are summed in double
+    precision, released with the step's noise and divided by the plan's expected batch size, however many
+    users reply. Clients' metrics are dropped, since they are not private.
 
-    Steps are counted in `ledger`, a file that outlives the server, with the noise's state beside it
-    (`ledger.db.noise`): both are as secret as the key. `key` starts a run; a ledger that has begun goes on
-    with the key that it began with, and `key` may be None. What a step released is kept until the next one:
-    if the server dies before its caller saved the model that followed, and goes on with the model from
-    before, the same bits are handed on again, and nobody is asked. Arrays that are neither of these two
-    models are refused, unless `any_arrays` says that a round may start from others: users are protected all
-    the same, but later noise cancels noise that such a model lacks.
+    The step counter is in the ledger file, which outlives the server; the noise's state is in a second file
+    (`ledger.db.noise`). Both are **as secret as the key**. A step's release is kept until the next release:
+    if the server dies before it saved the new model, a restart from the previous model gets the same bits
+    again, and no user is asked.
 
-    `users` tells which node holds which users. With fewer who may take part than the cohort, a round waits
-    for `wait` seconds, and is refused.
+    Args:
+        strategy: The strategy to wrap.
+        plan: A plan of `antinoise.plan(setting="federated")`.
+        key: The secret of the run. It may be None once the ledger has begun: the run continues with its own
+            key.
+        ledger: Path of the ledger, an SQLite file of mode 0600.
+        run: Name of the run; each run needs a new pair of key and name.
+        users: Returns the node of each user, by the user's name. Default: `AskedUsers()`. See also
+            `nodes_are_users`.
+        wait: Seconds that a round waits for enough eligible users, before it is refused.
+        evaluation_is_public: Let the wrapped strategy evaluate on clients. The caller says that the
+            evaluation data need no protection.
+        threads: Number of threads that make noise.
+        any_arrays: Accept arrays other than the ledger's last two models. Users stay protected, but later
+            noise cancels noise that such a model lacks, so that it is less accurate.
+
+    Raises:
+        ValueError: The plan does not protect users, the ledger is another run's or damaged, or a key is
+            missing.
     """
 
     def __init__(
@@ -107,7 +122,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._stream: NoiseStream | None = None
         self._round: _Round | None = None
         self._unsure = False
-        # What the caller may not have saved when an earlier process ended.
+        # The last release, which the caller of an earlier process may not have saved.
         self._pending = self._ledger.last_release()
         self.reports: list[RoundReport] = []
         if key is None and self._ledger.bound("layout") is None:
@@ -116,27 +131,31 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     @property
     def step(self) -> int:
-        """The step that comes next, whatever number Flower gives its round."""
+        """The plan's next step, counted from 0. It does not depend on Flower's round numbers."""
         return self._ledger.step
 
     @property
     def statement(self) -> str:
-        """The plan's statement, and what is assumed of a federation beside it."""
+        """The plan's privacy statement and the assumptions about the federation."""
         return f"{self._plan.statement}\n{ASSUMED}\n"
 
     def rounds_left(self, arrays: ArrayRecord) -> int:
-        """Rounds for `start` with these arrays: what the plan has left, and one more if the last release is
-        to be handed on again."""
+        """The value of `num_rounds` for `start`: the plan's remaining steps, plus one if the last release
+        must be passed on again.
+
+        Args:
+            arrays: The model that `start` begins with.
+        """
         again = self._pending is not None and self._pending.base == Model(arrays).digest()
         return self._plan.steps - self.step + again
 
     @property
     def ledger(self) -> Ledger:
-        """Who took part."""
+        """The ledger of participations and of the last release."""
         return self._ledger
 
     def close(self) -> None:
-        """Lets go of the ledger, for another strategy to go on."""
+        """Closes the ledger, so that another strategy can continue the run."""
         self._stream = self._round = None
         self._unsure = True
         self._ledger.close()
@@ -175,7 +194,7 @@ class CorrelatedNoise(NotCopied, Strategy):
             assert self._key is not None
             self._check_unused(model)
             stream = NoiseStream(self._plan, model.dim, self._key, run=self._run, threads=self._threads)
-            # First the noise, which another start replaces as long as the ledger has not begun.
+            # The noise is saved first: until the ledger has begun, another start replaces it.
             stream.save(self._noise_file)
             self._ledger.rebind("model", self._model_next(model, stream))
             self._ledger.bind("layout", model.layout())
@@ -185,19 +204,19 @@ class CorrelatedNoise(NotCopied, Strategy):
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
                 raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
-            # Behind by what was released when the last server died. What an attempt released that is not in
-            # the ledger was handed on to nobody.
+            # The saved noise is behind by the releases made before the last server died. A release that is
+            # not in the ledger was not passed on.
             stream.seek(self.step, reuse_noise_unprotected=True)
-        # Noise of another key would not cancel what was released.
+        # Noise of another key would not cancel the noise of earlier releases.
         self._ledger.bind("token", stream.token)
         self._stream, self._key = stream, None
 
     def _model_next(self, model: Model, stream: NoiseStream) -> str:
-        """What the ledger knows the model by that the next step starts from."""
+        """The ledger's digest of the next step and of the model that it starts from."""
         return f"{self.step} {sum_of_weights(stream, model.weights()):032x}"
 
     def _check_arrays(self, model: Model) -> None:
-        """Refuses another model than the last step left."""
+        """Refuses a model other than the last step's result or its starting point."""
         assert self._stream is not None
         held = self._ledger.bound("model")
         if self.step > 0 and not self._any_arrays and held not in (None, self._model_next(model, self._stream)):
@@ -208,8 +227,9 @@ class CorrelatedNoise(NotCopied, Strategy):
         return NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
 
     def _check_unused(self, model: Model) -> None:
-        """Refuses to begin beside noise that a ledger which is lost has released, or that is another run's,
-        which would be lost."""
+        """Refuses to begin a run over a noise file that was used: of a lost ledger, whose noise was
+        released, or of another run, which would be lost.
+        """
         if not self._noise_file.exists():
             return
         try:
@@ -221,7 +241,7 @@ class CorrelatedNoise(NotCopied, Strategy):
             raise ValueError(f"{self._noise_file} is {got} but must be {must_be}")
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
-        """The cohort, by node."""
+        """The step's cohort: users by node."""
         cohort, deadline = self._plan.batch_size, time.monotonic() + self._wait
         while True:
             nodes = self._users(grid)
@@ -240,7 +260,7 @@ class CorrelatedNoise(NotCopied, Strategy):
     def _messages(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, asked: dict[int, list[str]]
     ) -> list[Message]:
-        """What the wrapped strategy would send to these nodes, with the users who are asked for."""
+        """The wrapped strategy's training messages to these nodes, each with its list of users."""
         messages = messages_to(asked, self._strategy, server_round, arrays, config, grid)
         made = []
         for message in messages:
@@ -266,8 +286,8 @@ class CorrelatedNoise(NotCopied, Strategy):
     def _released(self, now: _Round, replies: Iterable[Message]) -> Release:
         total = self._sum(now, replies)
         assert self._stream is not None
-        # From here on to the end, a failure leaves it open whether the step's noise is in a release that is
-        # written: the ledger knows, and who makes another strategy from it.
+        # A failure from here to the end leaves it unknown whether the release was written. The ledger knows:
+        # a new strategy made from it continues.
         self._unsure = True
         row = np.empty(now.model.dim, np.float32)
         step = self._stream.step
@@ -283,7 +303,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         total = np.zeros(now.model.dim)
         report = RoundReport(self.step, sum(len(users) for users in now.asked.values()))
         for reply in replies:
-            # Whoever answers, and however often: a user counts once.
+            # A user counts once, however often and from wherever replies come.
             users = now.asked.pop(reply.metadata.src_node_id, [])
             if not reply.has_content():
                 continue
@@ -301,7 +321,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         return total
 
     def _as_reply(self, private: ArrayRecord) -> Message:
-        """The one reply that the wrapped strategy sees."""
+        """The single reply that the wrapped strategy sees."""
         arrays = getattr(self._strategy, "arrayrecord_key", "arrays")
         weight = getattr(self._strategy, "weighted_by_key", "num-examples")
         return Message(RecordDict({arrays: private, "metrics": MetricRecord({weight: 1})}), 0, MessageType.TRAIN)
@@ -314,7 +334,7 @@ class CorrelatedNoise(NotCopied, Strategy):
 
 
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
-    """What a node trained for the users it was asked for."""
+    """The models that a node trained for the users it was asked for."""
     named = [records[user_record(user)] for user in users if user_record(user) in records]
     if not named and len(users) == 1 and len(records) == 1 and not any(name.startswith(user_record("")) for name in records):
         return list(records.values())

@@ -1,4 +1,4 @@
-"""Models and what users' training made of them."""
+"""Models, and users' updates of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from .._sums import SHORTER
 
 
 class Malformed(Exception):
-    """A reply that is no model of the run's shapes."""
+    """A reply that is not a model with the run's names and shapes."""
 
 
 class Model:
-    """The arrays that a round starts from; their numbers follow each other in a row in the order of the
-    record."""
+    """The arrays that a round starts from; a row has their coordinates in the record's order."""
 
     def __init__(self, arrays: ArrayRecord) -> None:
         self._arrays: dict[str, NDArray[Any]] = {name: array.numpy() for name, array in arrays.items()}
@@ -32,11 +31,11 @@ class Model:
             raise ValueError("arrays are without numbers but must have some")
 
     def layout(self) -> str:
-        """What a run is bound to: not precisions, which strategies change."""
+        """Names and shapes, to which a run is bound. Precisions are left out: strategies change them."""
         return str([(name, array.shape) for name, array in self._arrays.items()])
 
     def digest(self) -> str:
-        """By which the same model is known again after a restart."""
+        """A digest that identifies the model after a restart."""
         found = hashlib.sha256()
         for name, array in self._arrays.items():
             found.update(f"{name!r} {array.dtype.str} {array.shape} ".encode())
@@ -44,19 +43,19 @@ class Model:
         return found.hexdigest()
 
     def weights(self) -> NDArray[np.float32]:
-        """Its numbers, as far as single precision holds them: strategies change precisions."""
+        """The coordinates in single precision, since strategies change precisions."""
         with np.errstate(all="ignore"):
             return np.concatenate([array.ravel().astype(np.float32) for array in self._arrays.values()])
 
     def update(self, trained: ArrayRecord) -> NDArray[np.float64]:
-        """How far a user's training moved the model, as a row in double precision."""
+        """A user's update (trained model minus this one), as a float64 row."""
         if set(trained) != set(self._arrays):
             raise Malformed(f"arrays {sorted(trained)}")
         row, start = np.empty(self.dim), 0
         for name, now in self._arrays.items():
             try:
                 new = trained[name].numpy()
-            except Exception as error:  # whatever bytes a client sent
+            except Exception as error:  # a client may send any bytes
                 raise Malformed(f"{name}: {error}") from error
             if new.shape != now.shape or not np.issubdtype(new.dtype, np.floating):
                 raise Malformed(f"{name} of dtype {new.dtype} and shape {new.shape}")
@@ -66,7 +65,7 @@ class Model:
         return row
 
     def moved(self, mean: NDArray[np.float64]) -> ArrayRecord:
-        """The model after the mean update, in its own precisions."""
+        """The model plus the mean update, in its own dtypes."""
         made, start = {}, 0
         for name, now in self._arrays.items():
             part = mean[start : start + now.size].reshape(now.shape)
@@ -76,8 +75,9 @@ class Model:
 
 
 def add_clipped(total: NDArray[np.float64], update: NDArray[np.float64], clip_norm: float) -> bool:
-    """Adds an update, clipped to `clip_norm`, to a sum; one that is not finite adds nothing, and the answer
-    is False."""
+    """Adds an update, clipped to `clip_norm`, to `total` and returns True. Returns False, and adds nothing,
+    if the update is not finite.
+    """
     with np.errstate(all="ignore"):
         length = float(np.sqrt(np.dot(update, update)))
     if not np.isfinite(length):

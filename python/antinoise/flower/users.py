@@ -1,4 +1,4 @@
-"""Which users there are, and at which nodes: what servers and clients tell each other of them."""
+"""Users and their nodes: the messages of server and clients about them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,33 @@ from flwr.serverapp import Grid
 
 from .ledger import checked_names
 
-# The record that lists users, in questions and answers.
+# Name of the record that lists users, in queries and replies.
 RECORD = "antinoise.users"
 _FIELD = "users"
 
 
 def user_record(user: str) -> str:
-    """The name of the ArrayRecord in a node's reply that holds what `user` trained. A node that was asked for
-    one user may name it as it likes."""
+    """Name of the ArrayRecord with the model trained for `user`, in a node's reply. A node that was asked
+    for a single user may use any name.
+    """
     return f"antinoise.user.{user}"
 
 
 def asked_users(message: Message) -> list[str]:
-    """For clients: the users whose updates this message asks for, which are for one ArrayRecord each."""
+    """For clients: the users for whom a training message asks for an update, each in an ArrayRecord of its
+    own (`user_record`).
+    """
     return _listed(message)
 
 
 def held_users(question: Message, users: Sequence[str]) -> Message:
-    """For clients: the answer, in `@app.query("users")`, of a node that holds these users' data. A user's
-    name must stay the same for as long as the run: by it the ledger knows who took part."""
+    """For clients: the reply of `@app.query("users")`.
+
+    Args:
+        question: The query's message.
+        users: Names of the users whose data this node holds. A user must keep the same name for the whole
+            run: the ledger counts participations by name.
+    """
     return Message(RecordDict({RECORD: users_listed(users)}), reply_to=question)
 
 
@@ -37,7 +45,7 @@ def users_listed(users: Iterable[str]) -> ConfigRecord:
 
 
 def _listed(message: Message) -> list[str]:
-    """The users that a message lists; none if it is of another form."""
+    """The users that a message lists; none if the message has another form."""
     if message.has_error() or RECORD not in message.content.config_records:
         return []
     users = message.content.config_records[RECORD].get(_FIELD)
@@ -45,9 +53,14 @@ def _listed(message: Message) -> list[str]:
 
 
 class AskedUsers:
-    """Asks every node once which users it holds, by a message of type `query.users`. A node that does not
-    answer in time holds none, until it is asked again in the next round. A user at several nodes is the first
-    one's."""
+    """Asks every node once which users it holds, by a message of type `query.users`.
+
+    A node that does not reply in time counts as without users and is asked again in the next round. A user
+    at several nodes belongs to the one with the lowest number.
+
+    Args:
+        timeout: Seconds to wait for replies.
+    """
 
     def __init__(self, *, timeout: float = 60.0) -> None:
         self._timeout = timeout
@@ -70,7 +83,10 @@ class AskedUsers:
 
 
 def nodes_are_users(grid: Grid) -> Mapping[str, int]:
-    """Takes each node for one user. Only for nodes that keep their number for the whole run: a device that
-    registers anew, as all do when a simulation is started again, would be another user, and its owner could
-    take part more often than the plan allows."""
+    """Counts each node as one user.
+
+    Use it only if nodes keep their number for the whole run. A device that registers anew, as all do when a
+    simulation restarts, counts as another user, and its owner could take part more often than the plan
+    allows.
+    """
     return {str(node): node for node in grid.get_node_ids()}

@@ -90,7 +90,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
     dividing.
 
         mine = noise_addition_transform(noise, sensitivity=gradient.sensitivity())
-        plan = dataclasses.replace(plan, noise_addition_transform=mine)
+        theirs = dataclasses.replace(theirs, noise_addition_transform=mine)  # jax-privacy's execution plan
 
     Noise is added on the host, on the plan's grid if it has one, by an ordered callback, so that it serves
     a jitted step. Such callbacks run on one device only.

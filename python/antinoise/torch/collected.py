@@ -1,5 +1,6 @@
-"""The sums of a step that noise is added to: found on the parameters, checked here and against the other
-processes."""
+"""The sums of a step: collected from the parameters, checked, and compared with those of the other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .sums import ClippedSum, held_sum
 
 @dataclass
 class Collected:
-    """The sums of a step, as far as this process has them."""
+    """This process's sums of a step."""
 
     sums: dict[str, Tensor] = field(default_factory=dict)
     """Of each parameter, what this process holds of its coordinates."""
@@ -34,15 +35,16 @@ class Collected:
 
     @property
     def kind(self) -> str:
-        """How it was clipped, in words."""
+        """How the sums were clipped, for error messages."""
         if self.examples is None:
             return "in .grad"
         return "in double precision" if self.spacing is None else f"in whole points of {self.spacing}"
 
 
 def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool) -> Collected:
-    """Finds the sums, refusing what no bound is known for, but for sums in single precision that are
-    `trusted`."""
+    """Collects the sums. Refuses sums whose sensitivity is not bounded; sums in single precision are
+    accepted if `trusted`.
+    """
     held = {name: held_sum(p) for name, p in parameters.items()}
     clipped = {name: found for name, found in held.items() if found is not None}
     made = Collected()
@@ -61,7 +63,7 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
                 raise ValueError(f"sum of {name} is laid out otherwise but must be as its parameter is")
             made.sums[name] = _finite(name, local_part(total))
         elif p.grad is None:
-            # A gradient that is missing is zero; its noise is not.
+            # A missing gradient is zero, and still gets noise.
             made.sums[name] = torch.zeros(local_part(p).shape, dtype=torch.float64, device=p.device)
         else:
             made.sums[name] = _checked_gradient(name, p, p.grad, sums_in_grad, trusted)
@@ -69,8 +71,9 @@ def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bo
 
 
 def _check_calls(held: Mapping[str, ClippedSum | None]) -> None:
-    """Refuses sums of parameters that were not clipped by the same calls, each over all of them: one example
-    could move each of those by the clip norm, and all together by more."""
+    """Refuses sums of parameters that were clipped by separate calls: one example could move each call's
+    sums by the clip norm, and all together by more.
+    """
     calls = {name: found.calls if found is not None else () for name, found in held.items()}
     for call in dict.fromkeys(call for of in calls.values() for call in of):
         inside, outside = (sorted(name for name, of in calls.items() if (call in of) is there) for there in (True, False))
@@ -118,20 +121,20 @@ def _finite(name: str, sum: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Report:
-    """The message of a process to the others about a step."""
+    """A process's message to the others about a step."""
 
     error: str | None
     step: int
     kind: str
     examples: int | None
-    # Of sums that others have too: who, the parameter, and a number that differs where a bit does.
+    # For sums that several processes hold: their ranks, the parameter, and a checksum of the bits.
     shared: tuple[tuple[tuple[int, ...], str, int], ...]
-    # Parameters whose sums are over this process's examples alone.
+    # Parameters whose sums cover only this process's examples.
     unreduced: tuple[str, ...] = ()
 
 
 def report(step: int, found: Collected | None, error: Exception | None, shared: Sequence[Replicas]) -> Report:
-    """What this process tells: `shared` are the parameters of which others hold the same."""
+    """This process's report; `shared` are the parameters that other processes hold too."""
     if found is None:
         return Report(str(error), step, "", None, ())
     names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
@@ -140,17 +143,21 @@ def report(step: int, found: Collected | None, error: Exception | None, shared: 
 
 
 def _bits(sum: Tensor) -> int:
-    """A number that tells sums apart: equal bits give equal numbers."""
+    """A checksum of a sum's bits: equal bits give equal checksums."""
     words = sum.reshape(-1).contiguous().view(torch.int64)
-    # Weights that wrap around, so that what is moved is seen.
+    # Position-dependent weights (with wrap-around) detect values that changed places.
     places = torch.arange(1, len(words) + 1, device=words.device) * 0x9E3779B97F4A7C1
     return int((words * (2 * places + 1)).sum()) if len(words) else 0
 
 
 def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, set[str]]:
-    """Hears all reports, and refuses in every process alike; returns how many examples are in the sum, where
-    that is known, and which parameters' sums are to be added up: where one process left its own, the others'
-    are zeros or their own."""
+    """Exchanges all reports and raises the same refusal in every process.
+
+    Returns:
+        The number of examples in the sum over all processes, if known; and the parameters whose sums must
+        be added up over processes (one process left a sum of its own examples; the others left theirs, or
+        zeros).
+    """
     reports = exchanged(mine)
     if error is not None:
         raise error

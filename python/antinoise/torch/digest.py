@@ -1,4 +1,4 @@
-"""The digest of a release, as `NoiseStream.release` makes it, on the device where the release is."""
+"""The digest of a release, as `NoiseStream.release` computes it, on the release's device."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from torch.nn.functional import pad
 from .. import NoiseStream
 
 BLOCK = 1024
-# Blocks whose words are in memory together.
+# Number of blocks that are processed together.
 _TOGETHER = 4096
 
 
 def digest_of_release(parts: Sequence[Tensor]) -> int:
-    """The digest of these numbers, one part after the other, in single precision; `ValueError` where one is
-    not finite."""
+    """The digest of concatenated parts, in single precision; ValueError if a value is not finite."""
     first, found = 0, []
     for part in parts:
         start = 0
         while start < len(part):
-            # Up to where a block ends.
+            # Stops at the end of a block.
             stop = min(start + _TOGETHER * BLOCK - (first + start) % BLOCK, len(part))
             found.append(_digest_and_finite(part[start:stop], first + start))
             start = stop
@@ -34,7 +33,7 @@ def digest_of_release(parts: Sequence[Tensor]) -> int:
 
 
 def _digest_and_finite(some: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """Of the outputs from `first` on."""
+    """The digest of some outputs, the first of which has number `first`, and whether they are finite."""
     before = first % BLOCK
     words = some.view(torch.int32).to(torch.int64) & 0xFFFFFFFF
     # Zeros add nothing to the digest.

@@ -9,9 +9,11 @@ from .batches import BatchSampler
 
 
 class EpochSampler(BatchSampler):
-    """The batches of a noise that is made later: a pass begins with the step that comes next and ends with
-    its epoch, whether the last one was broken off or the run is resumed. `on_start` is called before each
-    pass."""
+    """The batches of a noise that is made later, one epoch per pass.
+
+    A pass begins with the next step and ends with its epoch, also after an interrupted pass or a resume.
+    `on_start` is called before each pass.
+    """
 
     def __init__(self, plan: Plan, on_start: Callable[[], None]) -> None:
         self._wait()

@@ -1,4 +1,4 @@
-"""Sums of whole points of a grid: the same bits in every order."""
+"""Integer sums of gradients on a grid: the same bits in any order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from .lengths import clip_factors, in_double, only, squares_of
 
 
 def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -> float | None:
-    """The spacing of the grid that gradients are rounded to; None where they are not."""
+    """The spacing of the grid that gradients are rounded to; None if they are not rounded."""
     if not exact:
         if grid_spacing is not None:
             raise ValueError(f"grid_spacing is {grid_spacing} but must be left out where exact is False")
         return None
-    # By such a number, double precision divides without an error.
+    # Division by a power of two is exact in double precision.
     if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
         raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's")
-    # Then 2^16 examples, more than one sum may have, make less than 2^51 points: noise takes that many.
+    # With that bound 2^16 examples, more than a sum may have, add up to less than 2^51 points, the noise's
+    # limit.
     if clip_norm > 2**34 * grid_spacing:
         raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-34 of clip_norm, {clip_norm}")
     return float(grid_spacing)
 
 
 def clipped_points(gradients: Mapping[str, Tensor], groups: Groups, spacing: float) -> dict[str, Tensor]:
-    """Of each parameter, the sum of its clipped gradients, each rounded to whole multiples of `spacing`."""
+    """For each parameter, the sum of clipped gradients, each rounded to integer multiples of `spacing`
+    (int64).
+    """
     factors, finite = clip_factors([(name, squares_of(g)) for name, g in gradients.items()], groups)
     totals = {}
     for name, g in gradients.items():
@@ -37,7 +40,7 @@ def clipped_points(gradients: Mapping[str, Tensor], groups: Groups, spacing: flo
         for some, part in in_double(g):
             f = own[some].to(g.device).view(-1, *[1] * (g.dim() - 1))
             points = only(finite[some].to(g.device), part).mul_(f).round_()
-            # Whole numbers far below 2^53: without an error in double precision.
+            # Integers far below 2^53: exact in double precision.
             total += points.sum(0).to(torch.int64)
         totals[name] = total
     return totals

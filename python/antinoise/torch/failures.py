@@ -1,4 +1,4 @@
-"""A process that cannot clip its examples tells the others, which would wait for its sum."""
+"""Failures of clipping in one process, reported to the others, which would wait for its sum."""
 
 from __future__ import annotations
 
@@ -17,41 +17,43 @@ from .sums import drop_sums
 
 
 class Awaiting(Protocol):
-    """What takes the sums of some parameters."""
+    """A noise that takes the sums of some parameters."""
 
     def takes(self, p: nn.Parameter) -> bool:
-        """Whether it takes those of `p`."""
+        """Whether it takes the sums of `p`."""
 
 
-# At whose steps processes meet. Not by parameter: PyTorch moves none that has a weak reference.
+# Noises at whose steps processes meet. Not keyed by parameter: PyTorch cannot move a parameter that has a
+# weak reference.
 _awaiting: WeakSet[Awaiting] = WeakSet()
 
 
 def await_sums(noise: Awaiting) -> None:
-    """From now on, processes meet at each step of `noise`."""
+    """Makes processes meet at each later step of `noise`."""
     _awaiting.add(noise)
 
 
 @contextmanager
 def told_to_others(parameters: Collection[nn.Parameter]) -> Iterator[None]:
-    """Has what fails here fail in all processes at their step, where these are parameters that each of them
-    clips by itself."""
+    """Raises a failure of this block in all processes, at their step, if each process clips these
+    parameters by itself.
+    """
     try:
         yield
     except Exception as error:
         if _are_awaited(parameters):
             what = f"{type(error).__name__}: {error}"
             warnings.warn(f"clipping failed, which the other processes hear at their next step: {what}", stacklevel=4)
-            # If they are gone, this process's own error is what is left to say.
+            # If the others are gone, only this process's own error is raised.
             with suppress(Exception):
                 exchanged(Report(what, -1, "", None, ()))
-            # As the others do with theirs.
+            # The other processes drop their sums too.
             drop_sums(parameters)
         raise
 
 
 def _are_awaited(parameters: Collection[nn.Parameter]) -> bool:
-    # Where parameters are sharded, the others may be within a forward pass, and are met there.
+    # With sharded parameters the others may be in a forward pass, and failures are exchanged there.
     if rank_and_world()[1] == 1 or any(is_sharded(p) for p in parameters):
         return False
     return any(noise.takes(p) for noise in _awaiting for p in parameters)

@@ -1,8 +1,8 @@
-"""Sums of clipped gradients from one forward and one backward pass, without the gradients ("ghost clipping",
-"book-keeping").
+"""Sums of clipped gradients from one forward and one backward pass, without per-example gradients ("ghost
+clipping", "book-keeping").
 
-A layer's input and its output's gradient say what its examples' gradients are. Both are caught on the way;
-weights are taken out of the backward pass, which would add their gradients up.
+A layer's input and its output's gradient determine its per-example gradients. Hooks capture both; weights
+are excluded from the backward pass, which would sum their gradients.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Loss = Callable[[Any, Tensor], Tensor]
 
 
 class _Anchor(torch.autograd.Function):
-    """Makes gradients come to an output that has no way to a parameter."""
+    """Makes an output require a gradient although no parameter precedes it."""
 
     @staticmethod
     def forward(ctx: Any, output: Tensor, anchor: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ class _Anchor(torch.autograd.Function):
 
 
 class _Taps:
-    """Hooks that capture the input of each layer and the gradient of its output."""
+    """Hooks that capture each layer's input and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
         self._model, self._layers, self._parameters = model, layers, trainable(model)
@@ -53,7 +53,7 @@ class _Taps:
     def __enter__(self) -> _Taps:
         for layer in self._layers:
             before, after = partial(self._before, layer), partial(self._after, layer)
-            # Last before the module's own forward and first after it, whichever hooks it has.
+            # Runs last before the module's own forward and first after it, whatever other hooks it has.
             self._handles.append(layer.module.register_forward_pre_hook(before, with_kwargs=True))
             self._handles.append(layer.module.register_forward_hook(after, with_kwargs=True, prepend=True))
         return self
@@ -73,7 +73,7 @@ class _Taps:
             if p is not None:
                 if is_sharded(p):
                     raise layer.unsupported("whole in its forward pass, as FSDP makes it")
-                # A plain tensor for a while: no gradient comes to it.
+                # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
 
     def _after(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor | None:
@@ -96,15 +96,17 @@ class _Taps:
         self._parts[layer] = layer.parts(x, gradient)
 
     def outputs(self, x: Tensor) -> Any:
-        """The model's, of a portion whose gradients come next, or not at all."""
+        """The model's outputs for a portion. The call of `parts`, if any, must follow before another
+        portion.
+        """
         self._examples, self._parts = len(x), {}
         self._anchor = torch.zeros((), device=x.device, requires_grad=True)
         with torch.enable_grad():
             return self._model(x.detach())
 
     def parts(self, losses: Tensor) -> list[Part]:
-        """The gradients of the portion's losses."""
-        # A parameter gets a gradient only where something else than its layer uses it.
+        """The per-example gradients of the portion's losses, layer by layer."""
+        # A parameter gets a gradient only if code other than its layer uses it.
         leaves = [self._anchor, *self._parameters.values()]
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
@@ -119,7 +121,7 @@ class _Taps:
 
 
 def _losses(output: Any, loss: Loss, y: Tensor) -> Tensor:
-    """Each example's loss, computed for one example at a time."""
+    """The loss of each example, computed for one example at a time."""
     check_output(tree_leaves(output), len(y))
 
     def one(output: Any, y: Tensor) -> Tensor:
@@ -143,11 +145,12 @@ def ghost_sums(
     at_least: int = 0,
     agreed: Callable[[bool], bool] = bool,
 ) -> tuple[Sums, float]:
-    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md says why an example
-    moves them by no more.
+    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md proves the bound on
+    one example.
 
-    Processes that must run the model together do so in so many portions `at_least`, and are `agreed` on what
-    to try.
+    Args:
+        at_least: Minimum number of portions, for processes that must run the model together.
+        agreed: Whether the condition holds in any process: they must agree on what to try.
     """
     layers = layers_of(model)
     sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in trainable(model).items()}
@@ -155,7 +158,7 @@ def ghost_sums(
     with _Taps(model, layers) as taps:
         examples = len(x)
         if examples == 0 and at_least:
-            # What stands in for examples that are not there: it has no part in any sum.
+            # A placeholder for absent examples; it enters no sum.
             x, y = (v.new_zeros(1, *v.shape[1:]) for v in (x, y))
         check_apart(model, partial(_first, taps, loss, sums), x, y, micro_batch, agreed)
         for places, count in portions(examples, micro_batch, at_least):
@@ -166,8 +169,9 @@ def ghost_sums(
 
 
 def _first(taps: _Taps, loss: Loss, like: Sums, x: Tensor, y: Tensor) -> tuple[list[Tensor], Sums]:
-    """The outputs of some examples, and the gradients of the first: of that one alone where the model treats
-    examples apart."""
+    """The outputs of some examples, and the gradients of the first example: of that example only, if the
+    model treats examples independently.
+    """
     output = taps.outputs(x)
     only_first = torch.arange(len(x), device=x.device) == 0
     sums = {name: torch.zeros_like(total) for name, total in like.items()}
@@ -177,7 +181,7 @@ def _first(taps: _Taps, loss: Loss, like: Sums, x: Tensor, y: Tensor) -> tuple[l
 
 
 def _add(sums: Sums, parts: list[Part], count: int, groups: Groups) -> None:
-    """Adds a portion's gradients, clipped: the first `count`."""
+    """Adds the clipped gradients of a portion's first `count` examples."""
     if not parts:
         return
     factors, kept = clip_factors([(part.name, part.squares) for part in parts], groups)

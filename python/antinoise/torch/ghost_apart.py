@@ -1,4 +1,4 @@
-"""Whether a model treats examples apart, tried once."""
+"""A test, once per model and kind of input, that a model treats examples independently."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from .relied import hooks
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 
-# Some examples' outputs and the gradients of the first, by parameter, from a forward and a backward pass of
-# all of them.
+# Runs forward and backward on some examples; returns their outputs and the first example's gradients by
+# parameter.
 Passes = Callable[[Tensor, Tensor], tuple[list[Tensor], Sums]]
 
 
 def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]) -> None:
-    """Refuses a model where layers do not have the examples in the first dimension, or where an example's
-    output or gradient has other bits beside another example. Each example for itself would be safe with it;
-    of several, what is clipped would not be an example's gradient.
+    """Refuses a model for which an example's output or gradient depends on the other examples, or whose
+    layers do not have examples in the first dimension.
 
-    `passes` are the model's, watched; they get another number of examples than in a portion, so that no other
-    dimension is taken for them. `agreed` tells whether any of the processes that must run the model together
-    says so.
+    Clipping would then not bound one example's gradient.
+
+    Args:
+        passes: Forward and backward pass of the hooked model. It gets another number of examples than a
+            portion has, so that no other dimension can be taken for that of examples.
+        agreed: Whether the condition holds in any of the processes that must run the model together.
     """
     count = 2 if micro_batch != 2 else 3
     state = ((id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre"))) for module in model.modules())
@@ -38,7 +40,7 @@ def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_ba
 
     def first(beside: int) -> tuple[list[Tensor], Sums]:
         places = [0] + [beside] * (count - 1)
-        # Both times with the same dropout, and as if nothing had been drawn.
+        # Both calls use the same dropout, and leave the random state unchanged.
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
             found, gradients = passes(x[places], y[places])
         return [o[0].detach() for o in found], gradients
@@ -55,7 +57,9 @@ def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_ba
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
-    """Whether these are the same bits; on an accelerator, which may add up in any order, but for rounding."""
+    """Whether two tensors have the same bits; on an accelerator, which may add in any order, whether they
+    agree up to rounding.
+    """
     a, b = a.nan_to_num(), b.nan_to_num()
     if a.device.type == "cpu" or not a.is_floating_point():
         return torch.equal(a, b)
@@ -63,6 +67,6 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def check_output(found: list[Any], examples: int) -> None:
-    """Refuses an output that does not have the examples in the first dimension."""
+    """Refuses an output without examples in the first dimension."""
     if any(not isinstance(o, Tensor) or o.dim() == 0 or len(o) != examples for o in found):
         raise Unsupported("output of model is one without the examples in the first dimension but must have them there")

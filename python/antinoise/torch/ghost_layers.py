@@ -11,13 +11,13 @@ from torch.nn import functional
 from .._relied import relied
 from .ghost_parts import Factors, Made, Part, Rows, matrix
 
-# A layer's input and output gradient, examples first, and the full names of those of its parameters that are
-# trained.
+# Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
+# parameters by their own names.
 _Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], list[Part]]
 
 
 class Unsupported(ValueError):
-    """A model, or a part of it, whose gradients are not known by example without making them."""
+    """A model, or a layer, whose ghost norms are not known."""
 
 
 def _linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
@@ -34,7 +34,8 @@ def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str
 
 
 def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
-    """What each output place sees, as a view: (examples, groups, inputs, kernel..., places...)."""
+    """The inputs of each output place, as a view of shape (examples, groups, inputs, kernel...,
+    places...)."""
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(1, (module.groups, -1))
     for i, (size, stride, dilation) in enumerate(zip(module.kernel_size, module.stride, module.dilation)):
@@ -59,7 +60,7 @@ def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, 
     gradient = gradient.reshape(-1, module.embedding_dim).to(torch.float64)
     if module.padding_idx is not None:
         gradient = gradient.masked_fill((x.reshape(-1) == module.padding_idx).unsqueeze(1), 0)
-    # A row that an example looks up twice has one gradient.
+    # Look-ups of one row by one example add up to one gradient.
     found, which = torch.unique(place, return_inverse=True)
     made = gradient.new_zeros(len(found), module.embedding_dim).index_add_(0, which, gradient)
     return [Rows(names["weight"], made, found.div(rows, rounding_mode="floor"), found % rows, examples)]
@@ -95,11 +96,11 @@ _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
 
 
 class Layer:
-    """A module whose own parameters are trained, all or some of them."""
+    """A module with trained parameters of its own."""
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str]) -> None:
         self.name, self.module, self._trained = name, module, trained
-        # By what it computes, so that a subclass that does the same is one of them.
+        # Compared by `forward`, so that a subclass with the same computation is supported.
         kinds = [kind for kind in _KINDS if isinstance(module, kind) and type(module).forward is kind.forward]
         if not kinds or not trained.keys() <= {"weight", "bias"}:
             raise self.unsupported(f"one of {_NAMES}")
@@ -112,10 +113,10 @@ class Layer:
         return Unsupported(f"{what} but must be {must_be}, for norms without gradients: norms=\"each\" takes it")
 
     def check_input(self, x: Tensor, output: Tensor, examples: int) -> None:
-        """Refuses what does not hold the examples one after the other."""
+        """Refuses an input or output without examples in the first dimension."""
         apart = x.dim() > 0 and output.dim() > 0 and len(x) == len(output) == examples
         if isinstance(self.module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
-            # Without examples, the first dimension is that of channels.
+            # An unbatched input of a convolution has channels in the first dimension.
             apart = apart and x.dim() == 2 + len(self.module.kernel_size)
         elif not isinstance(self.module, nn.Embedding):
             own = len(self.module.normalized_shape) if isinstance(self.module, nn.LayerNorm) else 1
@@ -124,7 +125,7 @@ class Layer:
             raise self.unsupported("called with the examples in the first dimension")
 
     def parts(self, x: Tensor, gradient: Tensor) -> list[Part]:
-        """Its gradients by example. What is in half precision is multiplied in single precision."""
+        """Its per-example gradients. Values in half precision are multiplied in single precision."""
         if x.is_floating_point():
             wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
             x, gradient = x.to(wide), gradient.to(wide)
@@ -132,8 +133,7 @@ class Layer:
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
-    """The layers that are trained; refuses a model with one that is not known, or with a parameter in two
-    places."""
+    """The trained layers of a model; refuses an unsupported layer, and a parameter that two layers share."""
     owner: dict[int, str] = {}
     layers = []
     for name, module in model.named_modules():

@@ -1,5 +1,6 @@
-"""What a layer's activations and output gradients say of its examples' gradients: lengths, and weighted sums,
-in double precision."""
+"""Per-example gradients from a layer's activations and output gradients: squared lengths and weighted sums,
+in double precision.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +17,24 @@ Sums = dict[str, Tensor]
 
 
 class Part(Protocol):
-    """Of one parameter and some examples: the squares of the gradients' lengths, or a little more, and what
-    adds up the gradients."""
+    """Per-example gradients of one parameter.
+
+    `squares` are the squared lengths, shape (examples,), or slightly larger upper bounds. `add_to` sums the
+    gradients.
+    """
 
     name: str
     squares: Tensor
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        """Adds the gradients times the factors, of those that are kept where not all of them are."""
+        """Adds the gradients times `factors`, shape (examples,), to `sums[name]`. `kept` selects the
+        examples, None all of them.
+        """
 
 
 @dataclass
 class Made:
-    """A parameter's gradients, one for each example."""
+    """Per-example gradients in memory, shape (examples, ...)."""
 
     name: str
     gradients: Tensor
@@ -46,8 +52,10 @@ class Made:
 
 @dataclass
 class Products:
-    """A matrix's gradients, each the product of two vectors in each of some groups: (groups, examples,
-    inputs) and (groups, examples, outputs)."""
+    """Gradients of a matrix that are an outer product for each example and group.
+
+    `activations` has shape (groups, examples, inputs), `gradients` (groups, examples, outputs).
+    """
 
     name: str
     activations: Tensor
@@ -66,9 +74,11 @@ class Products:
 
 @dataclass
 class Factors:
-    """What a matrix's gradients are made of: (examples, groups, inputs, places) and (examples, groups,
-    outputs, places), the first with inputs and places of several dimensions, as a view of something
-    smaller."""
+    """Factors of a matrix's per-example gradients.
+
+    `activations` has shape (examples, groups, inputs, places) and `gradients` (examples, groups, outputs,
+    places). In `activations`, inputs and places may span several dimensions, as a view of a smaller tensor.
+    """
 
     activations: Tensor
     gradients: Tensor
@@ -79,16 +89,16 @@ class Factors:
         self.width, self.size = self.inputs + outputs, self.inputs * outputs
 
     def slices(self, each: int) -> Iterator[slice]:
-        """Some examples at a time, where each takes so many numbers in a group."""
+        """Slices of examples, for work with `each` values per example and group."""
         return some_at_a_time(self.examples, self.groups * each, self.gradients.device)
 
     def of(self, some: slice) -> tuple[Tensor, Tensor]:
-        """Those of some examples."""
+        """Both factors of some examples."""
         a = self.activations[some]
         return a.reshape(len(a), self.groups, self.inputs, self.places), self.gradients[some]
 
     def made(self) -> Tensor:
-        """The gradients, in single precision."""
+        """The per-example gradients, in single precision."""
         found = self.gradients.new_empty(self.examples, self.groups, self.gradients.shape[2], self.inputs)
         for some in self.slices(self.inputs * self.places):
             a, g = self.of(some)
@@ -98,8 +108,11 @@ class Factors:
 
 @dataclass
 class Pairs:
-    """A matrix's gradients, each the sum over places t of g_t a_t^T. Lengths are those of pairs of places:
-    the sum over s and t of (a_s . a_t) (g_s . g_t)."""
+    """Gradients of a matrix as sums over places t of g_t a_t^T, with output gradients g_t and activations
+    a_t.
+
+    The squared length is a sum over pairs of places s and t: (a_s . a_t) (g_s . g_t).
+    """
 
     name: str
     factors: Factors
@@ -107,8 +120,8 @@ class Pairs:
 
     def __post_init__(self) -> None:
         f = self.factors
-        # Pairs may cancel out, rounding does not: the first bounds it in the squares, the second in the terms
-        # that `add_to` makes, as parts of the square of what nothing cancels out in.
+        # Pairs may cancel, rounding errors do not. The first term bounds the error of the squares, the second
+        # that of the products in `add_to`, both relative to the square of the sum without cancellation.
         rounding = (f.width + 2 * f.places + 16) * 2.0**-52 + ((f.places + 4) * 2.0**-31) ** 2
         found = []
         for some in f.slices(f.places * max(f.places, f.width)):
@@ -121,8 +134,8 @@ class Pairs:
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
         into = sums[self.name].view(-1)
         made: Tensor | None = None
-        # Each gradient is made for itself: in one product of all of them, rounding would depend on what
-        # cancels out in others.
+        # Each gradient is computed separately: in one product over all examples, rounding would depend on
+        # cancellation in other examples.
         for some in self.factors.slices(self.factors.size):
             a, g = (only(None if kept is None else kept[some], v).to(torch.float64) for v in self.factors.of(some))
             if made is None:
@@ -132,7 +145,11 @@ class Pairs:
 
 @dataclass
 class Rows:
-    """A table's gradients: rows of it, each of which an example adds to once."""
+    """Gradients of an embedding table.
+
+    `gradients` has shape (entries, columns); entry i belongs to example `example[i]` and row `row[i]`. A
+    pair of example and row occurs once.
+    """
 
     name: str
     gradients: Tensor
@@ -150,9 +167,11 @@ class Rows:
 
 
 def matrix(name: str, factors: Factors) -> Part:
-    """A matrix's gradients. Pairs take twice the multiplications, in double precision, and less memory to go
-    through: they are for few places, and for gradients that take much more room than what they are made
-    of."""
+    """The per-example gradients of a matrix, in the representation that takes least time and memory.
+
+    `Pairs` take twice the multiplications, in double precision, and less memory traffic: they serve few
+    places, and gradients that are much larger than their factors.
+    """
     f = factors
     if f.places == 1:
         return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))

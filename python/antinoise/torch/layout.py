@@ -1,8 +1,7 @@
-"""Which coordinates of a plan's noise a process holds: a model's trainable parameters one after the other,
-whoever has which parts.
+"""The coordinates of the plan's noise that a process holds.
 
-Coordinates count the whole parameters, in the model's order. They are the same however the model is laid out
-over processes: replicated, sharded (FSDP2), both (HSDP), by tensor parallelism, or a mixture.
+Coordinates number the elements of all trainable parameters, in the model's order. They do not depend on the
+distribution over processes: replicated, sharded (FSDP2), both (HSDP), tensor parallel, or a mixture.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ Ranges = list[tuple[int, int]]
 
 
 def is_sharded(p: Tensor) -> bool:
-    """True for a `DTensor`, of which this process may hold a part."""
+    """Whether `p` is a `DTensor`, of which this process may hold only a part."""
     return hasattr(p, "placements") and hasattr(p, "device_mesh")
 
 
 def local_part(p: Tensor) -> Tensor:
-    """What this process holds of it."""
+    """The part of `p` that this process holds."""
     part: Tensor = p.to_local() if is_sharded(p) else p  # type: ignore[attr-defined]
     return part
 
 
 def like(p: Any, local: Tensor) -> Tensor:
-    """A tensor laid out as `p` is, of which this is what this process holds."""
+    """A tensor laid out as `p`, made of this process's part `local`."""
     if not is_sharded(p):
         return local
     from torch.distributed.tensor import DTensor
@@ -41,7 +40,7 @@ def like(p: Any, local: Tensor) -> Tensor:
 
 
 def stacked_like(p: Any, local: Tensor) -> Tensor:
-    """The same for a stack of such tensors: it is `p` with an index more in front."""
+    """A stack of tensors laid out as `p`, made of this process's part `local`, shape (stack, ...)."""
     if not is_sharded(p):
         return local
     from torch.distributed.tensor import DTensor
@@ -54,20 +53,21 @@ def stacked_like(p: Any, local: Tensor) -> Tensor:
 
 
 def digest_of(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> str:
-    """A name for parameters of these names and whole shapes in this order."""
+    """A digest of parameters' names and whole shapes, in this order."""
     return hashlib.sha256(json.dumps([[name, list(shape)] for name, shape in shapes]).encode()).hexdigest()
 
 
 def ranges_of(p: nn.Parameter, start: int) -> Ranges:
-    """The coordinates of what this process holds of `p`, whose first one is `start`, in the order that it
-    lies in memory."""
+    """Ranges of coordinates of this process's part of `p`, in memory order; `start` is the first coordinate
+    of `p`.
+    """
     if not is_sharded(p):
         return [(start, start + p.numel())] if p.numel() else []
     held = [_held(p, d) for d in range(p.ndim)]
     if any(len(indices) == 0 for indices in held):
         return []
     stride = [math.prod(p.shape[d + 1 :]) for d in range(p.ndim)]
-    # What follows the last dimension that is cut is whole, and lies in one piece.
+    # Dimensions after the last sharded one are whole, so their elements are contiguous.
     cut = max((d for d in range(p.ndim) if len(held[d]) != p.shape[d]), default=0) if p.ndim else 0
     starts = torch.full((1,), start, dtype=torch.int64)
     for d in range(cut):
@@ -82,7 +82,7 @@ def ranges_of(p: nn.Parameter, start: int) -> Ranges:
 
 
 def joined(ranges: Ranges) -> Ranges:
-    """The same coordinates in the same order, in as few ranges as can be."""
+    """The same coordinates in the same order, with adjacent ranges merged."""
     merged: Ranges = []
     for start, end in ranges:
         if merged and merged[-1][1] == start:
@@ -93,7 +93,7 @@ def joined(ranges: Ranges) -> Ranges:
 
 
 def cut(ranges: Ranges, first: int, last: int) -> Ranges:
-    """The coordinates at places `first` to `last` - 1 of these."""
+    """The coordinates at positions `first` to `last` - 1 of the concatenated ranges."""
     found: Ranges = []
     at = 0
     for start, end in ranges:
@@ -109,15 +109,16 @@ def _cuts(place: Any) -> bool:
 
 
 def _moved(place: Any, dim: int) -> Any:
-    """The same cut along another dimension."""
+    """The same placement along another dimension."""
     if hasattr(place, "split_factor"):
         return type(place)(dim, split_factor=place.split_factor)
     return type(place)(dim)
 
 
 def _held(p: Any, d: int) -> Tensor:
-    """Which indices of dimension `d` this process holds: they are laid out as the parameter is, without
-    asking anyone."""
+    """The indices of dimension `d` that this process holds, found by laying out an index tensor like the
+    parameter, without communication.
+    """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     places = []

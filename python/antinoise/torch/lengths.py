@@ -1,4 +1,4 @@
-"""Portions of a batch, lengths of gradients, and what they are multiplied by."""
+"""Portions of a batch, lengths of gradients, and clipping factors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ from .._sums import SHORTER
 
 
 def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tuple[Tensor, int]]:
-    """The places of so many examples, and how many of them count: the last portion is filled up with its
-    first example, so that every product has one shape. There are so many portions `at_least`, some of
-    none."""
+    """Splits a batch into portions of one size.
+
+    Args:
+        examples: Number of examples in the batch.
+        micro_batch: Size of a portion.
+        at_least: Minimum number of portions; additional ones have no example that counts.
+
+    Yields:
+        Indices into the batch, shape (micro_batch,), and how many of them count. The others repeat the
+        portion's first example, so that every product has one shape.
+    """
     for start in range(0, max(examples, at_least * micro_batch), micro_batch):
         count = max(0, min(micro_batch, examples - start))
         start = start if count else 0
@@ -23,8 +31,14 @@ def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tup
 
 
 def some_at_a_time(examples: int, each: int, device: torch.device) -> Iterator[slice]:
-    """Examples of so many numbers each, in parts that stay in the cores' caches (that do not take much of
-    another device's memory)."""
+    """Slices of examples whose values fit in the cores' caches (on other devices: in a small part of
+    memory).
+
+    Args:
+        examples: Number of examples.
+        each: Number of values of an example.
+        device: Where the values are.
+    """
     at_once = 2**17 * torch.get_num_threads() if device.type == "cpu" else 2**26
     step = max(1, at_once // max(1, each))
     for start in range(0, examples, step):
@@ -32,7 +46,9 @@ def some_at_a_time(examples: int, each: int, device: torch.device) -> Iterator[s
 
 
 def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Some examples' values at a time, in double precision, each time in the same place."""
+    """Slices of examples and their values in double precision. The values share one buffer: each is valid
+    until the next one.
+    """
     place = torch.empty(0, dtype=torch.float64, device=values.device)
     for some in some_at_a_time(len(values), values[:1].numel(), values.device):
         part = values[some]
@@ -42,15 +58,22 @@ def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
 
 
 def squares_of(gradients: Tensor) -> Tensor:
-    """The square of each example's length, in double precision."""
+    """The squared length of each example's gradient, float64, shape (examples,)."""
     found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
     return torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
 
 
 def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple[dict[str, Tensor], Tensor]:
-    """What each parameter's gradients are multiplied by, for the gradients of its group to have its clip norm
-    at most, from the squares of their lengths; and which examples are finite in all groups: the others have
-    factor 0 in each. Both lie where the first squares do."""
+    """Factors that clip each group of parameters to its clip norm.
+
+    Args:
+        squares: Squared lengths of each parameter's gradients, shape (examples,).
+        groups: The groups and their clip norms.
+
+    Returns:
+        Factors by parameter, and the mask of examples that are finite in all groups, both of shape
+        (examples,) and on the device of the first squares. The factors of all other examples are 0.
+    """
     device = squares[0][1].device
     found: dict[int, list[Tensor]] = {}
     for name, s in squares:
@@ -62,13 +85,14 @@ def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple
 
 
 def factors_for(lengths: Tensor, clip_norm: float) -> Tensor:
-    """What gradients of these lengths are multiplied by; 0 where one is not finite."""
+    """Factors that clip gradients of these lengths to `clip_norm`; 0 for a length that is not finite."""
     most = SHORTER * clip_norm
     factors = torch.where(lengths <= most, torch.ones_like(lengths), most / lengths)
     return torch.where(torch.isfinite(lengths), factors, torch.zeros_like(factors))
 
 
 def only(kept: Tensor | None, values: Tensor) -> Tensor:
-    """Zero in place of the examples that are not kept: what is not finite is left out, not multiplied by
-    zero."""
+    """The values with zeros for the examples that are not `kept`. Multiplying by 0 would turn infinity into
+    NaN.
+    """
     return values if kept is None else torch.where(kept.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))

@@ -1,4 +1,4 @@
-"""Loaders that hand out each batch of the plan once, when its step comes next."""
+"""Loaders that hand out each batch of the plan once, when its step is the next one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 from .. import Plan
 from .batches import BatchSampler, CollateEmpty
 
-# Of what a `DataLoader` is told, what a plan says.
+# Arguments of `DataLoader` that the plan determines.
 _PLANNED = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order")
 _KEPT = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers")
 
 
 class PlannedLoader(DataLoader[Any]):
-    """A loader whose passes hand out the batches that its `BatchSampler` draws. Its workers are beneath, and
-    may draw ahead."""
+    """A `DataLoader` over a `BatchSampler`. Its workers may draw ahead; batches are handed out in the
+    loop."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return _handed_out(self.batch_sampler, super().__iter__)
 
 
 class HandingOut:
-    """Another's loader over a `BatchSampler`, which may fetch ahead, with passes that hand out; in all else
-    it is that loader."""
+    """Wraps a loader over a `BatchSampler` that may prefetch, so that batches are handed out in the loop.
+    Other attributes are the loader's.
+    """
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -67,8 +68,16 @@ def _check_examples(dataset: Any, plan: Plan) -> None:
 
 
 def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1) -> DataLoader[Any]:
-    """`loader` with the plan's batches in place of its own: the same data set, workers and memory. `batches`
-    are the loader's own, where something wraps them; they are one of so many `shares` of the plan's."""
+    """A copy of `loader` that draws the plan's batches, with the same dataset, workers and memory settings.
+
+    Args:
+        loader: The loader to replace.
+        plan: The plan of the run.
+        sampler: Draws the plan's batches.
+        batches: The loader's own batch sampler, where `loader.batch_sampler` wraps it.
+        shares: Number of processes that share a batch: the loader's batch size is the plan's divided by
+            `shares`, rounded up.
+    """
     _check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
     if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):

@@ -1,4 +1,4 @@
-"""What a model must be for its examples to be clipped one by one."""
+"""Requirements on a model whose examples are clipped one by one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
 def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None:
-    """Refuses numbers out of range, and a model with a layer that looks at several examples or keeps what it
-    saw of them."""
+    """Refuses numbers out of range, and a model with a layer that mixes examples or keeps statistics of
+    them.
+    """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
     if micro_batch < 1:
@@ -29,8 +30,9 @@ def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Refuses a model whose forward pass changes a buffer: what it keeps of the examples has no noise, and
-    goes where the model goes."""
+    """Refuses a model whose forward pass changes a buffer: its content depends on examples, has no noise,
+    and is saved with the model.
+    """
     before = {name: (buffer, version_of(buffer)) for name, buffer in model.named_buffers()}
     yield
     now = dict(model.named_buffers())

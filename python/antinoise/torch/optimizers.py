@@ -1,5 +1,6 @@
-"""Steps of any optimizer in this process: none may apply a gradient that has no noise yet to a parameter that
-has noise."""
+"""A guard on all optimizers of the process: none may apply a gradient without noise to a parameter that has
+noise.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Guarded(Protocol):
         """Whether a hook on this optimizer's step adds the noise."""
 
     def takes(self, p: nn.Parameter) -> bool:
-        """Whether the sums of `p` are for this noise."""
+        """Whether this noise is added to the sums of `p`."""
 
 
 _guarded: WeakSet[Guarded] = WeakSet()
@@ -30,19 +31,19 @@ _watching: list[Any] = []
 
 
 def guard(noise: Guarded) -> None:
-    """From now on every step of an optimizer that holds a parameter of `noise` is checked."""
+    """Checks each later step of any optimizer that holds a parameter of `noise`."""
     if not _watching:
         _watching.append(on_every_step(_before_step))
     _guarded.add(noise)
 
 
 def mark_noisy(grad: Tensor) -> None:
-    """Says that this gradient is a noisy mean, as long as nobody changes it in place."""
+    """Marks this gradient as a noisy mean, until it is changed in place."""
     setattr(grad, _NOISY, version_of(grad))
 
 
 def has_hook(optimizer: Optimizer, handle: Any) -> bool:
-    """Whether this hook is still there: a copy of an optimizer has none."""
+    """Whether the optimizer still has this hook: a copy of an optimizer has none."""
     return handle.id in relied("torch", optimizer, "_optimizer_step_pre_hooks")
 
 

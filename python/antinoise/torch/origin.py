@@ -1,5 +1,4 @@
-"""What a state's next step follows from beside the noise: weights, data and the optimizer, as digests that
-are saved with it."""
+"""Digests, saved with the noise, of what else determines the next step: weights, data and optimizer."""
 
 from __future__ import annotations
 
@@ -21,9 +20,10 @@ from .state import total_of
 Origin = dict[str, Tensor]
 ORIGIN = ("weights", "learning rate", "optimizer", "data set")
 
-# Examples that are looked at of a data set that is not made of tensors.
+# Number of examples that are read of a dataset that is not a TensorDataset.
 LOOKED_AT = 64
-# Of an optimizer's groups: what changes speed alone, and what a scheduler keeps for itself.
+# Entries of an optimizer's groups that are not compared: those that change only speed, and those of
+# schedulers.
 _APART = {"params", "foreach", "fused", "capturable", "differentiable", "initial_lr"}
 _RATE = "lr of parameter group "
 
@@ -32,7 +32,7 @@ def _tensor(content: bytes) -> Tensor:
     return torch.frombuffer(bytearray(hashlib.sha256(content).digest()), dtype=torch.uint8)
 
 
-# Of what nobody told: nothing is compared with it.
+# The digest of something unknown, which is not compared.
 UNKNOWN = torch.zeros(32, dtype=torch.uint8)
 
 
@@ -43,20 +43,22 @@ def origin_of(
     optimizer: torch.optim.Optimizer | None,
     data: Tensor,
 ) -> Origin:
-    """The digests now, by the words that name what they are of; all processes ask for them."""
+    """The current digests by name (for error messages). All processes must call it."""
     found = {"weights": _weights(stream, parameters, parts), **_settings(optimizer), "data set": data}
-    # A checkpoint may be loaded into these.
+    # Copies, since a checkpoint may be loaded in place.
     return {name: digest.clone() for name, digest in found.items()}
 
 
 def differences(saved: Origin, now: Origin) -> list[str]:
-    """What is not as it was."""
+    """The names of digests that differ."""
     known = [name for name, was in saved.items() if was.any() and now[name].any()]
     return [name for name in known if not torch.equal(saved[name].cpu(), now[name])]
 
 
 def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts: Sequence[Part]) -> Tensor:
-    """The same in every layout: a sum over coordinates, each of which one process adds."""
+    """The keyed sum of weights. It is a sum over coordinates, each added by one process, so it does not
+    depend on the layout.
+    """
     dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
     shares = [part.own_share([local_part(parameters[name]).detach()[None].to(dtype) for name in part.names])[0] for part in parts]
     total = total_of(sum_of_weights(stream, torch.cat(shares).cpu().numpy()))
@@ -64,7 +66,7 @@ def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts:
 
 
 def options_of(optimizer: torch.optim.Optimizer) -> dict[str, str]:
-    """The options of an optimizer that its updates follow from, by names that an error can use."""
+    """The optimizer's options that determine its updates, by names for error messages."""
     groups = list(enumerate(optimizer.param_groups))
     return {f"{name} of parameter group {i}": repr(_number(group[name])) for i, group in groups for name in sorted(group) if name not in _APART}
 
@@ -85,8 +87,12 @@ def _number(value: Any) -> Any:
 
 
 def digest_of_data(data: Any, token: str) -> Tensor:
-    """Of all tensors of a `TensorDataset`; else of the length, and of `LOOKED_AT` examples at places that
-    follow from `token`, but for those that are others when they are read again (random augmentations)."""
+    """A digest of the dataset.
+
+    It covers all tensors of a `TensorDataset`; of other datasets the length and `LOOKED_AT` examples at
+    positions derived from `token`, without examples that change when they are read again (random
+    augmentation).
+    """
     if data is None:
         return UNKNOWN
     if isinstance(data, TensorDataset):
@@ -101,7 +107,7 @@ def digest_of_data(data: Any, token: str) -> Tensor:
 
 
 def _content(value: Any) -> bytes:
-    """A digest of what an example is made of; of a value of another class, its class alone."""
+    """A digest of an example's content; for values of unknown classes, of the class only."""
     if isinstance(value, Tensor):
         value = value.detach().cpu().contiguous()
         told = f"{value.dtype} {tuple(value.shape)} ".encode() + value.reshape(-1).view(torch.uint8).numpy().tobytes()

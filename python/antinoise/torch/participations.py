@@ -1,5 +1,4 @@
-"""Which examples take part in each step of a run, held against the plan's schema before the step is
-released."""
+"""Checks, before each release, that participations of examples follow the plan's schema."""
 
 from __future__ import annotations
 
@@ -16,8 +15,9 @@ from .processes import exchanged
 
 
 class StepExamples:
-    """The examples of a run's steps: those of the plan's batches, or where batches are from elsewhere those
-    that are named, if any."""
+    """The examples of a run's steps: the plan's batches, or where batches come from elsewhere the examples
+    that were named, if any.
+    """
 
     def __init__(self, plan: Plan, from_elsewhere: bool) -> None:
         self._plan, self._from_elsewhere = plan, from_elsewhere
@@ -31,13 +31,14 @@ class StepExamples:
         self._named = np.array(examples, np.int64).reshape(-1)
 
     def take_named(self) -> NDArray[np.int64] | None:
-        """What was named for the step that is made now, or refused: it is for no other."""
+        """The examples that were named for the current step, for one use, also if the step is refused."""
         named, self._named = self._named, None
         return named
 
     def of_step(self, step: int, batches: BatchSampler | None, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """The examples of this step, all processes' together, where they are known; refused where the plan
-        does not account for them."""
+        """The step's examples over all processes, where they are known; refused if the plan does not
+        account for them.
+        """
         if step == self._plan.steps:
             return None
         if not self._from_elsewhere:
@@ -57,17 +58,19 @@ class StepExamples:
         return batch
 
     def record(self, step: int, batch: NDArray[np.int64]) -> None:
-        """Says that these took part in this step."""
+        """Records the participations of a step."""
         self._recorded.record(step, batch)
 
     def saved(self) -> Tensor:
-        """What is saved of it, as secret as the key where sampling amplifies privacy: 8 bytes, and 8 for each
-        example."""
+        """The saved form: 8 bytes plus 8 per example. As secret as the key where sampling amplifies
+        privacy.
+        """
         return torch.frombuffer(bytearray(self._recorded.to_bytes()), dtype=torch.uint8)
 
     def restored(self, saved: Tensor, stream: NoiseStream, step: int) -> Participations:
-        """Those of the steps before `step` in what was saved, which must be those of the plan's batches
-        unless batches are from elsewhere."""
+        """The participations before `step` from a saved form. They must be those of the plan's batches,
+        unless batches come from elsewhere.
+        """
         found = Participations.from_bytes(self._plan, saved.cpu().numpy().tobytes())
         if self._from_elsewhere:
             fits = found.next_step in (0, step)
@@ -80,5 +83,5 @@ class StepExamples:
         return found
 
     def resume(self, recorded: Participations) -> None:
-        """Goes on after these."""
+        """Continues after these participations."""
         self._recorded, self._named = recorded, None

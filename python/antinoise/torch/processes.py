@@ -1,4 +1,6 @@
-"""Processes that make parts of one noise: what they must agree on, and who holds the same coordinates."""
+"""Processes that make parts of one noise: agreement among them, and which of them hold the same
+coordinates.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ Made = TypeVar("Made")
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Which process this is, of how many."""
+    """This process's rank and the number of processes."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1
 
 
 def exchanged(mine: Any) -> list[Any]:
-    """What every process has, by rank."""
+    """The values of all processes, by rank."""
     _, world = rank_and_world()
     if world == 1:
         return [mine]
@@ -37,7 +39,7 @@ def exchanged(mine: Any) -> list[Any]:
 
 
 def together(error: Exception | None) -> None:
-    """Raises in every process if one of them has something to refuse, so that none waits for the others."""
+    """Raises in every process if one process has an error, so that none waits for the others."""
     errors = exchanged(None if error is None else str(error))
     if error is not None:
         raise error
@@ -47,8 +49,7 @@ def together(error: Exception | None) -> None:
 
 
 def all_make(make: Callable[[], Made]) -> Made:
-    """What `make` makes or checks in each process; where it fails in one, it fails in all, so that none waits
-    for that one."""
+    """Returns `make()`. A failure in one process is raised in all, so that none waits for it."""
     error, made = None, []
     try:
         made.append(make())
@@ -59,7 +60,7 @@ def all_make(make: Callable[[], Made]) -> Made:
 
 
 def agree(name: str, mine: Any) -> None:
-    """Refuses, in every process, what is not the same in all of them."""
+    """Raises, in every process, if the value is not the same in all of them."""
     found = exchanged(mine)
     others = [rank for rank, other in enumerate(found) if other != found[0]]
     if others:
@@ -67,8 +68,11 @@ def agree(name: str, mine: Any) -> None:
 
 
 def shared_key(key: Key | None, device: torch.device) -> Key:
-    """The key of all processes: each one's own where all have one (from the same file), else the one of rank
-    0, drawn if it has none, by one broadcast of 32 bytes."""
+    """The key of all processes.
+
+    It is each process's own key if all have one (from the same file), else rank 0's, by a broadcast of 32
+    bytes; rank 0 draws a key if it has none.
+    """
     rank, world = rank_and_world()
     given = exchanged(key is not None)
     if key is not None and all(given):
@@ -91,8 +95,9 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
 
 @dataclass(frozen=True)
 class Replicas:
-    """Parameters whose coordinates the same processes hold, each of which makes the noise of a part of
-    them."""
+    """Parameters whose coordinates the same processes hold; each of these processes makes the noise of a
+    part of them.
+    """
 
     names: tuple[str, ...]
     ranks: tuple[int, ...]
@@ -100,16 +105,16 @@ class Replicas:
 
 
 def _group(ranks: tuple[int, ...], world: int) -> Any:
-    """A group of these processes; of all of them the one that there is, with the time limit that it was
-    given."""
+    """The process group of these ranks; for all ranks the default group, with its time limit."""
     if len(ranks) == 1:
         return None
     return dist.group.WORLD if len(ranks) == world else dist.new_group(list(ranks))
 
 
 def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
-    """Which processes hold the same coordinates of each of these parameters; the same list, in the same
-    order, for the same coordinates."""
+    """Groups parameters by the processes that hold the same coordinates. Processes with the same
+    coordinates get the same list in the same order.
+    """
     rank, world = rank_and_world()
     if world == 1:
         return [Replicas(tuple(name for name, _ in held), (0,), None)]
@@ -117,7 +122,7 @@ def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
     owners = [
         [tuple(r for r in range(world) if found[r][i] == found[of][i]) for of in range(world)] for i in range(len(held))
     ]
-    # Every process makes all groups, in the same order.
+    # Every process must make all groups, in the same order.
     groups = {ranks: _group(ranks, world) for ranks in sorted({r for of in owners for r in of})}
     mine: dict[tuple[int, ...], list[str]] = {}
     for (name, _), of in zip(held, owners):

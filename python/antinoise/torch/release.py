@@ -1,4 +1,4 @@
-"""A step's release: sums of clipped gradients in, noisy sums out, each process making the noise of its
+"""A step's release: sums of clipped gradients in, noisy sums out. Each process makes the noise of its
 part."""
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from .processes import Replicas, rank_and_world
 
 
 class Part:
-    """Of parameters that the same processes hold: this process's share of their coordinates, and memory for a
-    step."""
+    """Parameters that the same processes hold: this process's share of their coordinates, and buffers for a
+    step.
+    """
 
     def __init__(
         self, replicas: Replicas, parameters: Mapping[str, nn.Parameter], ranges: Mapping[str, Ranges], *, ahead: bool
@@ -25,7 +26,7 @@ class Part:
         self.device = locals_[0].device
         self.sizes = [local.numel() for local in locals_]
         size, count = sum(self.sizes), len(replicas.ranks)
-        # Equal shares, the last ones filled up.
+        # Equal shares; the last ones are padded.
         self._share = -(-size // count)
         first = min(replicas.ranks.index(rank_and_world()[0]) * self._share, size)
         self._first, self._last = first, min(first + self._share, size)
@@ -33,20 +34,24 @@ class Part:
         self.ranges = cut(whole, self._first, self._last)
         self.size, self._count = size, count
         self.size_of_share = self._last - self._first
-        # Rows that are made ahead are added where the model is, others in the host's memory.
+        # Rows that are made ahead are added on the model's device, others in the host's memory.
         place = self.device if ahead else torch.device("cpu")
         self.sum = torch.zeros(self.size_of_share, dtype=torch.float64, device=place)
         self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
 
     def gather(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> None:
-        """Puts the sum over all processes of this process's share into `sum`: `sums` of whole numbers, or of
-        double precision. Those that are `unreduced`, the same in all processes, are sums over a process's own
-        examples; the others are added up already."""
+        """Puts this process's share of the sum over all processes into `sum`.
+
+        Args:
+            sums: This process's sums by parameter: int64 or float64.
+            unreduced: Parameters (the same in all processes) whose sums cover a process's own examples
+                only; the other sums are over all processes already.
+        """
         adds_up = self.replicas.group is not None and self.size > 0 and not unreduced.isdisjoint(self.names)
         first = rank_and_world()[0] == self.replicas.ranks[0]
         whole = torch.zeros(self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device)
         for place, name in zip(whole[: self.size].split(self.sizes), self.names):
-            # What is added up already counts once.
+            # A sum over all processes is counted once.
             if first or not adds_up or name in unreduced:
                 place.copy_(sums[name].reshape(-1))
         if adds_up:
@@ -57,7 +62,7 @@ class Part:
             self.sum.copy_(whole[self._first : self._last])
 
     def hand_out(self) -> list[Tensor]:
-        """The rows of all who hold these parameters, for each of them."""
+        """Exchanges the released shares; returns the whole row of each parameter."""
         if self.replicas.group is None or not self.size:
             whole = self.row.to(self.device)
         else:
@@ -68,7 +73,7 @@ class Part:
         return list(whole[: self.size].split(self.sizes))
 
     def all_shares(self, mine: Tensor) -> list[Tensor]:
-        """What every holder has of these parameters, where this one has `mine`: rows of its share."""
+        """The parameters' rows put together from the shares of all holders; `mine` is this process's."""
         if self.replicas.group is None or not self.size:
             whole = mine
         else:
@@ -80,5 +85,5 @@ class Part:
         return list(whole[:, : self.size].split(self.sizes, 1))
 
     def own_share(self, whole: list[Tensor]) -> Tensor:
-        """The rows of this process's share, of those of the parameters."""
+        """This process's share of the parameters' rows."""
         return torch.cat([rows.reshape(len(rows), -1) for rows in whole], 1)[:, self._first : self._last]

@@ -1,4 +1,4 @@
-"""Names of PyTorch that it does not promise to keep."""
+"""PyTorch names used here although they are not a stable API."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ ANY_NORM: Any = relied("torch", "torch.nn.modules.batchnorm", "_NormBase")
 
 
 def own_parameters(module: nn.Module) -> dict[str, nn.Parameter | None]:
-    """Those of a module alone, by name: changing it changes the module."""
+    """A module's own parameters by name (not its submodules'). Changing this dict changes the module."""
     found: dict[str, nn.Parameter | None] = relied("torch", module, "_parameters")
     return found
 
 
 def hooks(module: nn.Module, when: str) -> dict[int, Callable[..., Any]]:
-    """Those of a module, `when` it is run (`forward_pre`, `forward`, `backward_pre` or `backward`): changing
-    it changes the module."""
+    """A module's hooks of one kind: `forward_pre`, `forward`, `backward_pre` or `backward`. Changing this
+    dict changes the module.
+    """
     found: dict[int, Callable[..., Any]] = relied("torch", module, f"_{when}_hooks")
     return found
 
 
 def version_of(tensor: Any) -> int:
-    """A number that each change in place counts up."""
+    """A counter of the tensor's changes in place."""
     version: int = relied("torch", tensor, "_version")
     return version

@@ -1,4 +1,4 @@
-"""The rows of a stream: made when a step asks for one, or the next one already while the model works."""
+"""Rows of a noise stream, made on request or one step ahead while the model works."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .. import NoiseStream
 from .digest import digest_of_release
 from .release import Part
 
-# Whole points up to this are added exactly.
+# Sums of integers are exact up to this bound.
 _BOUND = 2.0**51
 
 
 class Rows:
-    """Adds rows to the sums of parts.
+    """Adds rows of noise to the sums of parts.
 
-    A row that was made ahead is whole points of a grid of this `spacing`, or plain noise; it waits in the
-    host's memory. `waiting` is one that a state held. Nothing of it depends on data.
+    A row made ahead is in the host's memory: int64 multiples of `spacing` for a grid, or plain noise.
+    `waiting` is such a row from a saved state. No bit of a row depends on data.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Rows:
         return torch.empty(len(self._stream), dtype=dtype, pin_memory=on_device)
 
     def _begin(self) -> None:
-        """Has the next row made, if there is one."""
+        """Starts making the next row, if there is one."""
         assert self._thread is not None
         if self._stream.step == self._stream.steps:
             return
@@ -50,32 +50,32 @@ class Rows:
         self._coming = self._thread.submit(self._stream._make_ahead_into, row.numpy())
 
     def waiting(self) -> Tensor | None:
-        """The bits of the row that was made ahead, if there is one: as secret as the noise."""
+        """The bits of the row made ahead, if there is one. As secret as the noise."""
         if self._coming is not None:
             self._coming.result()
         return None if self._row is None else self._row.view(torch.int32)
 
     @property
     def step(self) -> int:
-        """The step whose row comes next."""
+        """The next step, whose row is not released yet."""
         made_ahead = self.waiting() is not None
         return self._stream.step - made_ahead
 
     def release(self) -> None:
-        """Adds the next row to the sums of all parts, and leaves what is released in their rows."""
+        """Adds the next row to the sums of all parts and writes the releases into their rows."""
         if (bits := self.waiting()) is None:
             sums, rows = [part.sum for part in self._parts], [part.row for part in self._parts]
-            # One place is written without a copy.
+            # A single part needs no copy.
             self._stream.release(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
             return
         assert self._row is not None
         rows = self._row.split([part.size_of_share for part in self._parts])
         released = [self._released(part.sum, row.to(part.sum.device, non_blocking=True)) for part, row in zip(self._parts, rows)]
-        # Where it is refused, the row waits for the sum that it is for.
+        # If the release is refused, the row is kept for its own sum.
         self._stream._release_made(self.step, digest_of_release(released))
         for part, release in zip(self._parts, released):
             part.row.copy_(release)
-        # What is copied from is not written over before it was read.
+        # The copy must finish before its source is overwritten.
         if bits.is_pinned():
             torch.cuda.synchronize()
         self._coming, row, self._row = None, self._row, None
@@ -84,8 +84,9 @@ class Rows:
             self._begin()
 
     def _released(self, sum: Tensor, row: Tensor) -> Tensor:
-        """What `NoiseStream.release` writes, on the sum's device; NaN where the sum is too large for whole
-        points."""
+        """The release as `NoiseStream.release` computes it, on the sum's device; NaN if the sum is too
+        large for exact integers.
+        """
         if self._spacing is None:
             return (sum + row).to(torch.float32)
         points = torch.round(sum / self._spacing)

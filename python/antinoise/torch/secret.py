@@ -1,5 +1,6 @@
-"""What a checkpoint keeps of the noise: as secret as the key while the run goes on, and nothing when it is
-done."""
+"""The noise in checkpoints: as secret as the key during the run, and without any secret after its last
+step.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from .noise import CorrelatedNoise
 
 
 def state_of(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
-    """The state of the noise; after the last step, when nobody needs it any more, no more than that."""
+    """The noise's state; after the last step, only a mark that the run is finished."""
     return {"finished": True} if noise.step == plan.steps else noise.state_dict()
 
 
 def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
-    """Goes on where `state_of` was called."""
+    """Resumes from the state that `state_of` returned."""
     if state.get("finished"):
         must_be = "of one that goes on: its model can be loaded without the noise"
         raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
@@ -28,8 +29,9 @@ def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
 
 
 def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_unprotected: bool) -> None:
-    """Takes the arguments that make the updates out of a state, and refuses it where they are others now:
-    what a checkpoint holds of optimizer and schedule would take their place without a word."""
+    """Removes from a state the arguments that determine the updates, and refuses the state if they differ
+    now. Without this check, a checkpoint's optimizer and schedule would silently replace them.
+    """
     was = state.pop("arguments", now)
     names = sorted({*was, *now})
     changed = [f"{name} is {now.get(name)} and was {was.get(name)}" for name in names if now.get(name) != was.get(name)]
@@ -41,13 +43,12 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
 
 
 def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
-    """`torch.save` into a file that its owner alone may read, whole or not at all, and that ends in a digest
-    of its content."""
+    """`torch.save` to a file of mode 0600 that ends in a digest, written completely or not at all."""
     with new_sealed(path) as file:
         torch.save(state, file, **how)
 
 
 def load_secret(path: str | os.PathLike[str], **how: Any) -> Any:
-    """`torch.load` of what `save_secret` wrote; RuntimeError if anything of the file was altered since."""
+    """`torch.load` of a file of `save_secret`; RuntimeError if the file was altered."""
     check_sealed(path)
     return torch.load(path, **({"weights_only": True} | how))

@@ -1,4 +1,4 @@
-"""Sums of clipped gradients where parameters are sharded over the processes that train together."""
+"""Sums of clipped gradients for parameters that are sharded over processes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def sharded_sums(
 ) -> tuple[Sums, float]:
     """The sums over the examples of all processes, laid out as the parameters are.
 
-    A forward pass brings the parameters together, so that every process must run as many portions as the
-    others.
+    A forward pass gathers the parameters, so that every process must run the same number of portions.
     """
     most = max(exchanged(-(-examples // micro_batch)))
     sums, losses = ghost_sums(at_least=most, agreed=lambda here: any(exchanged(here)))
@@ -30,7 +29,7 @@ def sharded_sums(
 
 
 def reduced(p: Any, own: Tensor) -> Tensor:
-    """The sum of what each process has of the whole, in the layout of `p`."""
+    """The sum over all processes of their whole-shaped sums, in the layout of `p`."""
     if not is_sharded(p):
         return own
     from torch.distributed.tensor import DTensor, Partial
@@ -41,7 +40,7 @@ def reduced(p: Any, own: Tensor) -> Tensor:
 
 
 def reshard(model: nn.Module) -> None:
-    """Has FSDP2 put back the shards of parameters that a forward pass without a backward pass left whole."""
+    """Makes FSDP2 shard parameters again that a forward pass without a backward pass left whole."""
     for module in model.modules():
         if hasattr(module, "set_reshard_after_forward"):
             module.reshard()  # type: ignore[operator]
@@ -49,8 +48,9 @@ def reshard(model: nn.Module) -> None:
 
 @contextmanager
 def whole(model: nn.Module) -> Iterator[None]:
-    """For a while, the model that one process would have: its parameters whole, and no hooks that bring them
-    together or take them apart."""
+    """Temporarily makes the model that one process would have: whole parameters, and no hooks that gather
+    or shard them.
+    """
     made: dict[int, nn.Parameter] = {}
     kept = [(own_parameters(module), dict(own_parameters(module))) for module in model.modules()]
     found = [hooks(module, when) for module in model.modules() for when in ("forward_pre", "forward")]
@@ -59,7 +59,7 @@ def whole(model: nn.Module) -> Iterator[None]:
         for held, own in kept:
             for name, p in own.items():
                 if p is not None and is_sharded(p):
-                    # One that several modules have stays one.
+                    # A parameter that modules share stays shared.
                     if id(p) not in made:
                         made[id(p)] = nn.Parameter(p.detach().full_tensor(), requires_grad=p.requires_grad)  # type: ignore[attr-defined]
                     held[name] = made[id(p)]

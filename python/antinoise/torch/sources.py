@@ -1,5 +1,6 @@
-"""Of which step a batch is, as far as its tensors show: those that a loader handed out, where the loop clips
-them as they are, or parts of them."""
+"""The step that a batch was handed out for, as a mark on its tensors: it is found if the loop clips those
+tensors, or views of them.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-# The token of a run, and a step.
+# A run's token, and a step.
 Source = tuple[str, int]
 
-# The attribute of a tensor that was handed out: the last step that it was handed out for.
+# Attribute of a tensor: the run and the last step that it was handed out for.
 _SOURCE = "antinoise_source"
 
 
@@ -27,13 +28,13 @@ def _tensors(batch: Any) -> Iterator[Tensor]:
 
 
 def mark(batch: Any, source: Source) -> None:
-    """Says that these tensors are those of a step."""
+    """Marks a batch's tensors as handed out for a step."""
     for tensor in _tensors(batch):
         setattr(tensor, _SOURCE, source)
 
 
 def sources_of(batch: Any) -> frozenset[Source]:
-    """The steps that a batch is known to be of."""
-    # A part is a view of what was handed out.
+    """The steps that a batch's tensors were handed out for, as far as known."""
+    # A part of a batch is a view of a marked tensor.
     found = (getattr(tensor, _SOURCE, None) or getattr(tensor._base, _SOURCE, None) for tensor in _tensors(batch))
     return frozenset(source for source in found if source is not None)

@@ -1,11 +1,11 @@
-"""How a state of the noise is known to be the one that was saved.
+"""Authentication of a saved noise state.
 
-A state is a dict of tensors. `commitment` is a digest, keyed by the run's key, of all others: of the words in
-`past` by their keyed sum, which processes add up whatever parts they hold, and of every other entry by its
-name, dtype, shape and bytes.
+A state is a dict of tensors. `commitment` is a digest, keyed by the run's key, of all other entries: of the
+words in `past` by their keyed sum, which does not depend on their distribution over processes, and of every
+other entry by name, dtype, shape and bytes.
 
-To bind something else to the state, add a tensor of any dtype to the dict in `CorrelatedNoise.state_dict`,
-the same in all processes: it is covered without more. Where processes hold parts of it, add up
+To bind another value to the state, add a tensor to the dict in `CorrelatedNoise.state_dict`, the same in
+all processes: the digest covers it. If processes hold different parts of the value, add up
 `NoiseStream.sum_of_words` of the parts with `total_of`, and store `bytes_of` the total.
 """
 
@@ -23,12 +23,12 @@ from .processes import exchanged
 
 _BYTES = (torch.uint8, (32,))
 _ENTRIES = {"steps": (torch.int64, (3,)), "run_key": _BYTES, "commitment": _BYTES, "plan": _BYTES, "layout": _BYTES}
-# Covered otherwise: by the sum of words, and as the key of the digest.
+# Not in the digest of entries: `past` is covered by its keyed sum, `run_key` is the digest's key.
 _APART = {"past", "run_key", "commitment"}
 
 
 def total_of(sum_of_mine: int) -> int:
-    """The keyed sum over all processes, where each coordinate's words are in one of them."""
+    """The keyed sum over all processes, each coordinate's words being in one of them."""
     total: int = sum(exchanged(sum_of_mine)) % 2**128
     return total
 
@@ -39,12 +39,12 @@ def bytes_of(total: int) -> Tensor:
 
 
 def as_tensor(content: bytes) -> Tensor:
-    """These bytes as an entry of a state."""
+    """Bytes as an entry of a state."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
 def extra_of(state: Mapping[str, Any]) -> bytes:
-    """A digest of all entries but those that are covered otherwise."""
+    """A digest of all entries that are not covered otherwise."""
     found = hashlib.sha256()
     for name in sorted(state.keys() - _APART):
         entry: Tensor = state[name].detach().cpu().contiguous()
@@ -54,8 +54,7 @@ def extra_of(state: Mapping[str, Any]) -> bytes:
 
 
 def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """The words in `past` that this process holds, by parameter, each of the shape that it must have, as
-    other entries are of theirs."""
+    """This process's words of `past` by parameter, after a check of their shapes."""
     for name, wanted in _ENTRIES.items():
         if (got := (state[name].dtype, tuple(state[name].shape))) != wanted:
             raise RuntimeError(f"{name} of the state is {got}, which is not what was saved. Use another copy of the state")
@@ -68,8 +67,9 @@ def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) ->
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Refuses what is not a state at all in one kind of error: whatever was damaged, the state was not
-    used."""
+    """Turns any error of reading a damaged state into one kind of RuntimeError; the state was then not
+    used.
+    """
     try:
         yield
     except (ValueError, RuntimeError):
