@@ -34,7 +34,7 @@ def check_sharded(module: nn.Module) -> None:
 def refuse_sharded(module: nn.Module) -> None:
     """Refuses to save or load, as one file, a model that several processes hold."""
     if any(is_sharded(p) for p in module.parameters()):
-        must_be = "saved by torch.distributed.checkpoint, {'noise': engine.noise} beside the model's state"
+        must_be = "saved by torch.distributed.checkpoint, {'noise': engine.noise} along with the model's state"
         raise ValueError(f"module is one that is sharded over processes but must be {must_be}")
 
 

@@ -1,4 +1,4 @@
-"""What all tests share: small plans, key files and the command line."""
+"""Fixtures and helpers of all tests: small plans, key files and the command line."""
 
 import os
 import signal
@@ -14,21 +14,22 @@ import pytest
 
 import antinoise as an
 
-# A shell that starts the tests in the background makes them deaf to Ctrl-C.
+# A shell that starts the tests in the background makes them ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STEPS = 24
 
 
 def small_plan(**other):
-    """Two epochs of 12 steps with a BLT, which has a past."""
+    """A plan of two epochs of 12 steps, with a BLT, whose noise has a state."""
     how = dict(examples=240, batch_size=20, epochs=2, epsilon=4, delta=1e-5, dim=5000, mechanism="blt:2")
     return an.plan(**(how | other))
 
 
 def pytest_sessionfinish(session):
-    """Where a framework is there to be tested, `scripts/python.sh stacks` says so, and a test that is skipped
-    is one that fails."""
+    """Fails a session that skipped a test, where `scripts/python.sh stacks` says that its framework is
+    installed.
+    """
     skipped = session.config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", [])
     if skipped and "ANTINOISE_NO_SKIPS" in os.environ:
         print("\nskipped though nothing may be:", *(report.longrepr for report in skipped), sep="\n")
@@ -36,8 +37,9 @@ def pytest_sessionfinish(session):
 
 
 def computes(process, seconds=0.3):
-    """Returns once a process has computed that long from now on: it is in the middle of its work, however
-    slow the machine."""
+    """Returns once a process has used that much CPU time from now on: it is then in the middle of its work,
+    on a machine of any speed.
+    """
 
     def used():
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -51,7 +53,7 @@ def computes(process, seconds=0.3):
 
 @contextmanager
 def other_thread():
-    """A thread that counts milliseconds, as far as it may run; its count, in a list."""
+    """A thread that counts milliseconds while it may run; its count, in a list."""
     counted, stop = [0], threading.Event()
 
     def count():

@@ -1,21 +1,21 @@
-"""Damage to what is saved, and the one law of it: a damaged file is refused, or the run resumes with the same
-bits."""
+"""Damage to saved files, and its law: a damaged file is refused, or the run resumes with the same bits."""
 
 import random
 from collections import Counter
 
 BLOCK = 4096
-# Of each kind of state; of a file of fewer blocks, as many as it has.
+# Number of cases of each kind of damage; all blocks of a file that has fewer.
 FLIPS, CUTS, BLOCKS, SWAPS = 200, 50, 15, 12
-# What wrong states raise, as the pages say.
+# The documented errors for wrong states.
 REFUSED = (ValueError, RuntimeError)
 
 
 def damages(content, others):
-    """Kinds of damage to a file, and what it is then: single bits, cuts, blocks of zeros, and blocks that
-    changed places, within the file or with one of `others`: the same of other steps, runs and keys."""
+    """Kinds of damage and the damaged bytes: flipped bits, cuts, blocks of zeros, and blocks exchanged
+    within the file or with one of `others` (the same file of other steps, runs and keys).
+    """
     rng, made = random.Random(7), []
-    # None twice.
+    # No case occurs twice.
     flips = rng.sample(range(8 * len(content)), FLIPS)
     made += [("flip", content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :]) for at in flips]
     made += [("cut", content[:at]) for at in rng.sample(range(len(content)), CUTS)]
@@ -39,8 +39,9 @@ def damages(content, others):
 
 
 def survey(content, others, load, resume, expected):
-    """How many of each kind of damage were refused, where `load` reads a file (whose reader may refuse in its
-    own words) and `resume` continues with what was read, as `expected` or not at all."""
+    """Counts the refusals of each kind of damage. `load` reads a file (its reader may raise its own
+    errors), and `resume` must continue with the content as `expected`, or refuse.
+    """
     assert resume(load(content)) == expected
     refused, tried = Counter(), Counter()
     for kind, file in damages(content, others):
@@ -61,8 +62,7 @@ def survey(content, others, load, resume, expected):
 
 
 def refuses_all(path, others, read):
-    """Checks that `read` refuses the file at `path` wherever a byte of it is damaged, and takes it as it
-    is."""
+    """Checks that `read` accepts the file at `path` and refuses it with any byte damaged."""
     content = path.read_bytes()
 
     def load(damaged):

@@ -1,7 +1,9 @@
-"""What tests of antinoise.flower share: a grid in one process, users whose training is a formula, and a
-server that dies at a given point.
+"""Helpers for the tests of antinoise.flower: a grid in one process, users whose training is a formula, and
+a server that dies at a given point.
 
-python federated.py FOLDER ATTEMPT POINT STEP      a server that is killed at this point of this step, or ends if POINT is "none"
+    python federated.py FOLDER ATTEMPT POINT STEP
+
+runs a server that is killed at this point of this step, or ends normally if POINT is "none".
 """
 
 import hashlib
@@ -21,7 +23,7 @@ from flwr.supercore.task_identity import TaskIdentity
 import antinoise as an
 from antinoise.flower import CorrelatedNoise, asked_users, held_users, user_record
 
-# Outside of an app, messages have nobody whom they are from.
+# Outside of an app, messages have no sender.
 TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
 
 DIM = 7
@@ -51,8 +53,9 @@ START = arrays_of(np.linspace(-1, 1, DIM))
 
 
 def trained(user, row):
-    """A user's model: a function of its name and of the model that it got; lengths of updates are from 0.1 to
-    2 or so."""
+    """A user's trained model: a function of the user's name and of the given model. Updates have lengths of
+    about 0.1 to 2.
+    """
     made = np.random.default_rng(list(hashlib.sha256(user.encode()).digest()))
     return (row + made.normal(size=DIM) * made.uniform(0.05, 0.8) - 0.1 * row).astype(np.float32)
 
@@ -62,8 +65,9 @@ def clipped(update, clip_norm):
 
 
 class FakeGrid:
-    """Nodes that answer at once: each has users, a few or one. `change` makes other replies of those to
-    train."""
+    """Nodes that reply at once; each has one or more users. `change` alters the replies to training
+    messages.
+    """
 
     def __init__(self, users=40, nodes=10, change=None):
         self.nodes = {100 + n: [f"user-{u}" for u in range(users) if u % nodes == n] for n in range(nodes)}
@@ -92,7 +96,7 @@ class FakeGrid:
 
 
 class Seen(FedAvg):
-    """Keeps what it sees."""
+    """Records what a wrapped strategy sees."""
 
     def __init__(self, **how):
         super().__init__(fraction_evaluate=0.0, **how)
@@ -105,8 +109,9 @@ class Seen(FedAvg):
 
 
 def naive_means(plan, cohorts, run=None, start=START):
-    """What a strategy must see, step by step, from the cohorts alone: users one by one, a stream of the same
-    key."""
+    """The means that a strategy must see, step by step: computed from the cohorts, one user at a time, and
+    a stream of the same key.
+    """
     stream, row, out = an.NoiseStream(plan, DIM, key(), run=run), row_of(start), np.empty(DIM, np.float32)
     for cohort in cohorts:
         total = sum((clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort), np.zeros(DIM))
@@ -147,7 +152,7 @@ def serve(folder, attempt, point, step):
     class Noted(Seen):
         def aggregate_train(self, server_round, replies):
             replies = list(replies)
-            # The step that was released last is what it sees.
+            # The wrapped strategy sees the last released step.
             note(kind="seen", step=strategy.ledger.step - 1, row=row_of(replies[0].content["arrays"]).tolist())
             if (point, step) == ("in the strategy", strategy.ledger.step - 1):
                 die()
@@ -161,7 +166,7 @@ def serve(folder, attempt, point, step):
             return super().send_and_receive(messages, timeout=timeout)
 
     class InTheDatabase:
-        """Dies in the middle of a transaction, when the release is written and not committed."""
+        """Dies in the middle of a transaction, after the release is written and before it is committed."""
 
         def __init__(self, database):
             self._database = database

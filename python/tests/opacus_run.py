@@ -47,7 +47,7 @@ def small_model():
 
 
 class Run:
-    """A model that an engine made private, and what its inner optimizer saw."""
+    """A model made private by an engine, and the gradients that its inner optimizer saw."""
 
     def __init__(self, plan, mode="hooks", wrap=True, model=None, optimizer=None, loader=None, seed=5, **how):
         self.model = model or small_model()
@@ -81,7 +81,7 @@ def flat(tensors):
 
 
 def clipped_sum(model):
-    """Of what Opacus left of each example, one by one."""
+    """The sum of clipped gradients, example by example, of Opacus's per-example gradients."""
     samples = [p.grad_sample for p in model.parameters()]
     total = np.zeros(sum(p.numel() for p in model.parameters()))
     for i in range(len(samples[0])):

@@ -1,4 +1,4 @@
-"""Processes on this machine, for tests of what trains on several."""
+"""Several training processes on this machine, for tests."""
 
 import datetime
 import multiprocessing
@@ -14,7 +14,7 @@ _preloaded = ["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint",
 
 
 def preload(*modules):
-    """These are imported once, not by each process."""
+    """Modules that the fork server imports once for all processes."""
     _preloaded.extend(modules)
     multiprocessing.set_forkserver_preload(_preloaded)
 
@@ -32,9 +32,9 @@ def started(rank, world, port, work, *arguments):
 
 
 def on_ranks(world, work, *arguments):
-    """Does `work` in `world` processes of a fork server. These end without taking their interpreter down:
-    where it is taken down, a thread of gloo that still lets go of a tensor aborts the process
-    (https://github.com/pytorch/pytorch/issues/190489), now and then.
+    """Runs `work` in `world` processes of a fork server. They end without shutting the interpreter down:
+    during a shutdown, a thread of gloo that releases a tensor occasionally aborts the process
+    (https://github.com/pytorch/pytorch/issues/190489).
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -43,6 +43,6 @@ def on_ranks(world, work, *arguments):
 
 
 def refused(message, work):
-    """In every process, at once."""
+    """Checks that every process refuses at once."""
     with pytest.raises((ValueError, RuntimeError), match=message):
         work()

@@ -1,4 +1,4 @@
-"""Batches: those of the command line, which are the trainer's."""
+"""Batches in Python, the command line and the Rust trainer are the same."""
 
 import json
 

@@ -41,7 +41,7 @@ def test_a_signal_stops_it_with_its_own_status(tmp_path, key_file):
         assert running.wait() == status
         running.stderr.close()
         assert [path.name for path in tmp_path.iterdir()] == ["key"]
-    # Where nothing is to be tidied up, Ctrl-C ends it at once.
+    # A command without clean-up ends at once on Ctrl-C.
     endless = [sys.executable, "-m", "antinoise", "loss", "--strategy", "dense", "--steps", "2000", "--objective", "max"]
     running = subprocess.Popen(endless, stderr=subprocess.DEVNULL)
     computes(running, 1)

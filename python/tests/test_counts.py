@@ -1,4 +1,4 @@
-"""Running counts: the same figures as the command line's, from every kind of table, killed or not."""
+"""Running counts: the command line's figures, from every kind of table, also after kills."""
 
 import copy
 import csv
@@ -36,7 +36,7 @@ def columns(events=EVENTS):
 
 
 def tables(events=EVENTS):
-    """The events as each library holds them."""
+    """The events in each library's type of table."""
     named = columns(events)
     yield "dicts", events
     yield "generator", (row for row in events)
@@ -68,7 +68,7 @@ def tables(events=EVENTS):
 
 
 def copies(folder, tmp_path, names):
-    """One release in several folders: what they publish tells whether they froze the same."""
+    """One release in several folders: equal publications show that equal counts were frozen."""
     for name in names:
         subprocess.run(["cp", "-r", folder, tmp_path / name], check=True)
         an.RunningCounts.adopt(tmp_path / name).close()
@@ -101,13 +101,13 @@ def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, t
 
 
 def instants():
-    """The same moments in several types, and the day that each column's own clock says."""
+    """The same instants in several types, and the day on each column's own clock."""
     pa = pytest.importorskip("pyarrow")
     moments = [datetime.datetime(2026, 3, 1, 23, 30), datetime.datetime(2026, 3, 2, 0, 30), datetime.datetime(1969, 12, 31, 23)]
     for unit in ("s", "ms", "us", "ns"):
         yield pa.array(moments, pa.timestamp(unit)), 1
         yield pa.array(moments, pa.timestamp(unit, "UTC")), 1
-        # An hour east of UTC, both are of the second of March; an hour west, of the first.
+        # An hour east of UTC both instants are on 2 March; an hour west, on 1 March.
         yield pa.array(moments, pa.timestamp(unit, "+01:00")), 0
         yield pa.array(moments, pa.timestamp(unit, "-01:00")), 2
     days = [moment.date() for moment in moments]
@@ -402,8 +402,9 @@ def test_periods_are_text_whole_numbers_or_dates(tmp_path):
 
 
 class Changed:
-    """The stream of a table, after `change` of each array: its first integers are length, null_count, offset,
-    n_buffers and n_children."""
+    """A table's Arrow stream after `change` of each array, whose first integers are length, null_count,
+    offset, n_buffers and n_children.
+    """
 
     def __init__(self, table, change):
         self.table, self.change = table, change
@@ -519,7 +520,7 @@ def test_ctrl_c_ends_a_query(tmp_path):
 def test_cells_of_python_mean_what_cells_of_tables_do(tmp_path):
     bools = [True, False, np.True_, "true", "false", 1]
     counts = create(tmp_path / "users", max_rows=1)
-    # True is the user "true" three times, False is "false" twice, and 1 is another.
+    # The values are user "true" three times (True), user "false" twice (False), and another user (1).
     assert counts.freeze(0, [{"t": 0, "u": u, "k": "a"} for u in bools], **NAMES)["counted"] == 3
     keys = an.RunningCounts.create(tmp_path / "keys", ["true", "1"], **HOW)
     assert keys.freeze(0, {"t": [0, 0], "u": ["x", "y"], "k": [True, 1]}, **NAMES)["counted"] == 2
@@ -543,7 +544,7 @@ def test_cells_of_python_mean_what_cells_of_tables_do(tmp_path):
 
 
 def spellings(number):
-    """Cells of Python that mean this whole number."""
+    """Python values that mean this integer."""
     yield from (number, str(number), f" 0{number}", f"+{number}")
     yield from (np.uint64(number), *([np.int64(number)] if number < 2**63 else []))
     if number < 2**53:

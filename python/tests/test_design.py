@@ -1,4 +1,4 @@
-"""Design and accounting: the library's numbers, and its words for what is wrong."""
+"""Design and accounting: the library's numbers and error messages."""
 
 import copy
 import pickle

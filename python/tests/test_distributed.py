@@ -1,4 +1,6 @@
-"""Processes that train together: each makes a part of the noise, and together they make the bits of one."""
+"""Processes that train together: each makes a part of the noise; together they make the bits of a single
+process.
+"""
 
 import gc
 import warnings
@@ -31,7 +33,7 @@ WORLDS = {
 
 
 class Net(nn.Module):
-    """Little of it divides evenly."""
+    """A model with sizes that processes mostly do not divide evenly."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +55,7 @@ def plan_of(mechanism):
 
 
 def key_here():
-    """Rank 0 has it, the others get it."""
+    """The key in rank 0, None in the others, which get it by broadcast."""
     return an.Key.from_seed_insecure(5) if dist.get_rank() == 0 else None
 
 
@@ -93,7 +95,7 @@ def sums(step):
 
 
 def leave(model, whole):
-    """The sum of a step, laid out as the parameters are."""
+    """Leaves a step's sum, laid out as the parameters are."""
     for p, part in zip(trained(model), whole.split([p.numel() for p in trained(model)])):
         part = part.view(p.shape)
         p.grad = distribute_tensor(part, p.device_mesh, p.placements, src_data_rank=None) if isinstance(p, DTensor) else part.clone()
@@ -104,7 +106,7 @@ def gathered(model):
 
 
 def means(plan, steps):
-    """What one process with the whole model makes."""
+    """The noisy means of one process with the whole model."""
     stream, found = an.NoiseStream(plan, DIM, an.Key.from_seed_insecure(5)), []
     for step in range(steps):
         row = np.empty(DIM, np.float32)
@@ -114,7 +116,7 @@ def means(plan, steps):
 
 
 def walk(model, noise, plan, steps):
-    """Every rank must have the bits of one process at these steps."""
+    """Checks that every rank has the bits of one process at these steps."""
     wanted = means(plan, steps.stop)
     for step in steps:
         leave(model, sums(step))
@@ -123,7 +125,7 @@ def walk(model, noise, plan, steps):
 
 
 def noise_of(model, plan, **how):
-    # The rows of one process are made with the same key in each of them.
+    # Each process makes the rows of a single process with the same key.
     how = dict(sums_in_grad=True, batches_from_elsewhere=True, key=key_here(), reuse_noise_unprotected=True) | how
     return CorrelatedNoise(model, plan, **how)
 
@@ -136,7 +138,8 @@ def every_layout(kinds):
             noise = noise_of(model, plan)
             made = [None] * world
             dist.all_gather_object(made, noise.coordinates)
-            # Each coordinate once, and nobody more than a share of what is held, rounded up for each shape.
+            # Each coordinate is made once, and no process makes more than its share, rounded up for each
+            # shape.
             assert sum(made) == DIM and max(made) <= DIM / world + 60, (kind, made)
             walk(model, noise, plan, range(3))
 
@@ -196,7 +199,7 @@ def refusals():
     leave(whole, sums(rank))
     refused("gradient of .* is another on another rank but must be reduced", noise.add_)
     assert noise.step == 0
-    # What was refused left nothing behind.
+    # A refused step leaves no sum.
     walk(whole, noise, plan, range(2))
     state = noise.state_dict()
     refused("plan of the state is another", lambda: noise.load_state_dict(state | ({"plan": state["layout"]} if rank == 1 else {})))
@@ -253,7 +256,7 @@ def test_processes_train_as_one_does(tmp_path):
     for world, kind in several:
         replicas = [torch.load(tmp_path / f"{kind}-{world}-{rank}") for rank in range(world)]
         assert all(torch.equal(replicas[0], other) for other in replicas)
-        # Sums are added in another order; the noise is the same.
+        # Sums are added in another order, so they may be rounded differently; the noise is the same.
         assert torch.allclose(one, replicas[0], rtol=0, atol=1e-6)
 
 
@@ -277,7 +280,7 @@ def opacus_hsdp(folder):
         data_loader=DataLoader(rows, batch_size=16),
         **how,
     )
-    # As on real machines, where each process has a generator of its own.
+    # Each process has its own generator, as on separate machines.
     torch.manual_seed(1234 + rank)
     x, y = next(iter(loader))
     criterion(module(x), y).backward()
@@ -286,7 +289,9 @@ def opacus_hsdp(folder):
 
 
 def test_replicas_of_opacus_drift_apart(tmp_path):
-    """Why noise is keyed by coordinate: `hsdp` above has the same bits on all replicas."""
+    """Shows why noise is keyed by coordinate: replicas of Opacus itself differ, those of `hsdp` above have
+    the same bits.
+    """
     pytest.importorskip("opacus")
     on_ranks(2, opacus_hsdp, tmp_path)
     one, other = (torch.load(tmp_path / str(rank)) for rank in range(2))
@@ -294,7 +299,7 @@ def test_replicas_of_opacus_drift_apart(tmp_path):
 
 
 def mixed(model):
-    """Some parameters are whole in all processes, others are DTensors that are."""
+    """Some parameters are whole in all processes; others are replicated DTensors."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=("data", "inner"))
     return fully_shard(model, mesh=mesh, ignored_params=set(model.embed.parameters()))
 
@@ -335,7 +340,7 @@ def sums_of_one():
     row = np.empty(dim, np.float32)
     an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(np.ones(dim), row)
     assert torch.equal(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size)
-    # Whole points here, double precision there: also of a process without examples.
+    # One process has integer sums, the other float64 sums; also if one has no example.
     own = small_model()
     noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), batches_from_elsewhere=True)
     first = dist.get_rank() == 0
@@ -345,7 +350,7 @@ def sums_of_one():
 
 
 def nobody_waits():
-    """For one process that cannot continue."""
+    """Checks that an error in one process does not leave the others waiting."""
     plan, model, mine = small_plan(dim=200), small_model(), key_here()
     CorrelatedNoise(model, plan, mine)
     refused("run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine))
@@ -360,7 +365,7 @@ def nobody_waits():
 
 
 class Failing(Small):
-    """A forward pass that one process cannot make at times."""
+    """A model whose forward pass fails at times in one process."""
 
     def forward(self, x):
         if self.fails and dist.get_rank() == 1:
@@ -392,7 +397,7 @@ def forward_passes_that_fail():
                 refused(r"RuntimeError: out of memory \(rank 1\)", optimizer.step)
             assert noise.step == 1 and not any(held_sum(p) for p in model.parameters())
             assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before))
-            # The step is made after all, with its whole batch.
+            # The step then succeeds with its whole batch.
             assert next(iter(sampler)) == batch
             clip(0)
         clip(5)
@@ -401,14 +406,14 @@ def forward_passes_that_fail():
     del noise, sampler, optimizer
     gc.collect()
     if rank == 1:
-        # Where there is no noise, nobody waits.
+        # Without noise no process waits.
         with pytest.raises(RuntimeError, match="out of memory"), warnings.catch_warnings():
             warnings.simplefilter("error")
             clip(0, fails=True)
 
 
 def each_step_has_its_own_batch(folder):
-    """What one process does wrong is refused in both, and both record the whole batch."""
+    """A mistake in one process is refused in both; both record the whole batch."""
     plan, rank, model, loss = small_plan(dim=200), dist.get_rank(), small_model(), nn.functional.cross_entropy
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
@@ -435,7 +440,7 @@ def each_step_has_its_own_batch(folder):
     own = other.loader(data())
     dcp.load({"noise": other}, checkpoint_id=folder)
     assert other.step == 2 and torch.equal(next(iter(own))[0], data()[wanted.at(2)[10 * rank : 10 * rank + 10]][0])
-    # Batches that are named: of both processes together.
+    # Named batches: the examples of both processes together.
     noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)

@@ -1,5 +1,6 @@
-"""Exact sums: whole points of the plan's grid, the same bits in whatever order examples come and however they
-are dealt out."""
+"""Exact sums: integer multiples of the plan's grid, with the same bits for any order and distribution of
+examples.
+"""
 
 import math
 
@@ -29,7 +30,7 @@ def data(count=40):
 
 
 def points_of(model, *batches, clip=CLIP, spacing=SPACING, micro_batch=1, **how):
-    """The points of all batches, taken away."""
+    """The sum of all batches in integers of the grid; the sum is removed from the parameters."""
     for x, y in batches:
         clipped_sum_(model, loss, x, y, clip, micro_batch=micro_batch, exact=True, grid_spacing=spacing, **how)
     held = [held_sum(p) for p in model.parameters()]
@@ -41,7 +42,7 @@ def points_of(model, *batches, clip=CLIP, spacing=SPACING, micro_batch=1, **how)
 
 
 def points_by_hand(model, x, y, clip=CLIP, spacing=SPACING):
-    """Each example's points."""
+    """Each example's clipped gradient in integers of the grid."""
     found = []
     for a, b in zip(x, y):
         gradient = torch.autograd.grad(loss(model(a[None]), b[None]), list(model.parameters()))
@@ -55,12 +56,12 @@ def test_points_are_rounded_example_by_example(norms):
     model, (x, y) = small_model(), data()
     wanted = points_by_hand(model, x, y).sum(0)
     found = points_of(model, (x, y), norms=norms)
-    # Gradients of single precision, made in another order, differ by a few points of this fine grid.
+    # Single-precision gradients computed in another order differ by a few points of this fine grid.
     assert (found - wanted).abs().max() <= 40 and found.abs().max() > 10_000
-    # On a coarse grid, hardly any.
+    # On a coarse grid they hardly differ.
     coarse = points_of(model, (x, y), norms=norms, spacing=2.0**-8)
     assert (coarse - points_by_hand(model, x, y, spacing=2.0**-8).sum(0)).abs().max() <= 1 and coarse.abs().max() > 10
-    # Rounding the sum would be another thing.
+    # Rounding the sum instead of each gradient gives another result.
     assert not torch.equal(coarse, torch.round(found * SPACING * 2**8).long())
 
 
@@ -72,7 +73,7 @@ def test_every_order_and_every_deal_has_the_same_bits():
         assert torch.equal(whole, points_of(model, (x[order], y[order])))
         assert torch.equal(whole, sum(points_of(model, (x[order[i::3]], y[order[i::3]])) for i in range(3)))
     assert torch.equal(whole, points_of(model, (x[:7], y[:7]), (x[7:7], y[7:7]), (x[7:], y[7:])))
-    # Sums in double precision are not the same in every order.
+    # Sums in double precision depend on the order.
     clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, norms="each")
     clipped_sum_(turned := small_model(), loss, x.flip(0), y.flip(0), CLIP, micro_batch=1, norms="each")
     assert any((held_sum(p).total != held_sum(q).total).any() for p, q in zip(model.parameters(), turned.parameters()))
@@ -106,7 +107,7 @@ def test_what_is_not_finite_adds_nothing_and_nothing_adds_nothing():
     kept = [i for i in range(40) if i not in (0, 3)]
     assert torch.equal(points_of(model, (x, y)), points_of(model, (x[kept], y[kept])))
     assert points_of(model, (x[:0], y[:0])).abs().max() == 0
-    # What fills up a portion is not counted.
+    # Padding of a portion is not counted.
     assert torch.equal(points_of(model, (x[4:7], y[4:7]), micro_batch=3), points_of(model, (x[4:7], y[4:7]), micro_batch=64))
 
 

@@ -111,7 +111,7 @@ def epochs(plan, step=lambda: 0, on_start=lambda: None):
 
 
 def stepwise(batches, at, first=0):
-    """What is drawn where each batch is followed by its step."""
+    """The batches drawn if each batch is followed by its step."""
     found, at[0] = [], first
     for batch in batches:
         found.append(batch)

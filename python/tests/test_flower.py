@@ -1,4 +1,4 @@
-"""A wrapped strategy sees noisy means alone, and nothing else of what users sent."""
+"""A wrapped strategy sees noisy means, and nothing else of the users' messages."""
 
 import copy
 import pickle
@@ -26,7 +26,7 @@ def test_a_strategy_sees_noisy_means_alone(path):
     for replies, row in zip(inner.seen, wanted, strict=True):
         (reply,) = replies
         got = row_of(reply.content["arrays"])
-        # The sum's own rounding may move a point of the grid.
+        # Rounding of the sum may change it by one point of the grid.
         assert got.dtype == np.float32 and np.allclose(got, row, atol=3e-4) and len(set(got)) == DIM
         assert dict(reply.content["metrics"]) == {"num-examples": 1} and set(reply.content) == {"arrays", "metrics"}
     assert np.array_equal(row_of(result.arrays), got) and all(not metrics for metrics in result.train_metrics_clientapp.values())
@@ -53,7 +53,7 @@ def test_an_adaptive_strategy_is_post_processing(path):
     result = train(strategy, grid, 3)
     assert strategy.step == 3 and (row_of(result.arrays) != row_of(START)).all()
     assert (inner.fraction_train, inner.min_train_nodes, inner.min_available_nodes) == (1.0, 2, 2)
-    # It changes precisions; updates of either kind are taken.
+    # The strategy changes precisions; updates in either precision are accepted.
     assert {report.used for report in strategy.reports} == {COHORT}
 
 

@@ -1,4 +1,4 @@
-"""Users take part as the plan says, and no noise is released twice, when a server is killed too."""
+"""Users take part as the plan allows, and no noise is released twice, also after a server is killed."""
 
 import json
 import os
@@ -97,7 +97,7 @@ def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
             train(later, grid, 1, arrays)
         assert later.step == 2 and grid.asked == []
         later.close()
-    # Strategies change precisions, and who saves a model may, too.
+    # Strategies change precisions, and so may the code that saves a model.
     for arrays, step in ((arrays_of(row_of(left)), 3), (START, 4)):
         later = wrapped(path, key=None, any_arrays=arrays is START)
         train(later, FakeGrid(), 1, arrays)
@@ -193,7 +193,7 @@ def test_noise_that_was_damaged_or_is_of_another_key_is_refused(path, tmp_path):
         with pytest.raises(ValueError, match=message):
             train(strategy, FakeGrid(), 1)
         strategy.close()
-    # Noise of an earlier step is brought to the ledger's.
+    # Noise saved at an earlier step moves to the ledger's step.
     noise.write_bytes(older.read_bytes())
     strategy = wrapped(path, key=None, any_arrays=True)
     train(strategy, FakeGrid(), 1)
@@ -213,7 +213,7 @@ def test_a_ledger_does_not_begin_beside_used_noise(path):
         with pytest.raises(ValueError, match="ledger.db.noise is of another run but must be absent"):
             train(wrapped(path, **other), FakeGrid(), 1)
     assert noise.read_bytes() == kept
-    # A start that was killed before its ledger began left noise that nobody has used.
+    # A start that was killed before its ledger began left unused noise.
     path.unlink()
     an.NoiseStream(PLAN, DIM, key()).save(noise)
     strategy = wrapped(path)
@@ -289,7 +289,7 @@ def check_run(folder):
         else:
             seen[entry["step"]].add(tuple(entry["row"]))
     assert sorted(seen) == list(range(PLAN.steps)) and {len(found) for found in seen.values()} == {1}
-    # The cohort that was asked last is the one whose updates were released.
+    # The released updates are those of the cohort asked last.
     wanted = list(naive_means(PLAN, [last[t] for t in range(PLAN.steps)]))
     for t, row in enumerate(wanted):
         assert np.allclose(next(iter(seen[t])), row, atol=1e-3), t
@@ -304,7 +304,8 @@ def check_run(folder):
 
 @pytest.mark.parametrize("points", [POINTS[:4], POINTS[4:8], POINTS[8:]], ids=["before", "in", "after"])
 def test_a_server_that_is_killed_goes_on(tmp_path, points):
-    # Killed at one point after the other, two steps later each time; first of all before the run has begun.
+    # The server is killed at each point in turn, two steps later each time; the first kill is before the run
+    # has begun.
     points = ["before the beginning", *points]
     for attempt, point in enumerate(points):
         done = served(tmp_path, attempt, point, 2 * max(attempt - 1, 0))

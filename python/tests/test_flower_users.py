@@ -1,4 +1,4 @@
-"""Users at nodes: who is asked, and whose records are taken."""
+"""Users at nodes: which users are asked, and which records are used."""
 
 import re
 
@@ -54,7 +54,8 @@ def test_users_are_asked_for_once_and_belong_to_one_node():
     grid.answer = answer
     assert users(grid) == {"user-0": 100, "user-3": 100, "user-2": 102, "user-5": 102, "late": 200}
     silent.clear()
-    assert set(users(grid)) == {f"user-{n}" for n in range(6)} | {"late"} and grid.questions == 5  # one of them twice
+    # one of them twice
+    assert set(users(grid)) == {f"user-{n}" for n in range(6)} | {"late"} and grid.questions == 5
     del grid.nodes[100]
     assert users(grid)["user-0"] == 200 and "user-3" not in users(grid)
 

@@ -1,5 +1,6 @@
-"""Ghost norms: the same sums as a loop over the examples makes, for every layer that is promised; anything
-else is refused by name."""
+"""Ghost norms give the sums of a loop over examples, for every supported layer; other layers are refused by
+name.
+"""
 
 import copy
 import warnings
@@ -20,14 +21,14 @@ CLASSES = 3
 
 
 class Mean(nn.Module):
-    """All places' mean."""
+    """The mean over places."""
 
     def forward(self, x):
         return x.flatten(2).mean(2) if x.dim() > 2 else x
 
 
 class Places(nn.Module):
-    """Examples, features, places to examples, places, features."""
+    """Swaps features and places: (examples, features, places) to (examples, places, features)."""
 
     def forward(self, x):
         return x.flatten(2).mT
@@ -39,12 +40,12 @@ class Residual(nn.Module):
         self.inner, self.out = nn.Linear(6, 6), nn.Linear(6, CLASSES)
 
     def forward(self, x):
-        # What is changed in place is an output: its gradient is the one before.
+        # The layer changes its output in place: the gradient is that of the output before the change.
         return self.out(torch.tanh(self.inner(x).add_(x)))
 
 
 class Text(nn.Module):
-    """Tokens and their places, with one row of the table for what is no token."""
+    """Tokens and their positions; one row of the table is for padding."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +72,7 @@ def images(*layers):
     return nn.Sequential(*layers), (4, 6, 6)
 
 
-# Models that fit, and an example's shape (whole numbers below 7 where it says so).
+# Supported models, and an example's shape (integers below 7 where marked).
 MODELS = {
     "linear": lambda: (nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), (6,)),
     "without biases": lambda: (nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, CLASSES, bias=False)), (6,)),
@@ -102,7 +103,7 @@ def made(name, dtype=torch.float64, examples=13):
 
 
 def looped(model, loss, x, y):
-    """Each example's gradient, one backward pass after the other."""
+    """Per-example gradients, by one backward pass for each example."""
     found = []
     trained = [p for p in model.parameters() if p.requires_grad]
     for a, b in zip(x, y):
@@ -117,12 +118,12 @@ def clipped(gradients, clip):
 
 
 def median(gradients):
-    """Half of them are longer."""
+    """A clip norm that half of the gradients exceed."""
     return float(gradients.norm(dim=1).median())
 
 
 def taken(model, trained=None):
-    """The sum that was left, taken away."""
+    """The sum that clipping left, removed from the parameters."""
     trained = trained or [p for p in model.parameters() if p.requires_grad]
     found = torch.cat([held_sum(p).total.reshape(-1) for p in trained])
     drop_sums(trained)
@@ -131,7 +132,7 @@ def taken(model, trained=None):
 
 @pytest.fixture(params=["what costs less", "made", "pairs"])
 def form(request, monkeypatch):
-    """Either form where both are possible; what was used, counted."""
+    """Forces one representation where both are possible, and counts its uses."""
     used = []
 
     def forced(name, factors):
@@ -203,7 +204,7 @@ def test_an_example_moves_the_sum_by_the_clip_norm_at_most(name, form):
     clipped_sum_(model, loss, x, y, 0.1, micro_batch=8, norms="ghost")
     whole, gradients = taken(model), looped(model, loss, x, y)
     for absent in range(0, 20, 3):
-        # In its place is one that adds nothing; the others stay in theirs.
+        # The example is replaced by one that adds nothing; the others keep their positions.
         fewer = x.clone()
         fewer[absent] = float("nan")
         clipped_sum_(model, loss, fewer, y, 0.1, micro_batch=8, norms="ghost")
@@ -214,15 +215,16 @@ def test_an_example_moves_the_sum_by_the_clip_norm_at_most(name, form):
 
 
 def test_what_cancels_out_in_pairs_is_still_clipped():
-    """Four places whose sum is 2^-46 of its terms: double precision sees nothing of it, and it is a hundred
-    clip norms long."""
+    """Four places whose gradients sum to 2^-46 of their size: double precision loses that sum, which is a
+    hundred clip norms long.
+    """
     torch.manual_seed(3)
     a, g = torch.randn(1, 1, 40), torch.randn(1, 1, 30)
     above_a, above_g = (torch.nextafter(v, torch.full_like(v, 99)) for v in (a, g))
     activations = torch.stack([a, above_a, a, above_a], 3) * 2.0**28
     gradients = torch.stack([g, -g, -above_g, above_g], 3) * 2.0**28
     part = Pairs("weight", Factors(activations, gradients, 40))
-    # In exact arithmetic: the differences are whole multiples of a small power of two.
+    # The differences are exact: integer multiples of a small power of two.
     exact = torch.outer((above_g - g)[0, 0].double(), (above_a - a)[0, 0].double()) * 2.0**56
     assert exact.norm() > 100
     factors = factors_for(part.squares.sqrt(), 1.0)
@@ -230,15 +232,15 @@ def test_what_cancels_out_in_pairs_is_still_clipped():
     sums = {"weight": torch.zeros(30, 40, dtype=torch.float64)}
     part.add_to(sums, factors, None)
     assert sums["weight"].norm() <= 1
-    # What double precision sees nothing of at all counts for what the lengths' rounding and the terms' may
-    # be.
+    # A gradient that double precision loses entirely counts with the bound on the rounding of lengths and
+    # terms.
     for inputs, places in ((2, 4096), (4096, 2)):
         a, g = torch.ones(1, 1, inputs, places), torch.ones(1, 1, 1, places)
         g[..., ::2] = -1
         part = Pairs("weight", Factors(a, g, inputs))
         lengths, terms = (inputs + 1 + 2 * places + 1) * 2.0**-53, (places + 3) * 2.0**-53
         assert float(part.squares) >= inputs * places**2 * max(lengths, (terms * 2**22) ** 2)
-    # Where nothing cancels out, this costs next to nothing.
+    # Without cancellation the bound costs almost nothing.
     part = Pairs("weight", Factors(torch.rand(5, 1, 40, 200), torch.rand(5, 1, 30, 200), 40))
     plain = (part.factors.gradients.double() @ part.factors.activations.double().mT).flatten(1).norm(dim=1)
     assert (part.squares.sqrt() >= plain).all() and (part.squares.sqrt() <= plain * (1 + 1e-9)).all()
@@ -274,7 +276,7 @@ def test_nothing_is_left_behind():
     with pytest.raises(ZeroDivisionError):
         clipped_sum_(model, lambda a, b: 1 / 0, x, y, 1.0, norms="ghost")
     checked()
-    # In the midst of a layer.
+    # In the middle of a layer.
     with pytest.raises(RuntimeError):
         clipped_sum_(model, loss, x[..., :1, :1], y, 1.0, norms="ghost")
     checked()
@@ -346,7 +348,7 @@ class Unused(nn.Module):
 
 
 class Turned(nn.Module):
-    """Places first: with as many of them as examples in a portion, shapes alone tell nothing."""
+    """Places come first: if there are as many places as examples in a portion, shapes cannot show it."""
 
     def __init__(self):
         super().__init__()
@@ -357,7 +359,7 @@ class Turned(nn.Module):
 
 
 class Positions(nn.Module):
-    """One embedding of places for all examples."""
+    """One embedding of positions for all examples."""
 
     def __init__(self):
         super().__init__()
@@ -382,7 +384,7 @@ class Doubled(nn.Linear):
 
 
 class Same(nn.Linear):
-    """One that computes what a Linear does."""
+    """A subclass that computes what Linear does."""
 
 
 VECTORS, PLACES = (13, 6), (13, 8, 6)
@@ -410,7 +412,7 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
             clipped_sum_(model, loss, x, y, 0.3, micro_batch=micro_batch, norms="ghost")
     assert not any(held_sum(p) for p in model.parameters())
     if name == "changed":
-        return  # PyTorch has no gradient of it either.
+        return  # PyTorch has no gradient for it either.
     trained = [p for n, p in model.named_parameters() if not n.startswith("other")]
     wanted = []
     for a, b in zip(x, y):
@@ -422,7 +424,7 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     found = taken(model, trained)
     assert torch.allclose(found, clipped(torch.stack(wanted), 0.3), rtol=1e-9, atol=1e-12)
     with warnings.catch_warnings():
-        # Once for a model, and not where it is meant.
+        # The warning comes once per model, and not if norms="each" was asked for.
         warnings.simplefilter("error")
         clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
         assert torch.equal(found, taken(model, trained))
@@ -432,7 +434,7 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
 
 
 class Mixed(nn.Module):
-    """One example's output depends on the others: of what it does to one alone, nothing shows."""
+    """One example's output depends on the others; with a single example the dependence does not show."""
 
     def __init__(self):
         super().__init__()
@@ -447,7 +449,8 @@ def test_a_model_that_mixes_examples_is_refused():
     model, x, y = Mixed(), torch.randn(13, 6), torch.randint(0, CLASSES, (13,))
     with pytest.raises(ValueError, match="model is a Mixed whose examples change each other's output"):
         clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
-    # It is not taken for one that treats them apart because nothing showed, or because a part of it did.
+    # The model does not count as treating examples independently because the test showed no dependence, or
+    # because a part of it passed.
     fresh = Mixed()
     clipped_sum_(fresh, loss, x[:1].expand(13, 6), y, 0.3, norms="ghost")
     changed = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
@@ -456,7 +459,7 @@ def test_a_model_that_mixes_examples_is_refused():
     for mixed in (fresh, changed):
         with pytest.raises(ValueError, match="whose examples change each other's output"):
             clipped_sum_(mixed, loss, x, y, 0.3, norms="ghost")
-    # One by one, there is nothing to mix.
+    # Examples taken one by one cannot mix.
     with pytest.warns(UserWarning, match="model is a Mixed whose examples change each other's output"):
         clipped_sum_(model, loss, x, y, 0.3)
     found = taken(model)

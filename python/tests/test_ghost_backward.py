@@ -1,4 +1,4 @@
-"""Ghost norms: a model whose backward pass mixes examples is refused, as one whose forward pass does."""
+"""Ghost norms: a model whose backward pass mixes examples is refused, like one whose forward pass does."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
 
 
 class Mixing(torch.autograd.Function):
-    """Forward the identity, backward each row's gradient and the mean of all."""
+    """The identity forward; backward, each row's gradient plus the mean of all rows."""
 
     @staticmethod
     def forward(ctx, x):
@@ -66,7 +66,7 @@ def test_a_model_that_mixes_examples_in_its_backward_pass_is_refused(made, micro
         with pytest.raises(ValueError, match="whose examples change each other's gradient but must be one that treats them apart"):
             clipped_sum_(model, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="ghost")
     assert held_sum(next(model.parameters())) is None and all(p.grad is None for p in model.parameters())
-    # One example at a time has nothing to mix with.
+    # With one example at a time there is nothing to mix.
     clipped_sum_(made(), loss, x[:20], y[:20], CLIP, micro_batch=1, norms="ghost")
 
 
@@ -80,7 +80,7 @@ def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
         clipped_sum_(model, lambda out, weight: (weight * out).sum(), x[:20], weights, CLIP, norms="ghost", micro_batch=20)
         sums.append(sums_of(model))
         drop_sums(model.parameters())
-    # To be replaced by another is worth two clip norms.
+    # Replacing an example may move the sum by two clip norms.
     assert (sums[0] - sums[1]).norm() > 3.4 * 2 * CLIP
 
 

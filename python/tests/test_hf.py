@@ -1,5 +1,6 @@
-"""The Trainer of Hugging Face: what its optimizer sees is the noisy mean of the plan's batch, for a
-transformer with LoRA, offline."""
+"""The Trainer of Hugging Face: its optimizer sees the noisy mean of the plan's batch, for a transformer
+with LoRA, offline.
+"""
 
 import copy
 import json
@@ -37,7 +38,7 @@ def key():
 
 
 def data(count=48):
-    """Sentences of several lengths: what a collator fills up, and masks."""
+    """Sentences of several lengths, which the collator pads and masks."""
     generator = torch.Generator().manual_seed(2)
     rows = []
     for i in range(count):
@@ -78,7 +79,7 @@ def trainer(plan, folder, model=None, rows=None, how=None, **arguments):
 
 
 def by_hand(plan):
-    """The same training without any of it: gradients one by one, clipped, summed, and a stream's noise."""
+    """The same training without the library: gradients one by one, clipped, summed, and a stream's noise."""
     model, stream, rows, seen = gpt2(), an.NoiseStream(plan, 64, key()), data(), []
     model.train()
     parameters, optimizer = trained(model), torch.optim.SGD(trained(model), lr=0.5, momentum=0.9)
@@ -109,7 +110,7 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(plan, tmp_path):
         made.model.named_parameters(), model.named_parameters(), before.named_parameters(), strict=True
     ):
         assert torch.equal(p, q) and torch.equal(p, old) == (name not in adapters), name
-    # Nothing that was not made private is reported.
+    # Nothing without noise is reported.
     assert result.training_loss == 0 and len(made.state.log_history) == STEPS + 1
     assert not {"loss", "train_loss", "grad_norm"} & {name for logged in made.state.log_history for name in logged}
     with pytest.raises(ValueError, match="step is 12 but must be below 12: all steps of the plan have been made"):
@@ -121,7 +122,7 @@ def test_portions_by_vmap_are_near(plan, tmp_path):
     one, some = trainer(plan, tmp_path, rows=rows), trainer(plan, tmp_path, gpt2("eager"), rows, dict(micro_batch=3))
     for made in (one, some):
         made.train()
-    # Rounded sums are a point of the grid apart at most.
+    # Rounded sums differ by at most one point of the grid.
     assert torch.allclose(one.seen[0], some.seen[0], atol=2e-5) and not torch.equal(one.seen[0], one.seen[1])
 
 
@@ -158,8 +159,9 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
 
 
 def test_a_resumption_that_bypasses_the_hook_is_refused(plan, tmp_path, monkeypatch):
-    """A release of transformers that restores the optimizer elsewhere leaves the noise at step 0, and would
-    add it to other gradients again."""
+    """If a release of transformers restored the optimizer elsewhere, the noise would stay at step 0 and be
+    added to other gradients a second time.
+    """
     whole = trainer(plan, tmp_path, save_strategy="steps", save_steps=4)
     whole.train()
     resumed = trainer(plan, tmp_path / "other")
@@ -289,7 +291,7 @@ def test_mixed_precision_and_evaluation(plan, tmp_path):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_each_step_has_its_own_batch(workers, plan, tmp_path):
-    """Accelerate fetches one batch ahead, and workers more of them: a step takes its own all the same."""
+    """Accelerate prefetches one batch, and workers more; each step still takes its own batch."""
     whole, made = trainer(plan, tmp_path), trainer(plan, tmp_path, dataloader_num_workers=workers)
     whole.train(), made.train()
     assert len(made.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))
@@ -308,7 +310,7 @@ def test_each_step_has_its_own_batch(workers, plan, tmp_path):
     with pytest.raises(RuntimeError, match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped"):
         list(made.get_train_dataloader())
     assert made.noise.step == 0
-    # Looked at in a pass of its own, a batch comes again.
+    # A batch that is looked at in its own pass is handed out again.
     next(iter(made.get_train_dataloader()))
     made.train()
     assert all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))

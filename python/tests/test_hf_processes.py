@@ -1,4 +1,4 @@
-"""The Trainer of Hugging Face on several processes: the bits of one, in exact mode."""
+"""The Trainer of Hugging Face on several processes: the bits of one process, in exact mode."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ preload("transformers.trainer", "peft", "accelerate")
 
 
 def plan_of(**how):
-    """Batches that two processes do not share evenly."""
+    """A plan whose batches two processes do not share evenly."""
     return small_plan(**(dict(examples=49, batch_size=9, epochs=None, steps=10, dim=200, clip_norm=CLIP) | how))
 
 
@@ -33,7 +33,7 @@ def made(folder, plan=None, how=None, **arguments):
 
 
 def launched():
-    """What a launcher tells each process."""
+    """The environment that a launcher gives each process."""
     rank = str(torch.distributed.get_rank())
     os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", ACCELERATE_USE_CPU="true")
 
@@ -44,7 +44,7 @@ def kept(found, folder):
 
 def run(folder):
     launched()
-    # The key is the one that rank 0 has.
+    # The key is rank 0's.
     found = made(folder / "run", how=dict(key=key() if torch.distributed.get_rank() == 0 else None), save_strategy="steps", save_steps=4)
     found.train()
     assert isinstance(found.model_wrapped, torch.nn.parallel.DistributedDataParallel)
@@ -102,7 +102,7 @@ def refusals(folder):
 
 
 def checkpoint_without_noise(folder):
-    """As the Trainer of Hugging Face itself saves it."""
+    """A checkpoint as the Trainer of Hugging Face itself saves it."""
     place = folder / "bare"
     if torch.distributed.get_rank() == 0:
         place.mkdir()

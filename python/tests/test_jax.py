@@ -1,5 +1,6 @@
-"""Noise, sums and transformations for JAX, against loops over examples and streams of NumPy. Four devices,
-made of one processor."""
+"""Noise, sums and transformations for JAX, compared with loops over examples and streams of NumPy, on four
+CPU devices of one machine.
+"""
 
 import copy
 import json
@@ -81,7 +82,7 @@ LAYOUTS = list(layouts())
 
 
 def noise_of(*what, **how):
-    """Noise for sums that are not of the plan's batches."""
+    """Noise for sums of batches from elsewhere."""
     return Noise(*what, batches_from_elsewhere=True, **how)
 
 
@@ -145,7 +146,7 @@ def loss(params, example):
 
 
 def naive(params, x, y, clip_norm, loss=loss):
-    """Example by example, each in a portion of its own, summed by NumPy."""
+    """The sum by NumPy of gradients, each example in a portion of its own."""
     total, lengths = np.zeros(DIM), []
     for i in range(len(x)):
         g = flat(jax.grad(loss)(params, (x[i], y[i]))).astype(np.float64)
@@ -193,7 +194,7 @@ def test_one_example_moves_the_sum_by_its_clip_norm():
 
 
 def test_sums_are_in_double_precision():
-    """One large coordinate and many small gradients, which single precision loses next to it."""
+    """One large coordinate and many small gradients, which single precision would lose next to it."""
     params = {"w": jnp.zeros(2, jnp.float32)}
     x = np.full((600, 2), 1e-9, np.float32)
     x[0] = (1.0, 0)
@@ -305,7 +306,8 @@ def test_a_step_without_its_noise_is_refused():
         add_noise(PLAIN).update(params, optax.EmptyState(), params, noise=row)
     with jax.enable_x64(True):
         double = jax.tree.map(lambda p: p.astype(jnp.float64), params)
-    with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):  # what JAX would make of it
+    # what JAX would make of it
+    with pytest.raises(ValueError, match="sum is of dtype float32 but must be float64"):
         jax.jit(add_noise(PLAIN).update)(double, optax.EmptyState(), params, noise=row)
 
 
@@ -395,7 +397,7 @@ def test_it_is_not_copied_and_a_key_makes_it_once():
 
 
 def test_rows_are_not_written_again():
-    """Arrays of a CPU may be the memory that the noise was made in."""
+    """Arrays of a CPU may share the memory in which the noise was made."""
     params, noise = {"w": jnp.zeros(DIM)}, noise_of({"w": jnp.zeros(DIM)}, PLAIN, key())
     made = [noise.next()["w"] for _ in range(4)]
     assert same(np.stack(made), rows(PLAIN, 4)) and params["w"].sum() == 0
@@ -480,7 +482,9 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
 
 @pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])
 def test_each_step_has_its_own_batch(plan, tmp_path):
-    """Batches dropped, listed, used twice or from another pass: every step is of its own, or refused."""
+    """Batches that are dropped, listed, used twice or from another pass: each step takes its own batch or
+    is refused.
+    """
     params, wanted, zeros = {"w": jnp.zeros(8)}, list(an.Batches(plan, key())), {"w": np.zeros(8)}
     noise = Noise(params, plan, key())
 

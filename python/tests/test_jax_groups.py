@@ -1,4 +1,4 @@
-"""JAX: groups of parameters that are clipped apart, and sums that are whole."""
+"""JAX: groups of parameters that are clipped separately, and sums over the whole tree."""
 
 import math
 
@@ -84,8 +84,9 @@ def test_groups_that_are_wrong_are_refused(groups, message):
 
 
 def test_a_sum_that_is_not_of_the_whole_tree_is_refused():
-    """Clipped for a part of the parameters each, sums would be moved by one example by 1.41 clip norms
-    together."""
+    """If two parts of the parameters were clipped separately, one example would move the sums by 1.41 clip
+    norms together.
+    """
     plan, params = small_plan(dim=40), tree()
     noise = Noise(params, plan, an.Key.from_seed_insecure(3), batches_from_elsewhere=True)
     x = np.ones((20, 4), np.float32)

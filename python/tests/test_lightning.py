@@ -1,5 +1,6 @@
-"""Lightning: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, though it is given a
-closure."""
+"""Lightning: its optimizer sees the noisy mean of the plan's batch, bit by bit, although steps run in a
+closure.
+"""
 
 import copy
 import os
@@ -43,7 +44,7 @@ def data(count=240):
 
 
 class Classifier(lightning.LightningModule):
-    """Keeps what its optimizer saw."""
+    """A module that records the gradients its optimizer saw."""
 
     def __init__(self, manual=False, share=1.0, make=lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9)):
         super().__init__()
@@ -80,7 +81,7 @@ def fit(plan, module=None, private=None, epochs=2, path=None, loader=None, callb
 
 
 def by_hand(plan, steps=STEPS):
-    """The same training without any of it: gradients one by one, clipped, summed, and a stream's noise."""
+    """The same training without the library: gradients one by one, clipped, summed, and a stream's noise."""
     net, stream, seen = Classifier().net, an.NoiseStream(plan, 93, key()), []
     optimizer, batches = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9), an.Batches(plan, key())
     for step in range(steps):
@@ -183,7 +184,7 @@ class Two(Classifier):
 
 
 class Closures(Classifier):
-    """Steps by hand, in ways that Lightning does not see."""
+    """Manual optimization with steps that Lightning does not see."""
 
     def training_step(self, batch, _):
         clipped_sum_(self.net, loss, *batch, CLIP)
@@ -221,14 +222,14 @@ def test_what_would_void_the_claim_is_refused(wrong, message, plan):
 
 
 class Skipping(Classifier):
-    """Drops its fourth batch."""
+    """Skips its fourth batch."""
 
     def training_step(self, batch, index):
         return None if index == 3 else super().training_step(batch, index)
 
 
 class Keeping(Classifier):
-    """Clips its first batch again."""
+    """Clips its first batch a second time."""
 
     def training_step(self, batch, index):
         self.first = batch if index == 0 else self.first
@@ -236,7 +237,7 @@ class Keeping(Classifier):
 
 
 class Looking(Classifier):
-    """Looks at a batch in the midst of a pass."""
+    """Looks at a batch in the middle of a pass."""
 
     def on_train_batch_start(self, batch, index):
         next(iter(self.trainer.train_dataloader))
@@ -284,7 +285,7 @@ def test_mixed_precision_without_scaling(plan):
 
 
 def test_a_checkpoint_goes_on_with_the_options_of_its_optimizer_alone(plan, tmp_path):
-    """Lightning would take the checkpoint's in their place without a word."""
+    """Lightning would silently use the checkpoint's options instead."""
     fit(plan, callbacks=[checkpoints(tmp_path)], enable_checkpointing=True, max_steps=3)
     path, refused = tmp_path / "step=3.ckpt", 0
     for message, how in (

@@ -1,4 +1,4 @@
-"""Lightning on several processes: the bits of one, in exact mode."""
+"""Lightning on several processes: the bits of one process, in exact mode."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def plan_of():
-    """Batches that two processes do not share evenly."""
+    """A plan whose batches two processes do not share evenly."""
     return small_plan(dim=100, clip_norm=CLIP, batch_size=21, epochs=None, steps=22)
 
 
@@ -39,14 +39,14 @@ class Exact(Classifier):
 
 
 class Sharded(Exact):
-    """Over all processes, in ways that do not divide evenly."""
+    """A strategy that shards over all processes, in sizes that do not divide evenly."""
 
     def configure_model(self):
         fully_shard(self.net, mesh=self.device_mesh["data_parallel"])
 
 
 def distributed(**how):
-    """What a launcher tells each process."""
+    """The environment that a launcher gives each process."""
     rank = torch.distributed.get_rank()
     os.environ.update(TORCHELASTIC_RUN_ID="tests", LOCAL_WORLD_SIZE="2", GROUP_RANK="0")
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")
@@ -73,7 +73,7 @@ def test_processes_have_the_bits_of_one(tmp_path):
 
 
 def saved(folder):
-    """With the key that rank 0 draws."""
+    """A checkpoint of a run with a key that rank 0 draws."""
     how = dict(callbacks=[checkpoints(folder)], **distributed(enable_checkpointing=True))
     module, private = fit(plan_of(), Exact(), PrivateTraining(plan_of()), **how)
     torch.save((module.seen, flat(module.parameters())), folder.parent / f"{torch.distributed.get_rank()}")
@@ -99,14 +99,14 @@ def test_any_number_of_processes_goes_on(tmp_path):
 
 
 class Short(Exact):
-    """One process clips less than it should."""
+    """One process clips fewer examples than it should."""
 
     def training_step(self, batch, _):
         return super().training_step([part[torch.distributed.get_rank() :] for part in batch], _)
 
 
 class Failing(Exact):
-    """One process cannot make its forward pass."""
+    """The forward pass fails in one process."""
 
     def __init__(self):
         super().__init__()

@@ -1,5 +1,6 @@
-"""Opacus: what its optimizer sees is the noisy mean of the plan's batch, bit by bit, in each of its modes,
-and none of its own noise."""
+"""Opacus: its optimizer sees the noisy mean of the plan's batch, bit by bit, in each of its modes, and no
+noise of Opacus.
+"""
 
 import copy
 import os
@@ -79,8 +80,9 @@ def test_the_sum_is_that_of_a_loop(mode, wrap, plan):
 
 @pytest.mark.parametrize("mode, wrap", [way for way in WAYS if way[0] != "ghost"])
 def test_layers_are_clipped_apart(mode, wrap, plan):
-    """Each of the two layers to the plan's clip norm over the root of two, where Opacus would clip each to
-    all of it."""
+    """Each of the two layers is clipped to the plan's clip norm over the root of two; Opacus would clip
+    each to the whole clip norm.
+    """
     run, wanted = Run(plan, mode, wrap, clipping="per_layer"), np.zeros(93)
     x, y = next(iter(run.loader))
     x *= 3
@@ -123,7 +125,7 @@ def test_a_pass_that_is_broken_off_leaves_nothing_behind(plan):
                     run.backward(x, y)
                     break
                 run.step(x, y)
-    # Flags that were signalled ahead, as a loader with workers does, are of that pass too.
+    # Skip flags that were signalled ahead, as by a loader with workers, belong to that pass too.
     broken.optimizer.signal_skip_step(False)
     broken.optimizer.signal_skip_step(True)
     with BatchMemoryManager(data_loader=broken.loader, max_physical_batch_size=10, optimizer=broken.optimizer) as portions:

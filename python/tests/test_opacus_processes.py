@@ -1,5 +1,6 @@
-"""Opacus with its own replicas (DDP): what each optimizer sees is the noisy mean of the plan's whole batch,
-bit by bit."""
+"""Opacus with its own replicas (DDP): each optimizer sees the noisy mean of the plan's whole batch, bit by
+bit.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ preload("opacus")
 
 
 def replicas(folder):
-    """One of two processes, each with its part of every batch; keeps its own sums and what its optimizer
+    """One of two processes, with its share of every batch; records its own sums and what its optimizer
     saw."""
     rank, plan = torch.distributed.get_rank(), small_plan(dim=100, clip_norm=CLIP)
     refused("module is a Sequential in 2 processes but must be DifferentiallyPrivate", lambda: Run(plan))

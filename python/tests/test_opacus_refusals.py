@@ -1,4 +1,4 @@
-"""Opacus: what would void the claim is refused, and changes nothing."""
+"""Opacus: actions that would void the privacy statement are refused and change nothing."""
 
 import copy
 import io
@@ -143,7 +143,7 @@ def test_a_batch_that_is_dropped_is_no_other_steps(dropped, plan):
 
 
 def test_a_model_that_is_saved_before_the_step_holds_no_sum(plan):
-    """But what Opacus keeps on the parameters itself, which the page says."""
+    """Apart from what Opacus itself keeps on the parameters, which the documentation states."""
     for mode, wrap in (("hooks", False), ("ghost", False)):
         run = Run(plan, mode, wrap)
         run.backward(*next(iter(run.loader)))

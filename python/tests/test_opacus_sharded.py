@@ -1,5 +1,6 @@
-"""Opacus with FSDP2 (`ghost_fsdp`): its optimizers see the noisy mean of the plan's batch, over all
-processes. Why `ghost_tp` is refused."""
+"""Opacus with FSDP2 (`ghost_fsdp`): its optimizers see the noisy mean of the plan's batch over all
+processes. Also shows why `ghost_tp` is refused.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def hsdp(model, rows):
 
 
 def by_hand(model, x, y):
-    """Sum of clipped gradients, of examples one by one."""
+    """The sum of clipped gradients of examples taken one by one."""
     whole, total = small_model(), np.zeros(93)
     with torch.no_grad():
         for p, q in zip(whole.parameters(), model.parameters(), strict=True):
@@ -53,7 +54,7 @@ def runs(plan):
             for x, y in run.loader:
                 batch = data()[batches.at(len(wanted))]
                 run.backward(x, y)
-                # FSDP2 leaves the mean over processes.
+                # FSDP2 leaves the mean over processes in .grad.
                 sums = [p.grad.double() * world for p in run.model.parameters()]
                 assert np.allclose(flat(sums), by_hand(run.model, *batch), rtol=1e-4, atol=1e-5) and flat(sums).abs().max() > 0.1
                 wanted.append(mean_of(stream, flat(sums).numpy(), plan))
@@ -117,7 +118,7 @@ def refusals(plan):
             part.set_force_sum_reduction_for_comms(True)
             part.set_gradient_divide_factor(1.0)
     refused("gradient_divide_factor of .* is 1.0 but must be left as it is", lambda: late.step(x, y))
-    # An example that is not finite is in the sum of all processes.
+    # An example that is not finite makes the sum of all processes not finite.
     x[rank] = float("nan") if rank == 1 else 1.0
     refused("sum of 0.weight is not finite but must be one of clipped gradients", lambda: run.step(x, y))
     assert run.engine.noise.step == 0 and torch.equal(before, flat(run.model.parameters()))
@@ -128,8 +129,9 @@ def test_what_would_void_the_claim_is_refused_on_all_ranks(plan):
 
 
 def tensor_parallel(plan):
-    """Opacus's own engine wraps no model for `ghost_tp`, and without a wrapper has neither its clip norm nor
-    an optimizer."""
+    """For `ghost_tp`, Opacus's own engine does not wrap the model, and so has neither its clip norm nor a
+    private optimizer.
+    """
 
     def private(mode, wrap):
         torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""The scripts of the pages run as they are printed."""
+"""The scripts in the documentation run as printed."""
 
 import importlib.util
 import re
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("python*.md")), ROOT / "python" / "README.md"]
 SCRIPTS = [(page, text) for page in PAGES for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)]
-# What a script needs that may not be installed here.
+# Packages of a script that may not be installed here.
 NEEDED = re.compile(r"^(?:import|from) (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb)\b", flags=re.M)
 
 

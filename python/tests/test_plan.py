@@ -1,4 +1,4 @@
-"""Plans: the same in Python, in files and in the command line; never one whose claim does not follow."""
+"""Plans: the same in Python, in files and on the command line, and never with a false privacy statement."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""What a process brings along: copies, forks, threads, Ctrl-C."""
+"""Copies, forks, threads and Ctrl-C in a Python process."""
 
 import copy
 import os
@@ -68,19 +68,19 @@ def test_after_a_fork_secrets_are_refused_and_the_rest_works(secrets, plan):
 def test_other_threads_run_while_a_row_is_made():
     plan = small_plan(dim=20_000_000)
     noise, row = an.NoiseStream(plan, 20_000_000, an.Key.from_os(), threads=1, memory=0), np.empty(20_000_000, np.float32)
-    noise.seek(20)  # every row from here on takes 20 steps' time
+    noise.seek(20)  # from here on, each row takes as long as 20 steps
     counted = []
     with other_thread() as counts:
         for _ in range(4):
             before = counts[0]
             noise.next_into(row)
             counted.append(counts[0] - before)
-    # A thread that has to wait for a whole row counts once, or twice.
+    # A thread that had to wait for a whole row would count once or twice.
     assert max(counted) > 5, counted
 
 
 def interrupted(work):
-    """Ctrl-C in the middle of it."""
+    """Sends Ctrl-C in the middle of the work."""
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -93,7 +93,7 @@ def test_ctrl_c_stops_a_long_seek_and_a_long_design():
     for _ in range(3):
         before = noise.step
         interrupted(lambda: noise.seek(200_000 - 1))
-        # Long before it is done.
+        # The interrupt comes long before the work would be done.
         assert before < noise.step < 150_000
     # It resumes where it stopped, with the same bits as an uninterrupted run.
     at, row, again = noise.step, np.empty(10**5, np.float32), np.empty(10**5, np.float32)
@@ -128,8 +128,8 @@ def test_ctrl_c_stops_a_design_and_leaves_the_threads_to_others():
     done = subprocess.run([sys.executable, "-c", DESIGN], capture_output=True, text=True, timeout=600)
     (_, whole), *times = [[float(x) for x in line.split()] for line in done.stdout.splitlines()]
     assert len(times) == 4, done.stderr
-    # A design of 500 steps in the same process takes a fiftieth of what is interrupted, and far longer than
-    # an end or a row may.
+    # A design of 500 steps in the same process takes a fiftieth of the interrupted work's time, and far
+    # longer than stopping or a row may take.
     waited, row = (statistics.median(column) for column in zip(*times))
     assert waited < whole and row < whole, (whole, times)
 

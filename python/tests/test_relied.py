@@ -1,5 +1,5 @@
-"""Names that other libraries do not promise to keep: a version without one is refused, by library, version
-and name."""
+"""Names that other libraries do not promise to keep: without one, an error gives library, version and
+name."""
 
 import importlib
 import re
@@ -12,7 +12,7 @@ import pytest
 from antinoise import _relied
 from antinoise._relied import TESTED, relied
 
-# Library, module of antinoise that takes the name when it is imported, module of the library, name.
+# Library, module of antinoise that uses the name at import, module of the library, name.
 AT_IMPORT = [
     ("torch", "antinoise.torch.relied", "torch.utils._pytree", "tree_leaves"),
     ("torch", "antinoise.torch.relied", "torch.utils._pytree", "tree_map"),
@@ -39,7 +39,7 @@ def test_a_release_without_a_name_is_refused_at_import(library, module, owner, n
         own = importlib.import_module(module)
     except ModuleNotFoundError as missing:
         pytest.skip(str(missing))
-    # Names that a module makes when it is asked for them.
+    # Names that a module creates on first access.
     monkeypatch.setattr(importlib.import_module(owner), "__getattr__", _nothing, raising=False)
     monkeypatch.delattr(importlib.import_module(owner), name)
     monkeypatch.delitem(sys.modules, module)
@@ -48,7 +48,7 @@ def test_a_release_without_a_name_is_refused_at_import(library, module, owner, n
         with pytest.raises(RuntimeError, match=message(library, owner, name)):
             importlib.import_module(module)
     finally:
-        # As it was, also where its package has it.
+        # The module is restored, also as an attribute of its package.
         setattr(sys.modules[parent], last, own)
 
 
@@ -107,7 +107,7 @@ STATE = ["_get_fsdp_state", "_mp_policy", "param_dtype", "reduce_dtype", "gradie
 
 @pytest.mark.parametrize("name", STATE)
 def test_what_fsdp_reduces_with_is_never_guessed(name):
-    """Of a release that renames a field, nobody knows whether something is set there."""
+    """If a release renames a field, its value is unknown, which is refused."""
     pytest.importorskip("opacus")
     from types import SimpleNamespace as Fields
 
@@ -124,7 +124,7 @@ def test_what_fsdp_reduces_with_is_never_guessed(name):
     delattr(owner, name)
     with pytest.raises(RuntimeError, match=message("torch", "SimpleNamespace", name)):
         _check_reduction("module", part)
-    # Before there were several groups there was one.
+    # Earlier versions have one group instead of several.
     part = Fields(_get_fsdp_state=lambda: Fields(_mp_policy=Fields(param_dtype=None, reduce_dtype=None)))
     with pytest.raises(RuntimeError, match=message("torch", "SimpleNamespace", "_fsdp_param_group")):
         _check_reduction("module", part)
@@ -144,7 +144,7 @@ def test_names_of_opacus_are_asserted_when_a_model_is_made_private(name, monkeyp
     if name == "grad_samples":
         monkeypatch.delattr(DPOptimizer, name)
     else:
-        # It can be set, and is never found.
+        # The attribute can be set, but reading it always fails.
         monkeypatch.setattr(DPOptimizer, name, property(lambda self: _nothing(name), lambda self, value: None), raising=False)
     with pytest.raises(RuntimeError, match=rf"opacus {metadata.version('opacus')} has no .*{name}, which antinoise relies on"):
         Run(small_plan(dim=93, clip_norm=0.7))
@@ -197,7 +197,7 @@ def test_names_of_lightning_are_asserted_when_a_fit_begins(name):
 
 
 def test_the_extras_promise_what_is_tested():
-    """Lower bound and the first version that is left out, of each library."""
+    """The lower bound and the first excluded version of each library."""
     page = Path(__file__).parents[1] / "pyproject.toml"
     if not page.exists():
         pytest.skip("not in a checkout")

@@ -1,4 +1,4 @@
-"""The noise of a step hides one sum: a second one is refused, whichever stream of the process releases it."""
+"""A step's noise protects one sum: a second sum is refused, whichever stream of the process releases it."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_shards_that_share_a_coordinate_release_one_sum(either, key_file):
     refused(shard((3499, DIM)), np.ones(1501), 0)
     # Adjacent parts are one release.
     released(shard((1000, 3000), (3500, DIM)), np.ones(3500))
-    # Another noise: the run's name is another.
+    # Another run name gives other noise.
     released(an.NoiseStream(either, DIM, an.Key.from_file(key_file), run=f"others {either.release}"), sums(1))
 
 
@@ -125,7 +125,7 @@ def test_wild_sums_are_refused_before_their_step_is_used(either, wild):
         with pytest.raises(ValueError, match="sum is not finite, or beyond what a release can hold, but must be a sum of clipped gradients"):
             noise.release(sum, out)
         assert not out.any() and noise.step == step
-        # The step was not used: it is still to come, with another sum.
+        # The step's noise was not used: the step can still be made, with another sum.
         assert (released(noise, sums(step)) == released(calm, sums(step))).all()
 
 

@@ -1,10 +1,11 @@
-"""Each sampler's law, through `Batches`: who takes part in which step, alone and with others, against the
+"""Each sampler's law, through `Batches`: participations in each step, alone and jointly, compared with the
 sampler's definition.
 
-Of many runs with keys of their own, counted is in how many an example takes part in a step, and in how many
-any two (example, step) do. A run's law gives each count's probability p; of n runs, a share k / n as far from
-p or farther has probability 2 exp(-n KL(k / n, p)) at most. Tested at ALPHA over the number of counts
-(Bonferroni). Seeds are the runs' numbers: with others, a correct sampler fails in one of 10^6 of these tests.
+Over n runs with separate keys, the tests count how often an example takes part in a step, and how often
+each two (example, step) pairs occur together. The law gives the probability p of each event; a share k / n
+as far from p or farther has probability at most 2 exp(-n KL(k / n, p)). Each count is tested at ALPHA over
+the number of counts (Bonferroni). The runs' numbers are their seeds; with other seeds, a correct sampler
+fails in one of 10^6 of these tests.
 """
 
 import re
@@ -33,14 +34,15 @@ def plan_of(kind):
 
 
 def spread(of_group, groups):
-    """Joint probabilities of (step, example) pairs where step t is of group t mod groups, from those of
-    (group, example) pairs."""
+    """Joint probabilities of (step, example) pairs from those of (group, example) pairs, where step t
+    belongs to group t mod groups.
+    """
     at = np.arange(STEPS) % groups
     return of_group.reshape(groups, EXAMPLES, groups, EXAMPLES)[at][:, :, at]
 
 
 def grouped(groups):
-    """A uniform order, cut into groups."""
+    """A uniform order, split into groups."""
     sizes = np.diff([g * EXAMPLES // groups for g in range(groups + 1)])
     same, eye = np.eye(groups), np.eye(EXAMPLES)
     alone = same * sizes / EXAMPLES
@@ -49,7 +51,7 @@ def grouped(groups):
 
 
 def coins(groups):
-    """Each example of the step's group with one probability, at each step anew."""
+    """Each example of the step's group takes part with one probability, independently at each step."""
     q = SIZE * groups / EXAMPLES
     same = np.eye(STEPS)[:, None, :, None] * np.eye(EXAMPLES)[None, :, None, :]
     return spread(grouped(groups), groups) * np.where(same == 1, q, q * q)
@@ -61,12 +63,12 @@ def bins(count):
 
 
 def waits(apart):
-    """Each example by itself: a wait, then coins, and a pause after each time that it takes part."""
+    """Each example independently: a wait, then a coin per step, and a pause after each participation."""
     q = SIZE / (EXAMPLES - (apart - 1) * SIZE)
     first = np.array([1 - (apart - 1) * SIZE / EXAMPLES] + [SIZE / EXAMPLES] * (apart - 1))
 
     def chances(free):
-        """Of taking part at each step, where `free` says from which step on coins are tossed."""
+        """The probability of taking part at each step; `free` is the step from which coins are tossed."""
         found, free = np.zeros(STEPS), np.concatenate([free, np.zeros(2 * STEPS)])
         tossing = 0.0
         for step in range(STEPS):
@@ -97,7 +99,7 @@ LAWS = {
 
 
 def drawn(plan, runs=RUNS):
-    """Whether each example is in each batch, of many runs."""
+    """Whether each example is in each batch, over many runs."""
     found = np.zeros((runs, STEPS, EXAMPLES), np.float32)
     for run in range(runs):
         batches = an.Batches(plan, an.Key.from_seed_insecure(run))
@@ -107,7 +109,7 @@ def drawn(plan, runs=RUNS):
 
 
 def departures(found, law):
-    """The (step, example) pairs whose joint count departs from the law, and how many were tested."""
+    """The (step, example) pairs whose joint count departs from the law, and the number of counts tested."""
     runs, p = len(found), law.reshape(STEPS * EXAMPLES, -1)
     flat = found.reshape(runs, -1)
     upper = np.triu_indices(len(p))
@@ -125,8 +127,7 @@ def test_the_law_is_the_definition(kind):
     assert np.allclose(np.einsum("tete->t", law), SIZE) and np.all((law >= 0) & (law <= 1))
     found = drawn(plan)
     assert found.size >= 1e6 and departures(found, law) == (0, 144 * 145 // 2)
-    # Other laws are not the definition: one batch early, each step's batch thinned, or half of a run from
-    # another one.
+    # Wrong laws must be found: batches one step early, thinned batches, or half of a run from another run.
     others = np.roll(found, 1, 0)
     mixed = np.concatenate([found[:, : STEPS // 2], others[:, STEPS // 2 :]], 1)
     thinned = found * (np.random.default_rng(0).random(found.shape) < 0.93)
@@ -145,7 +146,7 @@ def test_a_stream_is_its_examples_in_their_order():
 
 @pytest.mark.parametrize("kind", LAWS)
 def test_batches_of_a_resumed_run_are_those_of_the_whole_run(kind, tmp_path):
-    """So that the law before a resumption is that after it."""
+    """The law thus also holds after a resume."""
     plan, cuts = plan_of(kind), np.random.default_rng(1)
     for run in range(100):
         whole = [batch.tolist() for batch in an.Batches(plan, an.Key.from_seed_insecure(run))]

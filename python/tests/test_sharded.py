@@ -1,4 +1,4 @@
-"""Exact sums of models that are sharded: the bits of one process, in every layout and world size."""
+"""Exact sums of sharded models: the bits of one process, in every layout and world size."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def rows():
 
 
 def plan_of():
-    """Batches that processes do not share evenly."""
+    """A plan whose batches processes do not share evenly."""
     return small_plan(dim=200, batch_size=21, epochs=None, steps=11, clip_norm=0.3)
 
 
@@ -70,7 +70,7 @@ def train(kinds, folder):
                 break
             if "tp" not in kind:
                 with torch.no_grad():
-                    # FSDP2 leaves the outer parameters whole after it.
+                    # FSDP2 leaves the outer parameters whole after this pass.
                     model(x)
         torch.save((seen, flat(model.parameters())), f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}")
 
@@ -85,7 +85,8 @@ def test_every_layout_has_the_bits_of_one_process(tmp_path):
             for rank in range(world):
                 seen, found = torch.load(tmp_path / f"{kind}-{world}-{rank}")
                 if kind in ("replicated", "tp") and world > 1:
-                    # Of what is no DTensor, each process has the sum over its own examples before the step.
+                    # For parameters that are not DTensors, each process has the sum over its own examples
+                    # before the step.
                     seen[::2] = wanted[::2]
                 assert all(torch.equal(a, b) for a, b in zip(seen, wanted, strict=True)), (kind, world, rank)
                 assert torch.equal(found, parameters), (kind, world, rank)
@@ -100,7 +101,7 @@ def test_every_layout_has_the_bits_of_one_process(tmp_path):
 
 
 class Failing(Small):
-    """A forward pass that one process cannot make."""
+    """A forward pass that fails in one process."""
 
     def forward(self, x):
         if dist.get_rank() == 1 and self.fails:
@@ -109,7 +110,7 @@ class Failing(Small):
 
 
 class Through(Small):
-    """Its forward pass goes through a method that brings parameters together by itself."""
+    """Its forward pass calls a method that gathers parameters by itself."""
 
     def __init__(self):
         super().__init__()
@@ -131,14 +132,14 @@ def one_by_one():
         assert isinstance(q, DTensor) and wanted.abs().max() > 0.01 and torch.allclose(found, wanted, rtol=1e-9, atol=1e-12)
     assert sum(hooks) == 3
     drop_sums([*one.parameters(), *model.parameters()])
-    # A process may have no example.
+    # A process can have no example.
     clipped_sum_(one, loss, x.double(), y, 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
     share_of_one = slice(0, 14 if dist.get_rank() == 0 else 0)
     clipped_sum_(model, loss, x[share_of_one].double(), y[share_of_one], 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
     assert all(torch.equal(held_sum(p).total, full(held_sum(q).total)) for p, q in zip(one.parameters(), model.parameters(), strict=True))
     drop_sums(model.parameters())
-    # A forward pass without a backward pass leaves parameters whole: ghost norms and noise begin with shards
-    # all the same.
+    # A forward pass without a backward pass leaves parameters whole; ghost norms and noise must still begin
+    # with shards.
     for begin in (lambda: clipped_sum_(model, loss, x[share].double(), y[share], 0.3), lambda: CorrelatedNoise(model, plan)):
         with torch.no_grad():
             model(x.double())
@@ -147,7 +148,7 @@ def one_by_one():
         assert all(isinstance(q, DTensor) and held_sum(q) for q in model.parameters())
     assert made.coordinates < sum(p.numel() for p in one.parameters())
     drop_sums(model.parameters())
-    # What fails in one process fails in all, and leaves the model as it was.
+    # A failure in one process is raised in all, and leaves the model unchanged.
     failing = Failing()
     failing.fails = False
     failing = arranged("fsdp", failing)

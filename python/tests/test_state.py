@@ -1,4 +1,4 @@
-"""What processes that share a run hand each other: keys, states by coordinate, tokens."""
+"""What processes of one run exchange: keys, states by coordinate, tokens."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
     resumed = saved.resume(commitment, extra=b"weights")
     with pytest.raises(ValueError, match="call of resume is another one"):
         saved.resume(commitment, extra=b"weights")
-    # Parts are checked by the total.
+    # Each part is verified by the total.
     for half, shard, (steps, words, run_key, mine) in zip(halves, HALVES, states):
         part = an.SavedState(words, steps, run_key, plan, DIM, shard=shard)
         assert part.sum == mine and part.resume(commitment, total=total, extra=b"weights").step == 7
@@ -101,7 +101,7 @@ def test_a_state_that_does_not_fit_is_refused(plan):
     ):
         with pytest.raises(ValueError, match=message):
             resumed(**wrong)
-    # The run's own key is in the state: its name is a label, no bit depends on it.
+    # The state holds the run's own key: the name is a label on which no bit depends.
     assert resumed(run="other").run == "other"
     for wrong, message in ((words[1:], "words' length"), (words.T, "words is an array of shape"), ([words], "words is")):
         with pytest.raises(ValueError, match=message):
@@ -148,7 +148,7 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
         room.setflags(write=False)
 
     assert an.Key.shared(freeze, first) is first and not rooms[-1].any()
-    # The first one has served this run already.
+    # The first key was already used for this run.
     an.NoiseStream(plan, DIM, first)
     with pytest.raises(ValueError, match="run is"):
         an.NoiseStream(plan, DIM, first)

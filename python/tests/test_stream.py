@@ -1,5 +1,4 @@
-"""Noise: bit by bit that of the command line, into whatever memory holds it, refused where it would be
-wrong."""
+"""Noise: the command line's bits, into any kind of memory, refused where it would be wrong."""
 
 import array
 import contextlib
@@ -118,7 +117,8 @@ def test_seeking_and_resuming_make_the_same_bits(plan, tmp_path):
     noise.save(path)  # over the last one
     for wrong in (
         lambda: an.NoiseStream.resume(path, small_plan(epsilon=3), DIM),
-        lambda: an.NoiseStream.resume(path, small_plan(examples=480, batch_size=40), DIM),  # the same noise for other data
+        # Another plan: the same noise would be used for other data.
+        lambda: an.NoiseStream.resume(path, small_plan(examples=480, batch_size=40), DIM),
         lambda: an.NoiseStream.resume(path, plan, DIM - 1),
         lambda: an.NoiseStream.resume(path, plan, DIM, run="other"),
         lambda: an.NoiseStream.resume(path, plan, DIM, shard=[(0, 5)]),
@@ -234,7 +234,7 @@ def test_a_key_makes_noise_once(plan, key_file):
             again()
     second = an.NoiseStream(plan, DIM, key, run="1")
     assert not same(rows(first, 1), rows(second, 1)) and len(batches) == STEPS
-    # What failed has served nothing.
+    # A failed call uses no step.
     fresh = an.Key.from_os()
     with contextlib.suppress(ValueError):
         an.NoiseStream(plan, DIM, fresh, threads=0)

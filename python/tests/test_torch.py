@@ -1,5 +1,4 @@
-"""Plain PyTorch: what the optimizer sees is the noisy mean of the plan's batch, bit by bit, and nothing
-else."""
+"""Plain PyTorch: the optimizer sees the noisy mean of the plan's batch, bit by bit, and nothing else."""
 
 import copy
 
@@ -27,7 +26,7 @@ def gradient_of(model, x, y):
 def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
     model, (x, y) = small_model(), data()
     each = [gradient_of(model, a, b) for a, b in zip(x[:20], y[:20])]
-    clip = float(torch.stack([g.norm() for g in each]).median())  # half of them are longer
+    clip = float(torch.stack([g.norm() for g in each]).median())  # half of the gradients are longer
     clipped_sum_(model, loss, x[:20], y[:20], clip, micro_batch=micro_batch)
     wanted = sum(g * min(1, (1 - 2**-20) * clip / g.norm()) for g in each)
     assert torch.allclose(sums_of(model), wanted, rtol=1e-5, atol=1e-6)
@@ -52,7 +51,7 @@ def test_an_example_that_is_not_finite_adds_nothing(micro_batch, tolerance):
     clipped_sum_(model, loss, x[:8], y[:8], CLIP, micro_batch=micro_batch)
     kept = [0, 1, 2, 4, 6, 7]
     clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, micro_batch=micro_batch)
-    # In portions of one, gradients are the same to the last bit, and added in double precision.
+    # In portions of one example gradients have the same bits; they are summed in double precision.
     assert torch.allclose(sums_of(model), sums_of(fewer), rtol=tolerance, atol=tolerance)
 
 

@@ -1,9 +1,10 @@
-"""The audit of plain PyTorch, against the batches and the noise that Rust makes of the same key, which
-`antinoise audit` tests.
+"""The audit of plain PyTorch, compared with the batches and the noise that Rust makes of the same key,
+which `antinoise audit` tests.
 
-With the key, the noise is taken off each release, which must leave the clipped sum of the plan's batch;
-parameters must follow from releases; an interruption and shards must change no bit. Each planted fault is
-found by the row that is meant for it."""
+With the key, the noise is subtracted from each release, which must leave the clipped sum of the plan's
+batch; parameters must follow from releases; an interruption and shards must change no bit. Each planted
+fault is found by its own row of the audit.
+"""
 
 import json
 
@@ -48,8 +49,7 @@ def clipped(parameters, x, y, batch, clip_norm=CLIP):
 
 
 class Training:
-    """A training of logistic regression as docs/python-torch.md has it; what its sabotages override are
-    functions of their own."""
+    """Logistic regression as in docs/python-torch.md; sabotages override its methods."""
 
     how = {}
 
@@ -105,7 +105,7 @@ class Training:
 
 
 class OwnSums(Training):
-    """Sums are made elsewhere, and handed over in grad."""
+    """Sums are made by the caller and passed in .grad."""
 
     how = dict(sums_in_grad=True, trust_float32_sums=True)
     clip_norm = CLIP
@@ -185,7 +185,7 @@ def shards_with_shared_counters(plan, key):
 def rows_of(plan, streams):
     rows = [[np.empty(size, np.float32) for size in sizes] for sizes in [[4, 5, DIM - 9]] * plan.steps]
     for place, stream in enumerate(streams):
-        # The audit's trainings have released under the same noise.
+        # The audit's trainings already released under the same noise.
         stream.seek(0, reuse_noise_unprotected=True)
         for row in rows:
             stream.next_into(row[place])
@@ -193,10 +193,10 @@ def rows_of(plan, streams):
 
 
 class Audit:
-    """What Rust's command line makes of a plan and the key file, and the rows of the audit that do not
-    hold."""
+    """What Rust's command line makes of a plan and a key file, and the rows of the audit that fail."""
 
     def __init__(self, plan, folder, key_file, antinoise):
+        """`key` makes a new key object on each call: one object would refuse to make its noise twice."""
         self.plan, self.key_file = plan, key_file
         plan.save(folder / "plan.toml")
         of_key = ["--plan", folder / "plan.toml", "--key-file", key_file]
@@ -223,8 +223,9 @@ class Audit:
         return {name for name, rejected in rows.items() if rejected}
 
     def released_sums(self, data, seen):
-        """Releases less Rust's noise are the clipped sums of Rust's batches, but for a point of the grid and
-        single precision."""
+        """Releases minus Rust's noise are the clipped sums of Rust's batches, up to a point of the grid and
+        single precision.
+        """
         parameters, far = np.zeros(DIM), 0.0
         for (_, release, after), noise, batch in zip(seen, self.noise.astype(np.float64), self.batches, strict=True):
             found = release - noise - clipped(parameters, data.x.numpy(), data.y.numpy(), batch)

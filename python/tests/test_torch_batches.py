@@ -1,5 +1,6 @@
-"""Batches in PyTorch: each step has its own, handed out once; whatever a loop does, examples take part as the
-plan says or the run is refused."""
+"""Batches in PyTorch: each step has its own, handed out once. For any loop, participations follow the plan
+or the run is refused.
+"""
 
 import copy
 import random
@@ -62,7 +63,7 @@ def test_batches_belong_to_the_noise(plan):
 
 
 class Numbered(torch.utils.data.Dataset):
-    """Each example with its number."""
+    """A dataset that returns each example with its number."""
 
     def __init__(self):
         self.data = data()
@@ -75,7 +76,7 @@ class Numbered(torch.utils.data.Dataset):
 
 
 class Loop:
-    """A training by hand, and which examples its releases are of."""
+    """A training loop by hand, and the examples of its releases."""
 
     def __init__(self, plan, workers=0, state=None, raw=False):
         self.model, self.optimizer, self.noise = made(plan, batches_from_elsewhere=False)
@@ -106,7 +107,9 @@ def whole_of(plan):
 
 
 def schema_holds(used, apart=12, most=2):
-    """Whether any two steps of an example are this many apart, and no more of them: by hand."""
+    """Whether any two steps of an example are at least this far apart, and not more than this number:
+    computed by hand.
+    """
     steps = {}
     for step, batch in enumerate(used):
         assert len(set(batch)) == len(batch)
@@ -119,14 +122,15 @@ DROPPED = "is asked for where step {} comes next, so that a batch would be dropp
 
 
 def test_a_warm_up_batch_moves_no_other(plan):
-    """One warm-up batch, six steps and a resumption: an example would take part one step apart and three
-    times."""
+    """With a warm-up batch, six steps and a resume, an example would take part one step apart and three
+    times.
+    """
     loop = Loop(plan)
     next(loop.batches)
     with pytest.raises(RuntimeError, match=DROPPED.format(0)):
         loop.step(next(loop.batches))
     assert loop.noise.step == 0
-    # Drawn in a pass of its own, it comes again.
+    # A batch drawn in a pass of its own is handed out again.
     loop = Loop(plan)
     next(iter(loop.loader))
     for batch in loop.loader:
@@ -155,14 +159,14 @@ def test_a_batch_that_is_dropped_is_noticed(plan, workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_batch_is_used_once(plan, workers):
-    """As often as workers have drawn ahead, a batch could be used again."""
+    """Without the check, a batch could be used once for each batch that workers drew ahead."""
     loop = Loop(plan, workers)
     first = next(loop.batches)
     loop.step(first)
     for _ in range(5):
         with pytest.raises(RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"):
             loop.step(first)
-    # Where the next one was handed out, the tensors show it.
+    # If the next batch was handed out, the marks on the tensors show it.
     second = next(loop.batches)
     with pytest.raises(RuntimeError, match="The sums of step 1 are of the batch of step 0, which would be used twice"):
         loop.step(first)
@@ -236,8 +240,9 @@ ACTIONS = {"draw": 8, "step": 8, "again": 2, "old": 2, "break": 1, "resume": 1, 
 
 @pytest.mark.parametrize("workers, sequences", [(0, 40), (2, 4)])
 def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, sequences):
-    """Random loops that draw, drop, step, use batches again or old ones, break, resume: every release is of
-    its step's batch."""
+    """Random loops that draw, drop, step, use current or old batches again, break and resume: each release
+    is of its own step's batch.
+    """
     refused = made_steps = finished = 0
     for seed in range(sequences):
         chosen, loop, held, old = random.Random(seed), Loop(plan, workers), None, []
@@ -267,7 +272,7 @@ def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, s
 
 
 def test_the_guard_itself_refuses_what_a_sampler_gets_wrong(plan, monkeypatch):
-    """Batches of a sampler that forgets who had been there: the participations, not the sampler, say so."""
+    """For a sampler that forgets earlier participations, the recorded participations refuse the step."""
     loop = Loop(plan)
     for _ in range(5):
         loop.step(next(loop.batches))

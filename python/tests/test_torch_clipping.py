@@ -1,5 +1,6 @@
-"""One step, one clipping: sums of parameters that were clipped apart are refused, and groups have norms that
-add up."""
+"""One clipping per step: sums of parameters that were clipped separately are refused, and groups have norms
+whose squares add up.
+"""
 
 import math
 import random
@@ -33,14 +34,13 @@ def of_batch(model, batch):
 
 
 def by_submodule(model, x, y):
-    """A call for each layer: the whole model's loss, with only this layer's parameters in the module that is
-    clipped."""
+    """One call per layer: the whole model's loss, with only that layer's parameters in the clipped module."""
     for layer in model:
         clipped_sum_of_(layer, lambda _, batch: of_batch(model, batch), (x, y), CLIP)
 
 
 def switched(model, x, y):
-    """A call for each layer, the others frozen meanwhile."""
+    """One call per layer, with the other layers frozen."""
     for layer in model:
         for other in model:
             other.requires_grad_(other is layer)
@@ -51,8 +51,9 @@ def switched(model, x, y):
 @pytest.mark.parametrize("ways", [by_submodule, switched])
 @pytest.mark.parametrize("layers", [2, 9])
 def test_sums_that_were_clipped_apart_are_refused(ways, layers):
-    """One example moves such sums by the root of the number of calls in clip norms: 1.41 of two, 3.0 of
-    nine."""
+    """One example moves such sums by the root of the number of calls, in clip norms: 1.41 for two calls,
+    3.0 for nine.
+    """
     (x, _), model = data(), Deep(layers)
     y = x.argmin(1)
     ways(model, 100 * x[:1], y[:1])
@@ -65,7 +66,7 @@ def test_sums_that_were_clipped_apart_are_refused(ways, layers):
     with pytest.raises(RuntimeError, match="a call of this step clipped 0.bias, 0.weight apart from 1.bias, .*Clip all trained"):
         optimizer.step()
     assert noise.step == 0 and all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
-    # What was refused is gone; a step whose examples are clipped once is taken.
+    # Refused sums are dropped; a step whose examples are clipped once succeeds.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     optimizer.step()
     assert noise.step == 1
@@ -84,7 +85,7 @@ def test_a_call_after_a_parameter_was_frozen_or_unfrozen_is_refused(plan):
         with pytest.raises(RuntimeError, match=message):
             optimizer.step()
         model[0].bias.requires_grad_(True)
-    # Frozen between clipping and step.
+    # The parameter is frozen between clipping and step.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     model[2].weight.requires_grad_(False)
     with pytest.raises(RuntimeError, match="parameter 2.weight was frozen after the noise was made"):
@@ -138,7 +139,7 @@ def test_sums_of_one_who_clips_are_for_all_parameters():
 
 
 def grouped(rng, names, clip):
-    """Groups of these names at random, in each of the ways that they can be written."""
+    """Random groups of these names, in each of the accepted notations."""
     kind = rng.choice(["layer", "names", "norms", "modules"])
     if kind == "layer":
         return "layer"
@@ -162,7 +163,8 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_one_example_moves_groups_by_the_clip_norm_in_all(way):
     """Random models, groups and gradients of up to 1e15 clip norms: replacing an example by one that adds
-    nothing moves the sum by clip_norm at most, and each group's by its own norm."""
+    nothing moves the sum by at most clip_norm, and each group's sum by at most its own norm.
+    """
     rng, tested, long = random.Random(7), 0, 0
     for case in range(60):
         torch.manual_seed(case)

@@ -14,13 +14,13 @@ REFUSED = "would apply a gradient without noise: its parameters have noise that 
 
 
 def raw(model):
-    """A sum of clipped gradients, as those leave it who clip by themselves."""
+    """A sum of clipped gradients in .grad, as left by callers who clip themselves."""
     for p in model.parameters():
         p.grad = torch.full_like(p, 0.5)
 
 
 def unpickled(optimizer):
-    """A pickled one, whose parameters are those of the model again."""
+    """A pickled and loaded optimizer whose parameters are the model's again."""
     file = io.BytesIO()
     torch.save(optimizer, file)
     other = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
@@ -50,7 +50,7 @@ def test_another_optimizer_with_sums_in_grad_is_refused(way, plan):
     optimizer.step()
     other.step()
     assert noise.step == 1
-    # What is put in the same place later has none.
+    # A gradient put in its place later has no noise.
     optimizer.zero_grad(set_to_none=False)
     model(data(torch.float64)[0]).sum().backward()
     with pytest.raises(RuntimeError, match=REFUSED):

@@ -112,11 +112,11 @@ def test_a_name_that_nobody_types_by_mistake_lets_it_through(plan, saved):
 
 
 class Other(torch.optim.SGD):
-    """The same numbers by another class."""
+    """The same numbers in another class."""
 
 
 class Rows(Dataset):
-    """Dictionaries, of which one is changed; with noise that is drawn whenever one is read."""
+    """Dictionaries, one of which is changed; noise in them is drawn at each read."""
 
     def __init__(self, count, changed=None, augmented=False):
         self.count, self.changed, self.augmented = count, changed, augmented
@@ -135,7 +135,7 @@ def test_examples_of_other_data_sets_are_looked_at(count, least, most):
     assert torch.equal(whole, digest_of_data(Rows(count), "token"))
     found = sum(not torch.equal(whole, digest_of_data(Rows(count, changed), "token")) for changed in range(count))
     assert least <= found <= most
-    # What is drawn at random is not compared; how much there is of it is.
+    # Random values are not compared; the dataset's length is.
     random = [digest_of_data(Rows(count, changed, augmented=True), "token") for changed in (None, 3)]
     assert torch.equal(*random) and not torch.equal(random[0], whole)
     assert not torch.equal(random[0], digest_of_data(Rows(count + 1, augmented=True), "token"))

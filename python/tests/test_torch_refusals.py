@@ -1,4 +1,4 @@
-"""Plain PyTorch: what would void the claim is refused, and changes nothing."""
+"""Plain PyTorch: actions that would void the privacy statement are refused and change nothing."""
 
 import copy
 
@@ -45,7 +45,7 @@ def test_what_would_void_the_claim_is_refused(plan):
     optimizer.grad_scale = None
     clipped_sum_(model, loss, x[:19], y[:19], CLIP)
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
-    # What was refused is gone: it is not a part of the next batch.
+    # Refused sums are dropped: they do not enter the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     leave_sums(model, {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}, 3, CLIP)
     refused("batch of step 0 is of 23 examples but must be the plan's, of 20")
@@ -127,7 +127,7 @@ def test_examples_are_no_users():
 
 
 class Counting(nn.Module):
-    """Keeps what it saw."""
+    """A module that keeps a statistic of its inputs."""
 
     def __init__(self):
         super().__init__()

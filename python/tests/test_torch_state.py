@@ -1,4 +1,4 @@
-"""States of the noise in PyTorch: what is resumed, what is refused, and what nothing is written of."""
+"""States of the noise in PyTorch: what is resumed, what is refused, and what is never written."""
 
 import copy
 import gc
@@ -23,7 +23,7 @@ from antinoise.torch.sums import held_sum  # noqa: E402
 
 
 def run(plan, steps, state=None, **how):
-    """A run with the key of the tests, or one that is resumed, whose key is in its state."""
+    """A run with the tests' key, or a resumed run, whose key is in its state."""
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
     noise = CorrelatedNoise(model, plan, None if state else key(), **how).attach(optimizer)
@@ -154,7 +154,7 @@ def test_a_release_that_is_made_ahead_has_the_digest_of_any():
         row = torch.empty(sum(sizes))
         by_rust.release(torch.randn(sum(sizes), dtype=torch.float64), row)
         digest = digest_of_release(row.split(sizes))
-        # The same use of the step, and no other.
+        # The step's noise can be used again for the same sum only.
         by_rust._release_made(0, digest)
         with pytest.raises(RuntimeError, match="the noise of step 0 hides a sum"):
             by_rust._release_made(0, digest ^ 1)
@@ -170,7 +170,7 @@ def test_noise_is_not_copied(plan):
 
 
 def written(model, optimizer, folder):
-    """Every byte that is written of a model where somebody saves it, or a copy of it."""
+    """All bytes written when a model, or a copy of it, is saved."""
     for what in (model, model.state_dict(), copy.deepcopy(model), copy.copy(model), list(model.parameters()), optimizer.state_dict()):
         torch.save(what, file := io.BytesIO())
         yield file.getvalue()
@@ -180,8 +180,9 @@ def written(model, optimizer, folder):
 
 
 def traces(total, spacing):
-    """A sum's numbers, in either precision and in whole points, but for small ones, which may be
-    anything's."""
+    """A sum's byte patterns, in single and double precision and as integers, without small values, which
+    occur by chance.
+    """
     points = np.rint(total / spacing).astype(np.int64)
     found = [*total, *total.astype(np.float32), *points[np.abs(points) > 2**12]]
     assert len(found) > 200
@@ -232,7 +233,7 @@ def wide_model():
 
 
 def wide(plan, steps, key, run=None, ahead=True):
-    """The state of a run at this step, of more coordinates than a block of a file has bytes."""
+    """The state of a run at this step, with more coordinates than a file's block has bytes."""
     model = wide_model()
     noise = CorrelatedNoise(model, plan, key, run=run, ahead=ahead, batches_from_elsewhere=True)
     for _ in range(steps):
@@ -243,7 +244,7 @@ def wide(plan, steps, key, run=None, ahead=True):
 
 @pytest.fixture(scope="module")
 def states():
-    """A state with a row that waits, and those of another step, run and key."""
+    """A state with a row made ahead, and states of another step, run and key."""
     plan = small_plan(dim=1230, clip_norm=CLIP)
     others = [(4, key(), None), (3, key(), "other"), (3, an.Key.from_seed_insecure(6), None)]
     return plan, wide(plan, 3, key()), [wide(plan, *how) for how in others]
@@ -276,7 +277,7 @@ def test_a_state_in_a_file_that_was_damaged_is_refused_or_the_same(states):
         lambda found: rest(plan, found),
         rest(plan, state),
     )
-    # What is not refused is padding and the like.
+    # Damage that is not refused is in padding and the like.
     assert refused["cut"] == corruption.CUTS and refused["flip"] > corruption.FLIPS // 2 and refused["zeros"] > 0
 
 
@@ -312,7 +313,7 @@ def test_entries_of_other_states_are_refused(states):
             with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
                 rest(plan, state | {name: other[name]})
             tried += 1
-        # Torn: the past of some parameters is another state's.
+        # A mixed state: `past` of some parameters is from another state.
         for name in state["past"]:
             with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
                 rest(plan, state | {"past": state["past"] | {name: other["past"][name]}})

@@ -1,4 +1,4 @@
-"""The types that are declared are those that are there."""
+"""The type stubs declare exactly what the compiled module has."""
 
 import ast
 import inspect
@@ -10,7 +10,7 @@ import antinoise as an
 from antinoise import _antinoise
 
 STUBS = ast.parse((Path(an.__file__).parent / "_antinoise.pyi").read_text())
-# What Python gives every class, and what is only there to be refused.
+# Members that Python gives every class, and methods that exist only to refuse.
 COMMON = set(dir(object)) | {"__module__"}
 
 

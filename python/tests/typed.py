@@ -1,4 +1,4 @@
-"""What type checkers must take: it is read by mypy, not run."""
+"""Code that type checkers must accept: mypy reads it, and it is not run."""
 
 import numpy as np
 

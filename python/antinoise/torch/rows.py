@@ -19,7 +19,7 @@ _BOUND = 2.0**51
 class Rows:
     """Adds rows of noise to the sums of parts.
 
-    A row made ahead is in the host's memory: int64 multiples of `spacing` for a grid, or plain noise.
+    A row made ahead is in the host's memory: int32 multiples of `spacing` for a grid, or plain noise.
     `waiting` is such a row from a saved state. No bit of a row depends on data.
     """
 

@@ -23,7 +23,7 @@ def state_of(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
 def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
     """Resumes from the state that `state_of` returned."""
     if state.get("finished"):
-        must_be = "of one that goes on: its model can be loaded without the noise"
+        must_be = "of one with steps left: its model can be loaded without the noise"
         raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
     noise.load_state_dict(state)
 
