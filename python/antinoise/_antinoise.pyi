@@ -1,4 +1,4 @@
-"""The compiled half of antinoise."""
+"""Types of the compiled part of antinoise."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,16 +16,17 @@ _Objective: TypeAlias = Literal["max", "rms"]
 _Adjacency: TypeAlias = Literal["zero-out", "replace-one"]
 _Workload: TypeAlias = str | Sequence[float] | Sequence[Sequence[float]]
 _Participation: TypeAlias = str | Sequence[Sequence[int]]
-# NumPy arrays, tensors in the host's memory (torch), and other buffers; or several, which hold a row one after the other.
+# A NumPy array, a torch tensor in the host's memory, or another buffer. A row is one of them, or a sequence
+# of several, which are concatenated.
 _Place: TypeAlias = NDArray[Any] | Buffer | Any
 _Row: TypeAlias = _Place | list[_Place] | tuple[_Place, ...]
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
-# A table of pandas, polars, pyarrow or DuckDB; columns by name; rows.
+# A table of pandas, polars, pyarrow or DuckDB; or columns by name; or an iterable of rows.
 _Events: TypeAlias = _ArrowStream | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-# Dates, not datetimes, which are refused; NumPy's days and months.
+# A `datetime.date` or a day or month of NumPy; a `datetime.datetime` is refused.
 _Period: TypeAlias = str | int | np.integer[Any] | date | np.datetime64
 
 __version__: str
@@ -88,7 +89,7 @@ class _Query(TypedDict):
     workload: str | dict[str, Any]
     deviation_of: str | None
     largest_standard_deviation: NotRequired[float]
-    # Of a release without an end.
+    # Only for open-ended releases.
     after: NotRequired[list[_After]]
 
 class _Link(TypedDict):
@@ -98,9 +99,9 @@ class _Link(TypedDict):
     growth: str
 
 class _Status(TypedDict):
-    # None of a release without an end.
+    # None for open-ended releases.
     periods: int | None
-    # Of a release without an end.
+    # Only for open-ended releases.
     link: NotRequired[_Link]
     complete: bool
     frozen: int

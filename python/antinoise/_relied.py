@@ -13,7 +13,7 @@ TESTED = {
     "jax": "0.10",
     "flwr": "1.41",
 }
-"""Of each library, the versions that the tests ran with."""
+"""The versions of each library that the tests ran with."""
 
 _MISSING = object()
 

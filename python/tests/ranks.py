@@ -43,6 +43,6 @@ def on_ranks(world, work, *arguments):
 
 
 def refused(message, work):
-    """Checks that every process refuses at once."""
+    """Checks that `work` is refused; every process calls it."""
     with pytest.raises((ValueError, RuntimeError), match=message):
         work()

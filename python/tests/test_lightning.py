@@ -229,7 +229,7 @@ class Skipping(Classifier):
 
 
 class Keeping(Classifier):
-    """Clips its first batch a second time."""
+    """Clips its first batch in every step."""
 
     def training_step(self, batch, index):
         self.first = batch if index == 0 else self.first

@@ -234,7 +234,7 @@ def test_a_key_makes_noise_once(plan, key_file):
             again()
     second = an.NoiseStream(plan, DIM, key, run="1")
     assert not same(rows(first, 1), rows(second, 1)) and len(batches) == STEPS
-    # A failed call uses no step.
+    # A failed construction does not use up the run's name.
     fresh = an.Key.from_os()
     with contextlib.suppress(ValueError):
         an.NoiseStream(plan, DIM, fresh, threads=0)

@@ -89,7 +89,7 @@ class Training:
         self.noise.load_state_dict(state["noise"])
 
     def run(self, interrupted=None):
-        """Of each step: batch, release (what the optimizer is given, times the batch's expected size),
+        """Records each step's batch, release (the optimizer's gradient times the expected batch size) and
         parameters."""
         while len(self.seen) < self.plan.steps:
             self.noise.attach(self.optimizer)

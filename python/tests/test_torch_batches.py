@@ -107,8 +107,8 @@ def whole_of(plan):
 
 
 def schema_holds(used, apart=12, most=2):
-    """Whether any two steps of an example are at least this far apart, and not more than this number:
-    computed by hand.
+    """Whether any two steps of an example are at least `apart` steps apart, and each example has at most
+    `most` steps: computed by hand.
     """
     steps = {}
     for step, batch in enumerate(used):

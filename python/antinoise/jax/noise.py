@@ -108,6 +108,7 @@ class Noise(NotCopied):
 
     @property
     def plan(self) -> Plan:
+        """The plan of the run."""
         return self._plan
 
     @property
