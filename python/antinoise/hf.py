@@ -137,7 +137,7 @@ class PrivateTrainer(Trainer):
             batches = batches.batch_sampler
         loader = planned_loader(given, self._plan, self._sampler, batches=batches, shares=self.args.world_size)
         found = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
-        # Accelerate fetches one batch ahead of what it hands out: the outermost loader hands out.
+        # Accelerate's loader prefetches one batch: the outermost loader must hand out.
         return cast(DataLoader[Any], HandingOut(found))
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:

@@ -66,8 +66,8 @@ class CorrelatedNoise(NotCopied):
             memory, pinned where the model is on an accelerator. It changes no bit.
         trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
             twice the clip norm. `statement` then names that assumption.
-        reuse_noise_unprotected: Allow a second sum for noise that was used before. Nobody may see what was
-            released under that noise.
+        reuse_noise_unprotected: Allow a second sum for noise that was used before. The caller asserts that
+            nobody sees what was released under that noise.
 
     Raises:
         ValueError: The model does not fit the plan, or the pair of key and run name was used before.
@@ -149,7 +149,7 @@ class CorrelatedNoise(NotCopied):
 
     @property
     def statement(self) -> str:
-        """The plan's privacy statement and the assumptions about sums and batches."""
+        """The plan's privacy statement and, with `trust_float32_sums`, the assumption about sums."""
         return self._plan.statement + (f"\n{IN_SINGLE}\n" if self._trusted else "")
 
     @property
