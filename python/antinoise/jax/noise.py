@@ -256,8 +256,8 @@ class Noise(NotCopied):
             folder: The folder of `save`.
             params: The parameters that were saved with it, in the same shardings.
             plan, run, threads, trust_float32_sums, batches_from_elsewhere: As in `Noise`.
-            reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. Nobody
-                may see what was released under that noise.
+            reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. The
+                caller asserts that nobody sees what was released under that noise.
 
         Raises:
             RuntimeError: A file was altered or is another checkpoint's, or the parameters are not the saved
