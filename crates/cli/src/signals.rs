@@ -24,10 +24,15 @@ impl Stop {
     }
 
     fn listen(&self, signal: c_int) -> std::io::Result<()> {
-        // In this order: the first signal finds that none was asked for.
-        flag::register_conditional_shutdown(signal, status(signal as usize).into(), Arc::clone(&self.asked))?;
+        // In this order: the first signal is noted as soon as it no longer ends the process, and finds that
+        // none was asked for.
         flag::register_usize(signal, Arc::clone(&self.signal), signal as usize)?;
+        flag::register_conditional_shutdown(signal, status(signal as usize).into(), Arc::clone(&self.asked))?;
         flag::register(signal, Arc::clone(&self.asked))?;
+        // A signal that came before the last line set no flag.
+        if self.signal.load(Ordering::Relaxed) != 0 {
+            self.asked.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 
