@@ -118,9 +118,14 @@ impl<P: Population> Federation<'_, P> {
         self.noise.release(&sum.gradient, &mut mean)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let released = digest(&mean);
-        match charged {
-            Some(charged) => self.ledger.release(charged, &base, &released)?,
-            None => self.check_again(step, &base, &released)?,
+        let recorded = match charged {
+            Some(charged) => self.ledger.release(charged, &base, &released).map_err(Error::from),
+            None => self.check_again(step, &base, &released),
+        };
+        if let Err(refused) = recorded {
+            // The parameters did not move: the round is still to come, also in a checkpoint that is saved now.
+            self.noise.seek_and_reuse_noise_unprotected(step)?;
+            return Err(refused);
         }
         let share = (1.0 / plan.expected_batch_size()) as f32;
         mean.iter_mut().for_each(|x| *x *= share);
