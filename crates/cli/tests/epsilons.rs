@@ -103,4 +103,20 @@ fn nothing_is_written_for_epsilons_that_cannot_be_used() {
         assert!(stderr.contains("epsilon") && refused.stdout.is_empty(), "{epsilons}: {stderr}");
         assert!(!out.exists(), "{epsilons}");
     }
+    // Lines of metrics are of one epsilon; a refused resumption changes nothing of what was trained.
+    let metrics = folder.path().join("lines.jsonl");
+    let refused = |mut command: Command| {
+        let refused = command.arg("--metrics").arg(&metrics).output().unwrap();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && stderr.contains("--metrics is"), "{stderr}");
+    };
+    refused(train("1,2", &out));
+    assert!(!out.exists() && !metrics.exists());
+    json(&train("1,2", &out).output().unwrap());
+    let study = out.join("epsilon-1").join("run.toml");
+    let before = fs::read(&study).unwrap();
+    let mut resumed = antinoise("train --json --released-models 2 --resume");
+    resumed.arg(&out);
+    refused(resumed);
+    assert_eq!(fs::read(&study).unwrap(), before);
 }

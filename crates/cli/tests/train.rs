@@ -174,7 +174,8 @@ fn a_finished_run_tells_the_same_again_without_a_key() {
     assert_eq!(json(&resume(&out)), first);
     assert_eq!(model(&out), parameters);
     assert_eq!(fs::read_to_string(out.join("report.html")).unwrap(), report);
-    for words in ["SHA-256", "fresh from the operating system", "wiped", "(UTC)", env!("CARGO_PKG_VERSION")] {
+    let key = "one for each model, drawn from the operating system, overwritten and deleted";
+    for words in ["SHA-256", key, "(UTC)", env!("CARGO_PKG_VERSION")] {
         assert!(report.contains(words), "{words}");
     }
 }
@@ -208,6 +209,14 @@ fn layers_are_clipped_apart_where_that_is_asked_for_and_all_say_so() {
     let report = |name: &str| fs::read_to_string(path(name).join("report.html")).unwrap();
     assert!(report("layer").contains("by layer: the gradient of each of 2 layers to at most 0.35356"));
     assert!(!report("whole").contains("by layer: the gradient"));
+    // Squares that are released with the gradients take their part of the clip norm.
+    let joint = trained("joint", "--clip-by layer --optimizer adam --second-moment joint");
+    let joint: Vec<f64> = serde_json::from_value(joint["clip_norms"].clone()).unwrap();
+    assert!(
+        joint.len() == 2 && joint.iter().all(|norm| (norm - 0.5 / 2.5f64.sqrt()).abs() < 1e-12),
+        "{joint:?}"
+    );
+    assert!(report("joint").contains("by layer: the gradient of each of 2 layers to at most 0.31623"));
     assert_eq!(json(&resume(&path("layer")))["runs"][0]["clip_by"], "layer");
     // A folder that says another thing than its checkpoints is altered.
     let text = fs::read_to_string(path("layer").join("run.toml")).unwrap();
@@ -459,6 +468,14 @@ fn several_released_models_cost_more_than_one() {
     let (all, report) = row("--released-models all", "all");
     assert_eq!(all["models_released"], 4);
     assert!(!report.contains("does not cover the choice"));
+    assert!(report.contains("Epsilon is that of 4 models from the same data together"));
+    assert!(report.contains("models trained on the same data beyond these 4"));
+    // By simulation one model alone is amplified, and several are not.
+    let (alone, report) = row("--setting poisson", "bins");
+    assert!(report.contains("a statistical bound") && !report.contains("from the same data together"));
+    let (together, report) = row("--setting poisson --released-models all", "all in bins");
+    assert!(report.contains("Epsilon is that of 4 models") && !report.contains("a statistical bound"));
+    assert!(epsilon(&together) > 2.0 * epsilon(&alone), "{alone} {together}");
     assert!(epsilon(&one) < epsilon(&two) && epsilon(&two) < epsilon(&all), "{one} {two} {all}");
     let too_many = antinoise(TRAINING).args(["--released-models", "2", "--out", "never"]).output().unwrap();
     assert_eq!(too_many.status.code(), Some(2));

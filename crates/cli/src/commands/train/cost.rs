@@ -8,21 +8,19 @@ use super::study::Study;
 use crate::failure::Result;
 
 impl Released {
-    /// The least and the largest epsilon of the models that are released with those of `plan`, and their
-    /// number.
-    pub fn cost(self, study: &Study, plan: &VerifiedPlan) -> Result<Cost> {
+    /// The models that are released with those of `plan`, and their epsilon.
+    pub fn cost<'a>(self, study: &'a Study, plan: &'a VerifiedPlan) -> Result<Cost<'a>> {
         let each = study.models_of_a_mechanism();
-        let models: Vec<(&VerifiedPlan, usize)> = match self {
+        let among: Vec<(&VerifiedPlan, usize)> = match self {
             Self::Some(count) => vec![(plan, count)],
             Self::All => study.plans().iter().map(|named| (&named.plan, each)).collect(),
         };
-        let count = models.iter().map(|(_, count)| count).sum();
-        if count == 1 {
-            let privacy = &plan.privacy;
-            return Ok(Cost { models: 1, epsilon: privacy.epsilon, epsilon_lower: privacy.epsilon_lower });
-        }
-        let epsilon = compose(&models, plan.privacy.delta)?;
-        Ok(Cost { models: count, epsilon: epsilon.upper, epsilon_lower: epsilon.lower })
+        let models = among.iter().map(|(_, count)| count).sum();
+        let epsilon = match models {
+            1 => plan.privacy.epsilon,
+            _ => compose(&among, plan.privacy.delta)?.upper,
+        };
+        Ok(Cost { among, models, epsilon })
     }
 
     /// What the statement covers, in words.
@@ -56,11 +54,11 @@ impl Released {
 }
 
 /// What released models cost together.
-pub struct Cost {
+pub struct Cost<'a> {
+    /// The plans, each with its number of models.
+    pub among: Vec<(&'a VerifiedPlan, usize)>,
     /// How many they are.
     pub models: usize,
     /// Never below the truth.
     pub epsilon: f64,
-    /// How tight it is.
-    pub epsilon_lower: f64,
 }

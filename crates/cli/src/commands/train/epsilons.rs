@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::{REPORT, has_a_run, is_of_a_run};
 use super::options::Arguments;
-use super::released::Released;
 use super::report::{Report, Row, percent};
 use super::session::Session;
 use super::study::Study;
@@ -31,6 +30,13 @@ struct List {
 /// The folder of an epsilon, within that of all.
 fn folder(epsilon: f64) -> String {
     format!("epsilon-{epsilon}")
+}
+
+/// Refuses lines of metrics, before a file is written or changed.
+fn refuse_metrics(arguments: &Arguments) -> Result<()> {
+    let Some(path) = &arguments.metrics else { return Ok(()) };
+    let must_be = "left out with several epsilons, whose runs have the same names";
+    Err(InvalidParameter::new("metrics", path.display(), must_be).into())
 }
 
 /// Refuses what a killed process left that had not yet named its folders in the list.
@@ -64,6 +70,7 @@ impl Sessions {
         if arguments.epsilon.len() < 2 {
             return Ok(None);
         }
+        refuse_metrics(arguments)?;
         let mut epsilons = arguments.epsilon.clone();
         epsilons.sort_by(f64::total_cmp);
         if let Some(pair) = epsilons.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -96,16 +103,18 @@ impl Sessions {
     }
 
     /// The studies of a folder; `None` where it is that of a single one.
-    pub fn resumed(whole: &Path, released: Option<Released>) -> Result<Option<Self>> {
+    pub fn resumed(whole: &Path, arguments: &Arguments) -> Result<Option<Self>> {
         let path = whole.join(LIST);
         if !path.exists() {
             return Ok(None);
         }
+        refuse_metrics(arguments)?;
         let refused =
             |error: &dyn fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
         let List { epsilons } = toml::from_str(&text).map_err(|error| refused(&error))?;
-        let resumed = |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), released);
+        let resumed =
+            |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), arguments.released_models);
         let sessions = epsilons.iter().map(resumed).collect::<Result<Vec<_>>>()?;
         if sessions.is_empty() {
             return Err(refused(&"epsilons must be one or more"));

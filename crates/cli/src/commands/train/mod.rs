@@ -23,7 +23,6 @@ mod training;
 
 use std::fmt;
 
-use antinoise_input::InvalidParameter;
 pub use audit::trained_with_canaries;
 pub use options::{Arguments, ModelName};
 pub use problem::{build, load};
@@ -59,15 +58,11 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let several = match &arguments.resume {
         Some(path) => {
             arguments.refuse_with_resume()?;
-            Sessions::resumed(path, arguments.released_models)?
+            Sessions::resumed(path, arguments)?
         }
         None => Sessions::new(arguments)?,
     };
     if let Some(sessions) = several {
-        if let Some(path) = &arguments.metrics {
-            let must_be = "left out with several epsilons, whose runs have the same names";
-            return Err(InvalidParameter::new("metrics", path.display(), must_be).into());
-        }
         return Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?));
     }
     let mut session = match &arguments.resume {

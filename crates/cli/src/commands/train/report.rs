@@ -57,7 +57,7 @@ pub struct Row {
     pub release: Option<&'static str>,
     /// What was clipped as one; none where nothing was.
     pub clip_by: Option<ClipBy>,
-    /// The clip norm of each part that was clipped apart.
+    /// The length to which each part of a gradient that was clipped apart was clipped.
     pub clip_norms: Vec<f64>,
     /// What a training with canaries shows of epsilon, if one was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]

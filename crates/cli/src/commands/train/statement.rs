@@ -2,14 +2,15 @@
 
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
-use antinoise_train::clip::{Contribution, Groups};
+use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::optimizer::{Needs, Rule};
 
-use super::clip_by::clipped_apart;
+use super::clip_by::{clipped_apart, gradient_norm};
 use super::cost::Cost;
 use super::results::Results;
 use super::study::Study;
+use crate::failure::Result;
 use crate::numbers::short_up;
 
 /// What the trainer checks of every batch. Without numbers: with amplification by sampling, participation is
@@ -25,9 +26,8 @@ pub fn statement(
     cost: &Cost,
     (index, results): (usize, &Results),
     dataset: &Dataset,
-) -> String {
-    let mut statement = plan.statement();
-    (statement.epsilon, statement.epsilon_lower) = (cost.epsilon, cost.epsilon_lower);
+) -> Result<String> {
+    let statement = plan.statement_among(&cost.among)?;
     let runs = results.finished.iter().filter(|run| run.plan == index);
     let day = runs.map(|run| run.results.day.as_str()).max().unwrap_or_default();
     let digest = hex(&dataset.train.sha256());
@@ -45,8 +45,9 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
+    let norm = gradient_norm(&study.rules()[0], plan.clip_norm);
     let statement = match groups {
-        Some(groups) => statement.with_fact("clipping", clipped_apart(groups, plan.clip_norm)),
+        Some(groups) => statement.with_fact("clipping", clipped_apart(groups, norm)),
         None => statement,
     };
     let statement = match gradients(&study.rules()[0], plan) {
@@ -54,7 +55,7 @@ pub fn statement(
         None => statement,
     };
     // The page breaks lines where it must.
-    format!("{statement:#}")
+    Ok(format!("{statement:#}"))
 }
 
 /// What was released in place of clipped gradients, where the optimizer asked for more.
@@ -66,13 +67,10 @@ fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
              from earlier releases only; the contribution of an example had at most the clip norm"
                 .into(),
         ),
-        Needs::Squares { ratio } => {
-            let norm = Contribution::WithSquares { ratio }.gradient_norm(plan.clip_norm);
-            Some(format!(
-                "Adam, joint moment estimation: each gradient was clipped to {}, and the squares of its entries were \
-                 released with it; the contribution of an example, both together, had at most the clip norm",
-                short_up(norm, 5)
-            ))
-        }
+        Needs::Squares { .. } => Some(format!(
+            "Adam, joint moment estimation: each gradient was clipped to {}, and the squares of its entries were \
+             released with it; the contribution of an example, both together, had at most the clip norm",
+            short_up(gradient_norm(rule, plan.clip_norm), 5)
+        )),
     }
 }

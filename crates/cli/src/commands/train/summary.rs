@@ -7,7 +7,7 @@ use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
 use super::audit::Audited;
-use super::clip_by::norms;
+use super::clip_by::{gradient_norm, norms};
 use super::folder::Folder;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::report::{Report, Row};
@@ -62,11 +62,11 @@ pub fn summarize(
             models_released: cost.models,
             release: Some(plan.release.kind().name()),
             clip_by: Some(study.clip_by()),
-            clip_norms: norms(groups, plan.clip_norm),
+            clip_norms: norms(groups, gradient_norm(&study.rules()[0], plan.clip_norm)),
             insecure_seed: study.insecure_seed(),
             audit: audits[index].clone(),
         });
-        let statement = statement(study, (plan, groups), &cost, (index, results), dataset);
+        let statement = statement(study, (plan, groups), &cost, (index, results), dataset)?;
         let audit = audits[index].as_ref().map(|audit| audit.epsilon_lower);
         let told = Told { accuracies, epsilon: cost.epsilon, audit, statement };
         runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
