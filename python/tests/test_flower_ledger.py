@@ -141,6 +141,8 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
         ("UPDATE releases SET noisy_sum = x'00' WHERE step = 1", "the release of step 1"),
         ("UPDATE run SET value = 'x' WHERE name = 'layout'", "what it belongs to"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
+        ("CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END", "other tables"),
+        ("CREATE TABLE other (name TEXT)", "other tables"),
     ],
 )
 def test_a_ledger_that_was_altered_is_refused_by_name(path, sql, named):

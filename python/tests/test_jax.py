@@ -26,7 +26,7 @@ from jax.sharding import AxisType, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import antinoise as an  # noqa: E402
-from antinoise._sealed import content_of  # noqa: E402
+from antinoise._sealed import content_of, new_sealed  # noqa: E402
 from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform  # noqa: E402
 from antinoise.jax.layout import Layout, ranges_of  # noqa: E402
 
@@ -478,6 +478,10 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
             files[0][number].write_bytes(kept[number])
             tried += 1
     assert tried == 6 and resumed().step == 2
+    with new_sealed(files[0][0]) as layout:
+        layout.write(json.dumps(json.loads(kept[0][: kept[0].rindex(b"antinoise sha256")])[:2]).encode())
+    with pytest.raises(RuntimeError, match="^state in .* is of an earlier version but must be of this version"):
+        resumed()
 
 
 @pytest.mark.parametrize("plan", [PLAN, PLAIN], ids=["grid", "plain"])

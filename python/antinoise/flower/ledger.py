@@ -147,6 +147,10 @@ class Ledger:
             raise ValueError(f"ledger {self.path} is another database but must be a ledger")
         elif version != _VERSION:
             raise ValueError(f"version of {self.path} is {version} but must be {_VERSION}")
+        # A trigger could remove a participation that was just written.
+        found = {sql for (sql,) in database.execute("SELECT COALESCE(sql, '') FROM sqlite_master")}
+        if found != {statement.strip() for statement in _TABLES.split(";")} - {""}:
+            raise ValueError(f"ledger {self.path} is damaged (other tables) but must be as it was written")
 
     def _bind(self, plan: Plan, run: str | None) -> None:
         self.bind("plan", plan.digest)

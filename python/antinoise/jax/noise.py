@@ -266,7 +266,11 @@ class Noise(NotCopied):
         """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
-        commitment, shapes, weights = json.loads(content_of(_layout_file(Path(folder))))
+        found = json.loads(content_of(_layout_file(Path(folder))))
+        if len(found) != 3:
+            must_be = "of this version, whose states name the parameters: finish the run with the version that saved it"
+            raise RuntimeError(f"state in {folder} is of an earlier version but must be {must_be}")
+        commitment, shapes, weights = found
         if shapes != noise._layout.shapes():
             raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
