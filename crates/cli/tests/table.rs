@@ -219,7 +219,17 @@ fn metrics_go_on_through_resumes_without_doubled_lines() {
     let seconds: Vec<f64> = found.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
     assert!(seconds.is_sorted());
     let names: HashSet<&str> = found[799].as_object().unwrap().keys().map(String::as_str).collect();
-    let all = ["run", "step", "loss", "clipped_share", "test_accuracy", "seconds", "noise_share", "epsilon"];
+    let all = [
+        "run",
+        "step",
+        "loss",
+        "clip_by",
+        "clipped_share",
+        "test_accuracy",
+        "seconds",
+        "noise_share",
+        "epsilon",
+    ];
     assert_eq!(names, HashSet::from(all));
     assert!(found[799]["test_accuracy"].is_f64() && found[0]["test_accuracy"].is_null());
     // Finished: it tells nothing again. A new run wants a file of its own.
