@@ -1,6 +1,5 @@
 //! Labelled examples for training and testing: images and tables; texts by user.
 
-mod attribution;
 mod characters;
 mod digits;
 mod examples;
@@ -11,7 +10,6 @@ mod images;
 mod speeches;
 mod table;
 
-pub use attribution::{Attribution, attribute};
 pub use characters::{SYMBOLS, symbol};
 pub use digits::digits;
 pub use examples::{Dataset, Example, Examples, ImageShape};
