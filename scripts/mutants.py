@@ -73,7 +73,7 @@ TESTS = {
     "mechanism": "laws forms extremes figures queries past",
     "plan": "altered claims bins b_min_sep by_step sampled sampler_laws rounding",
     "noise": "key_file keys checkpoint stream",
-    "train": "clipping contributions sensitivity",
+    "train": "clipping groups sensitivity",
     "release": "bad_input streams values links ledger damage",
     "ledger": "damage laws federation",
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use antinoise_train::Error;
-use antinoise_train::clip::{Clipping, Contribution, GradientSum};
+use antinoise_train::clip::{Clipping, GradientSum};
 use antinoise_train::data::Examples;
 use antinoise_train::learner::Learner;
 use antinoise_train::model::{Evaluation, Model};
@@ -67,16 +67,15 @@ impl<L: Inner, W: Watch> Learner for Watched<L, W> {
         self.inner.learner().check(parameters, examples)
     }
 
-    fn contribution_sum(
+    fn clipped_sum(
         &self,
-        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
         clipping: Clipping,
     ) -> Result<GradientSum, Error> {
         self.watch.sum(batch, clipping, &|batch| {
-            self.inner.learner().contribution_sum(contribution, parameters, examples, batch, clipping)
+            self.inner.learner().clipped_sum(parameters, examples, batch, clipping)
         })
     }
 

@@ -209,14 +209,6 @@ fn layers_are_clipped_apart_where_that_is_asked_for_and_all_say_so() {
     let report = |name: &str| fs::read_to_string(path(name).join("report.html")).unwrap();
     assert!(report("layer").contains("by layer: the gradient of each of 2 layers to at most 0.35356"));
     assert!(!report("whole").contains("by layer: the gradient"));
-    // Squares that are released with the gradients take their part of the clip norm.
-    let joint = trained("joint", "--clip-by layer --optimizer adam --second-moment joint");
-    let joint: Vec<f64> = serde_json::from_value(joint["clip_norms"].clone()).unwrap();
-    assert!(
-        joint.len() == 2 && joint.iter().all(|norm| (norm - 0.5 / 2.5f64.sqrt()).abs() < 1e-12),
-        "{joint:?}"
-    );
-    assert!(report("joint").contains("by layer: the gradient of each of 2 layers to at most 0.31623"));
     assert_eq!(json(&resume(&path("layer")))["runs"][0]["clip_by"], "layer");
     // A folder that says another thing than its checkpoints is altered.
     let text = fs::read_to_string(path("layer").join("run.toml")).unwrap();
@@ -281,8 +273,6 @@ fn options_beside_resume_are_refused() {
         "--learning-rate 0.3",
         "--momentum 0.5",
         "--optimizer adam",
-        "--second-moment scaled",
-        "--damping 1",
         "--schedule cosine",
         "--warm-up 5",
         "--weight-decay 0.1",
@@ -325,31 +315,12 @@ fn an_optimizers_schedule_is_designed_for_and_resumed() {
     assert_ne!(model(&folder.path().join("plain")), before);
 }
 
-/// What clipping knew of the optimizer is in the statement; an option that nothing heeds is refused.
+/// An option that the optimizer would ignore, or a learning rate given twice.
 #[test]
-fn second_moments_are_stated_and_resumed() {
+fn options_that_nothing_heeds_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for (form, words) in [
-        ("scaled", "scale-then-privatize"),
-        ("joint", "was clipped to 0.89443"),
-        ("joint --adjacency replace-one", "was clipped to 0.89443"),
-    ] {
-        let out = folder.path().join(form.replace(' ', ""));
-        let learns = format!("--optimizer adam --second-moment {form}");
-        let mut command = antinoise(&format!("{TRAINING} --epochs 2 --seed 3 {learns}"));
-        let first = json(&command.arg("--out").arg(&out).output().unwrap());
-        let report = fs::read_to_string(out.join("report.html")).unwrap();
-        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(report.contains(words), "{form}");
-        let before = model(&out);
-        assert_eq!(json(&resume(&out)), first);
-        assert_eq!(model(&out), before);
-    }
     let out = folder.path().join("refused");
     for (options, words) in [
-        ("--second-moment scaled", "without --optimizer adam"),
-        ("--optimizer adam --damping 1", "without --second-moment scaled or joint"),
-        ("--optimizer adam --second-moment joint --damping 0", "damping"),
         ("--optimizer adam --momentum 0.5", "without --optimizer sgd or nesterov"),
         ("--optimizer ftrl --radius 1 --momentum 0.5", "without --optimizer sgd or nesterov"),
         ("--learning-rate 0.1,0.2,0.1", "learning-rate is 0.1 but must be given once"),

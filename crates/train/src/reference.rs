@@ -90,9 +90,8 @@ impl Reference<'_> {
         let examples = self.dataset.train.len();
         let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
         let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, self.steps, rng)?;
-        let recipe = Recipe { rule: self.recipe.rule.of_gradients(), ..self.recipe };
         let (mut parameters, mut optimizer) =
-            (start, Optimizer::of_run(recipe, self.model.parameters(), self.steps)?);
+            (start, Optimizer::of_run(self.recipe, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
         let clock = Instant::now();
         for step in 0..self.steps {

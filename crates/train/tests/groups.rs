@@ -5,7 +5,7 @@ mod common;
 
 use antinoise_noise::RunId;
 use antinoise_plan::Setting;
-use antinoise_train::clip::{Clipping, Contribution, Groups, contribution_sum, plain_sum, sum_margin};
+use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum, sum_margin};
 use antinoise_train::data::{Examples, ImageShape};
 use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::model::{Activation, Layer, Model, Pooling};
@@ -113,36 +113,24 @@ fn sums_are_those_of_one_example_and_group_at_a_time() {
         let features = (0..7 * model.shape().len()).map(|_| 6.0 * random.unit() as f32 - 3.0).collect();
         let labels = (0..7).map(|_| random.below(CLASSES) as u32).collect();
         let examples = Examples::new(features, labels, model.shape().len()).unwrap();
-        let scales: Vec<f32> = (0..parameters).map(|_| 0.25 + random.unit() as f32).collect();
         let norm = 10f64.powf(3.0 * random.unit() - 2.0);
-        for of in
-            [Contribution::Gradient, Contribution::Scaled(&scales), Contribution::WithSquares { ratio: 0.5 }]
-        {
-            let (mut wanted, mut clips) = (vec![0.0; of.dim(parameters)], 0);
-            for i in 0..7 {
-                let mut h = plain_sum(&model, &start, &examples, &[i]).unwrap().gradient;
-                if let Contribution::Scaled(scales) = of {
-                    h.iter_mut().zip(scales).for_each(|(h, &scale)| *h *= f64::from(scale));
-                }
-                let (x, is_clipped) = naive(&h, &parts, of.gradient_norm(norm));
-                clips += usize::from(is_clipped);
-                wanted.iter_mut().zip(&x).for_each(|(sum, x)| *sum += x);
-                if let Some(lambda) = of.share_of_squares(norm) {
-                    wanted[parameters..].iter_mut().zip(&x).for_each(|(sum, x)| *sum += lambda * x * x);
-                }
-            }
-            let clipping = Clipping { norm, groups: Some(&groups) };
-            let found =
-                contribution_sum(&model, of, &start, &examples, &[0, 1, 2, 3, 4, 5, 6], clipping).unwrap();
-            let apart: Vec<f64> = found.gradient.iter().zip(&wanted).map(|(x, y)| x - y).collect();
-            assert!(length(&apart) <= 1e-5 * norm, "{of:?} {groups:?}: {}", length(&apart) / norm);
-            assert_eq!(found.clipped, clips, "{of:?} {groups:?} {norm}");
-            clipped += clips;
+        let (mut wanted, mut clips) = (vec![0.0; parameters], 0);
+        for i in 0..7 {
+            let h = plain_sum(&model, &start, &examples, &[i]).unwrap().gradient;
+            let (x, is_clipped) = naive(&h, &parts, norm);
+            clips += usize::from(is_clipped);
+            wanted.iter_mut().zip(&x).for_each(|(sum, x)| *sum += x);
         }
+        let clipping = Clipping { norm, groups: Some(&groups) };
+        let found = clipped_sum(&model, &start, &examples, &[0, 1, 2, 3, 4, 5, 6], clipping).unwrap();
+        let apart: Vec<f64> = found.gradient.iter().zip(&wanted).map(|(x, y)| x - y).collect();
+        assert!(length(&apart) <= 1e-5 * norm, "{groups:?}: {}", length(&apart) / norm);
+        assert_eq!(found.clipped, clips, "{groups:?} {norm}");
+        clipped += clips;
         several += usize::from(parts.len() > 1);
         cases += 1;
     }
-    assert!(clipped > 1000 && clipped < 6000 && several > 100, "{clipped} {several}");
+    assert!(clipped > 300 && clipped < 2000 && several > 100, "{clipped} {several}");
 }
 
 /// The law that privacy rests on, over random models, groups and norms: an example moves a sum by at most the
@@ -170,18 +158,15 @@ fn no_example_moves_a_sum_further_than_the_clip_norm_whatever_the_groups() {
         let labels = (0..5).map(|_| random.below(CLASSES) as u32).collect();
         let examples = Examples::new(features, labels, width).unwrap();
         let norm = 10f64.powf([-300.0, -6.0, -1.0, 0.0, 3.0, 100.0][random.below(6)]) * (1.0 + random.unit());
-        let clipping = Clipping { norm, groups: Some(&groups) };
-        let of = match random.below(2) {
-            0 => Contribution::Gradient,
-            _ => Contribution::WithSquares { ratio: 0.5 },
-        };
-        let sum = |batch: &[usize]| contribution_sum(&model, of, &start, &examples, batch, clipping).unwrap();
+        // One case in four clips gradients as a whole.
+        let clipping = Clipping { norm, groups: (random.below(4) > 0).then_some(&groups) };
+        let sum = |batch: &[usize]| clipped_sum(&model, &start, &examples, batch, clipping).unwrap();
         let (with, without) = (sum(&[0, 1, 2, 3, 4]).gradient, sum(&[0, 1, 2, 3]).gradient);
         assert!(with.iter().all(|x| x.is_finite()));
         let moved: Vec<f64> = with.iter().zip(&without).map(|(x, y)| (x - y) / norm).collect();
         let most = 1.0 + sum_margin(5, model.chunk()).unwrap();
         assert!(length(&moved) <= most, "{} of {groups:?}", length(&moved));
-        for (j, moved) in moved[..model.parameters()].iter().enumerate() {
+        for (j, moved) in moved.iter().enumerate() {
             assert!(moved.abs() <= clipping.norm_along(j) / norm + most - 1.0, "parameter {j} of {groups:?}");
         }
         longest = longest.max(length(&moved));
@@ -200,23 +185,18 @@ fn a_model_written_both_ways_is_clipped_by_the_same_layers() {
     assert_eq!(own.layers(), case.model.layers());
     let groups = Groups::by_layer(&own.layers()).unwrap();
     let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
-    let scales: Vec<f32> = (0..start.len()).map(|i| (3.0 * (i as f32 * 0.7).sin()).exp()).collect();
     let mut compared = 0;
-    for of in
-        [Contribution::Gradient, Contribution::Scaled(&scales), Contribution::WithSquares { ratio: 0.5 }]
-    {
-        for norm in [1e-3, 0.5, 20.0] {
-            let clipping = Clipping { norm, groups: Some(&groups) };
-            let ghost = contribution_sum(&case.model, of, &start, train, &batch, clipping).unwrap();
-            let each = own.contribution_sum(of, &start, train, &batch, clipping).unwrap();
-            let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
-            assert!(length(&apart) <= 1e-5 * norm * batch.len() as f64, "{}", length(&apart));
-            assert_eq!(ghost.clipped, each.clipped);
-            let whole = own.contribution_sum(of, &start, train, &batch, norm.into()).unwrap();
-            compared += usize::from(whole.gradient != each.gradient);
-        }
+    for norm in [1e-3, 0.5, 20.0] {
+        let clipping = Clipping { norm, groups: Some(&groups) };
+        let ghost = clipped_sum(&case.model, &start, train, &batch, clipping).unwrap();
+        let each = own.clipped_sum(&start, train, &batch, clipping).unwrap();
+        let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
+        assert!(length(&apart) <= 1e-5 * norm * batch.len() as f64, "{}", length(&apart));
+        assert_eq!(ghost.clipped, each.clipped);
+        let whole = own.clipped_sum(&start, train, &batch, norm.into()).unwrap();
+        compared += usize::from(whole.gradient != each.gradient);
     }
-    assert!(compared >= 6, "groups changed {compared} of 9 sums");
+    assert!(compared >= 2, "groups changed {compared} of 3 sums");
 }
 
 /// Layers that are not made of the network's tensors.
@@ -247,12 +227,11 @@ fn groups_of_other_layers_are_refused_by_name() {
     let groups = Groups::by_layer(&[640, 10]).unwrap();
     let clipping = Clipping { norm: 1.0, groups: Some(&groups) };
     let (start, train) = (case.start(), &case.dataset.train);
-    let error =
-        contribution_sum(&case.model, Contribution::Gradient, &start, train, &[0], clipping).unwrap_err();
+    let error = clipped_sum(&case.model, &start, train, &[0], clipping).unwrap_err();
     assert!(error.to_string().starts_with("parameters of the layers in groups is [640, 10]"), "{error}");
     let own = Own::new("own mlp", Mlp).unwrap();
     let of_own = vec![0.0; own.parameters()];
-    assert!(own.contribution_sum(Contribution::Gradient, &of_own, train, &[0], clipping).is_err());
+    assert!(own.clipped_sum(&of_own, train, &[0], clipping).is_err());
     let setup = Setup { groups: Some(&groups), ..case.setup() };
     assert!(setup.check(&start).unwrap_err().to_string().starts_with("parameters of the layers in groups"));
     for tensors in [vec![], vec![1, 2], vec![3, 2], vec![usize::MAX, 5]] {

@@ -22,7 +22,7 @@ use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
 use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Pace, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use common::{Case, SCALED_ADAM, SGD, planned};
+use common::{ADAM, Case, SGD, planned};
 use sha2::{Digest, Sha256};
 
 /// The change of a file before which the process ends.
@@ -39,8 +39,8 @@ const MANIFEST: &str = "checkpoint.toml";
 
 fn case(folder: &Path) -> Case {
     let plan = Plan::load(&folder.join(PLAN)).unwrap();
-    // One of the two has scales, which depend on saved state.
-    let rule = if plan.release.kind() == ReleaseKind::Grid { SCALED_ADAM } else { SGD };
+    // One of the two has second moments, which are saved too.
+    let rule = if plan.release.kind() == ReleaseKind::Grid { ADAM } else { SGD };
     Case::small(plan, rule)
 }
 

@@ -42,7 +42,6 @@ fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
                 let corrected = |beta: f64| 1.0 - beta.powi(t as i32 + 1);
                 theta -= rate * first / corrected(beta1) / ((second / corrected(beta2)).sqrt() + epsilon);
             }
-            Rule::ScaledAdam { .. } | Rule::JointAdam { .. } => unreachable!("tests/moments.rs has these"),
         }
     }
     theta
@@ -91,7 +90,7 @@ fn scale(recipe: &Recipe, steps: usize) -> f64 {
     let momentum = match recipe.rule {
         Rule::Sgd { momentum, .. } | Rule::Nesterov { momentum, .. } => momentum,
         Rule::Ftrl { .. } => 0.0,
-        Rule::Adam { .. } | Rule::ScaledAdam { .. } | Rule::JointAdam { .. } => 0.9,
+        Rule::Adam { .. } => 0.9,
     };
     1.0 + 2.0 * recipe.rule.learning_rate() * steps as f64 / (1.0 - momentum)
 }

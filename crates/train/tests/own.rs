@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
-use antinoise_train::clip::{Contribution, clipped_sum, contribution_sum, plain_sum};
+use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Example, Examples};
 use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::model::Model;
@@ -39,7 +39,7 @@ fn a_model_written_both_ways_has_the_same_sums() {
     for batch in [&[][..], &[5], &[3, 1, 4, 1000], &(0..500).collect::<Vec<_>>()] {
         for clip in [1e-3, 0.5, 2.0, 100.0] {
             let ghost = clipped_sum(&case.model, &start, train, batch, clip).unwrap();
-            let each = own.clipped_sum(&start, train, batch, clip).unwrap();
+            let each = own.clipped_sum(&start, train, batch, clip.into()).unwrap();
             let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
             // Gradients are computed in single precision, in another order.
             assert!(length(&apart) <= 2e-6 * clip.min(10.0) * batch.len() as f64, "{}", length(&apart));
@@ -65,10 +65,8 @@ fn a_model_that_is_put_on_the_cpu_keeps_its_bits() {
     let (case, own, on) = (case(), own(), own().on(Device::Cpu).unwrap());
     let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
     assert_eq!(own.identity(), on.identity());
-    for of in [Contribution::Gradient, Contribution::WithSquares { ratio: 0.5 }] {
-        let sum = |model: &Own<Mlp>| model.contribution_sum(of, &start, train, &batch, 0.5.into()).unwrap();
-        assert_eq!(sum(&own), sum(&on));
-    }
+    let sum = |model: &Own<Mlp>| model.clipped_sum(&start, train, &batch, 0.5.into()).unwrap();
+    assert_eq!(sum(&own), sum(&on));
     let plain = |model: &Own<Mlp>| model.plain_sum(&start, train, &batch).unwrap();
     assert_eq!(plain(&own), plain(&on));
     let evaluate = |model: &Own<Mlp>| model.evaluate(&start, &case.dataset.test).unwrap();
@@ -84,22 +82,6 @@ fn a_device_that_is_not_there_is_told() {
     assert!(error.to_string().contains("cuda"), "{error}");
 }
 
-#[test]
-fn scaled_gradients_and_squares_too() {
-    let (case, own) = (case(), own());
-    let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
-    let scales: Vec<f32> = (0..start.len()).map(|i| (3.0 * (i as f32 * 0.7).sin()).exp()).collect();
-    for of in [Contribution::Scaled(&scales), Contribution::WithSquares { ratio: 0.5 }] {
-        for clip in [1e-3, 0.5, 20.0] {
-            let ghost = contribution_sum(&case.model, of, &start, train, &batch, clip).unwrap();
-            let each = own.contribution_sum(of, &start, train, &batch, clip.into()).unwrap();
-            let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
-            assert!(length(&apart) <= 1e-5 * clip * batch.len() as f64, "{}", length(&apart));
-            assert_eq!((ghost.gradient.len(), ghost.clipped), (of.dim(start.len()), each.clipped));
-        }
-    }
-}
-
 /// Neither threads nor other examples of a batch change a bit of an example's contribution.
 #[test]
 fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
@@ -108,16 +90,16 @@ fn sums_do_not_depend_on_threads_and_examples_not_on_their_neighbours() {
     let batch: Vec<usize> = (0..300).map(|i| i * 3).collect();
     let with = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| own.clipped_sum(&start, train, &batch, 0.5).unwrap())
+        pool.install(|| own.clipped_sum(&start, train, &batch, 0.5.into()).unwrap())
     };
     assert_eq!(with(1), with(4));
     // All gradients are clipped to 2^-10 of a multiple of a power of two: sums of a few terms in double
     // precision are exact enough to detect a difference.
-    let alone = own.clipped_sum(&start, train, &[7], 0.5).unwrap();
+    let alone = own.clipped_sum(&start, train, &[7], 0.5.into()).unwrap();
     for others in [&[900, 3][..], &[1, 2, 3, 4, 5, 6, 8, 9, 10]] {
-        let without = own.clipped_sum(&start, train, others, 0.5).unwrap();
+        let without = own.clipped_sum(&start, train, others, 0.5.into()).unwrap();
         let all: Vec<usize> = others.iter().copied().chain([7]).collect();
-        let sum = own.clipped_sum(&start, train, &all, 0.5).unwrap();
+        let sum = own.clipped_sum(&start, train, &all, 0.5.into()).unwrap();
         for i in 0..start.len() {
             let added = sum.gradient[i] - without.gradient[i];
             assert!((added - alone.gradient[i]).abs() <= 1e-14, "{added} {}", alone.gradient[i]);
@@ -137,27 +119,27 @@ fn hostile_examples_and_batches_are_held_as_by_ghost_clipping() {
     let examples = Examples::new(features, (0..12).map(|i| i % 10).collect(), 64).unwrap();
     let all: Vec<usize> = (0..12).collect();
     let finite: Vec<usize> = all.iter().copied().filter(|i| ![2, 5, 7].contains(i)).collect();
-    let sum = own.clipped_sum(&start, &examples, &all, 0.5).unwrap();
+    let sum = own.clipped_sum(&start, &examples, &all, 0.5.into()).unwrap();
     assert!(sum.gradient.iter().all(|x| x.is_finite()) && length(&sum.gradient) <= 12.0 * 0.5);
-    let rest = own.clipped_sum(&start, &examples, &finite, 0.5).unwrap();
+    let rest = own.clipped_sum(&start, &examples, &finite, 0.5.into()).unwrap();
     for row in [2, 5] {
-        let one = own.clipped_sum(&start, &examples, &[row], 0.5).unwrap();
+        let one = own.clipped_sum(&start, &examples, &[row], 0.5.into()).unwrap();
         assert_eq!((length(&one.gradient), one.clipped), (0.0, 1));
     }
-    let third = own.clipped_sum(&start, &examples, &[7], 0.5).unwrap();
+    let third = own.clipped_sum(&start, &examples, &[7], 0.5.into()).unwrap();
     assert!(length(&third.gradient) <= 0.5);
     for i in 0..start.len() {
         assert!((sum.gradient[i] - rest.gradient[i] - third.gradient[i]).abs() < 1e-13);
     }
     let refused = |batch: &[usize], start: &[f32]| {
-        let error = own.clipped_sum(start, &examples, batch, 0.5).unwrap_err();
+        let error = own.clipped_sum(start, &examples, batch, 0.5.into()).unwrap_err();
         assert!(error.is_bad_input());
         error.to_string()
     };
     assert!(refused(&[3, 1, 3], &start).contains("3 twice"));
     assert!(refused(&[12], &start).contains("below 12"));
     assert!(refused(&[1], &start[1..]).starts_with("number of parameters"));
-    assert!(own.clipped_sum(&start, &examples, &[1], 1e-302).is_err());
+    assert!(own.clipped_sum(&start, &examples, &[1], 1e-302.into()).is_err());
 }
 
 /// Networks that are not functions from one example to one number.

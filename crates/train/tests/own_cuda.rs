@@ -55,14 +55,14 @@ fn sums_are_those_of_the_cpu_and_their_bits_are_the_same_each_time() {
     let (train, start) = (&case.dataset.train, case.start());
     for batch in [&[][..], &[5], &[3, 1, 4, 1000], &(0..500).collect::<Vec<_>>()] {
         for clip in [1e-3, 0.5, 100.0] {
-            let expected = cpu.clipped_sum(&start, train, batch, clip).unwrap();
-            let sum = gpu.clipped_sum(&start, train, batch, clip).unwrap();
+            let expected = cpu.clipped_sum(&start, train, batch, clip.into()).unwrap();
+            let sum = gpu.clipped_sum(&start, train, batch, clip.into()).unwrap();
             let apart = length(sum.gradient.iter().zip(&expected.gradient).map(|(x, y)| x - y));
             assert!(apart <= 1e-5 * clip.min(10.0) * batch.len() as f64, "{apart}");
-            assert_eq!(sum, gpu.clipped_sum(&start, train, batch, clip).unwrap());
+            assert_eq!(sum, gpu.clipped_sum(&start, train, batch, clip.into()).unwrap());
             // Another thread has another stream.
             std::thread::scope(|scope| {
-                let other = scope.spawn(|| gpu.clipped_sum(&start, train, batch, clip).unwrap());
+                let other = scope.spawn(|| gpu.clipped_sum(&start, train, batch, clip.into()).unwrap());
                 assert_eq!(sum, other.join().unwrap());
             });
         }

@@ -9,9 +9,9 @@ use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, R
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
 use antinoise_train::trainer::{Checkpoints, Options, Outcome, Pace, Setup, Trainer};
-use common::{Case, KEY, PLAIN_SGD, SGD, plan, planned};
+use common::{ADAM, Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {
     let options = Options { test_every: 5, checkpoints: None };
@@ -82,6 +82,33 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
     // 26,000 standard normals: six standard errors each way, false alarm 2e-9 apiece.
     assert!(total.abs() < 6.0 * count.sqrt(), "mean {}", total / count);
     assert!((squares / count - 1.0).abs() < 6.0 * (2.0 / count).sqrt(), "variance {}", squares / count);
+}
+
+/// Parameters are functions of releases only, to the bit: an optimizer costs no privacy.
+#[test]
+fn parameters_follow_from_the_releases_alone() {
+    let scheduled = Recipe {
+        rule: Rule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
+        schedule: Schedule { warm_up: 6, decay: Decay::Cosine { last: 0.1 } },
+        weight_decay: 0.01,
+        zero_beyond: Some(0.05),
+    };
+    let ftrl = Rule::Ftrl { learning_rate: 0.5, radius: 1.0 };
+    let mut steps = 0;
+    for recipe in [SGD.into(), ADAM.into(), ftrl.into(), scheduled] {
+        let case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), recipe);
+        let mut trainer = case.trainer();
+        let mut replayed = Optimizer::of_run(recipe, case.model.parameters(), case.plan.steps).unwrap();
+        let (mut parameters, share) = (case.start(), (1.0 / case.plan.expected_batch_size()) as f32);
+        while trainer.step_count() < case.plan.steps {
+            trainer.step().unwrap();
+            let mean: Vec<f32> = trainer.release().iter().map(|x| x * share).collect();
+            replayed.step(&mut parameters, &mean);
+            assert_eq!(trainer.parameters(), parameters, "{recipe:?}, step {}", trainer.step_count());
+            steps += 1;
+        }
+    }
+    assert_eq!(steps, 4 * 24);
 }
 
 #[test]

@@ -4,48 +4,31 @@ use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, positive};
 
-use super::contribution::Contribution;
 use super::groups::{Clipping, Groups};
-use super::kernel::{Weighted, norms_squared, scaled_norms_squared};
+use super::kernel::{Weighted, norms_squared};
 use super::sum::GradientSum;
 
 /// Keeps a clipped gradient within the clip norm in spite of rounding errors of lengths and factors.
 const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 
-/// Clipping of contributions, in units of a power of two close to the clip norm: in these units no factor or
+/// Clipping of gradients, in units of a power of two close to the clip norm: in these units no factor or
 /// product leaves the range of double precision, whatever single-precision numbers the gradients hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clip<'a> {
-    of: Contribution<'a>,
     pub(super) norm: f64,
     pub(super) unit: f64,
     groups: Option<&'a Groups>,
 }
 
-#[cfg(any(test, feature = "federated"))]
-impl Clip<'_> {
-    /// Clipping of gradients to `norm`.
-    pub(crate) fn new(norm: f64) -> Result<Self, InvalidParameter> {
-        Self::of(Contribution::Gradient, norm.into(), 0)
-    }
-}
-
 impl<'a> Clip<'a> {
-    /// Clipping of `of` so that one example changes the sum by at most `clipping.norm`. `parameters`: length
-    /// of the parameter vector.
-    pub(crate) fn of(
-        of: Contribution<'a>,
-        clipping: Clipping<'a>,
-        parameters: usize,
-    ) -> Result<Self, InvalidParameter> {
-        let Clipping { norm, groups } = clipping;
+    /// Clipping so that one example changes the sum by at most `clipping.norm`.
+    pub(crate) fn new(clipping: impl Into<Clipping<'a>>) -> Result<Self, InvalidParameter> {
+        let Clipping { norm, groups } = clipping.into();
         if positive("clip_norm", norm)? < 2f64.powi(-1000) {
             return Err(InvalidParameter::new("clip_norm", norm, "at least 2^-1000"));
         }
-        of.check(parameters)?;
-        let norm = of.gradient_norm(norm);
         // No gradient in single precision is as long as 2^300.
-        Ok(Self { of, norm, unit: 2f64.powi((norm.log2().floor() as i32).clamp(-1000, 300)), groups })
+        Ok(Self { norm, unit: 2f64.powi((norm.log2().floor() as i32).clamp(-1000, 300)), groups })
     }
 
     /// How many parts of a gradient are clipped apart.
@@ -88,28 +71,10 @@ impl<'a> Clip<'a> {
         if length <= limit { 1.0 / self.unit } else { limit / self.unit / length }
     }
 
-    /// The factors on a gradient before it is clipped, if there are any.
-    pub(super) fn scales(self) -> Option<&'a [f32]> {
-        match self.of {
-            Contribution::Scaled(scales) => Some(scales),
-            _ => None,
-        }
-    }
-
-    /// Numbers in a sum.
-    pub(super) fn dim(self, parameters: usize) -> usize {
-        self.of.dim(parameters)
-    }
-
-    /// Adds the squared length of each part of one gradient, multiplied by the scales, to that of its group.
+    /// Adds the squared length of each part of one gradient to that of its group.
     fn add_squares(self, gradient: &[f32], squares: &mut [f64]) {
         self.for_each_part(gradient.len(), |group, part| {
-            let values = &gradient[part.clone()];
-            let of_part = match self.scales() {
-                Some(scales) => scaled_norms_squared(values, &scales[part], values.len()),
-                None => norms_squared(values, 1),
-            };
-            squares[group] += of_part[0];
+            squares[group] += norms_squared(&gradient[part], 1)[0];
         });
     }
 
@@ -121,25 +86,9 @@ impl<'a> Clip<'a> {
         }
     }
 
-    /// Converts a sum to the caller's units: multiplies it by the unit, by the scales and, for squares, by
-    /// lambda.
+    /// Converts a sum to the caller's units.
     pub(crate) fn scale_back(self, mut sum: GradientSum) -> GradientSum {
-        let Self { of, norm, unit, .. } = self;
-        match of {
-            Contribution::Gradient => sum.gradient.iter_mut().for_each(|x| *x *= unit),
-            Contribution::Scaled(scales) => {
-                let scaled = sum.gradient.iter_mut().zip(scales);
-                scaled.for_each(|(x, &scale)| *x = *x * f64::from(scale) * unit);
-            }
-            Contribution::WithSquares { ratio } => {
-                let half = sum.gradient.len() / 2;
-                let (gradient, squares) = sum.gradient.split_at_mut(half);
-                gradient.iter_mut().for_each(|x| *x *= unit);
-                // lambda unit^2, computed so that no product leaves the range.
-                let share = ratio * (unit / norm);
-                squares.iter_mut().for_each(|x| *x = *x * share * unit);
-            }
-        }
+        sum.gradient.iter_mut().for_each(|x| *x *= self.unit);
         sum
     }
 }
@@ -155,17 +104,13 @@ impl GradientSum {
         factors: &mut [f64],
     ) {
         self.loss += loss;
-        let (sum, squares) = self.gradient.split_at_mut(gradient.len());
+        let sum = &mut self.gradient;
         let mut add = |factor: f64, part: Range<usize>| {
             // A vector with factor 0 is left out, not multiplied: 0 times infinity would be NaN.
             if factor != 0.0 {
                 let factors = &[factor];
                 let rows = &gradient[part.clone()];
-                let of_part = Weighted { rows, factors, outputs: 1, kept: &[0] };
-                of_part.add_to(&mut sum[part.clone()]);
-                if !squares.is_empty() {
-                    of_part.add_squares_to(&mut squares[part]);
-                }
+                Weighted { rows, factors, outputs: 1, kept: &[0] }.add_to(&mut sum[part]);
             }
         };
         let Some(clip) = clip else { return add(1.0, 0..gradient.len()) };

@@ -13,14 +13,14 @@ use antinoise_input::{InvalidParameter, at_least, between};
 /// group adds to none.
 ///
 /// ```
-/// use antinoise_train::{clip::{Clipping, Contribution, Groups, contribution_sum}, data, model::Model};
+/// use antinoise_train::{clip::{Clipping, Groups, clipped_sum}, data, model::Model};
 /// let digits = data::digits();
 /// let model = Model::mlp(digits.shape, digits.classes, 16)?;
 /// let groups = Groups::by_layer(&model.layers())?;
 /// assert_eq!(groups.norms(2.0).len(), 2);
 /// let clipping = Clipping { norm: 0.5, groups: Some(&groups) };
 /// let start = vec![0.01; model.parameters()];
-/// let sum = contribution_sum(&model, Contribution::Gradient, &start, &digits.train, &[3], clipping)?;
+/// let sum = clipped_sum(&model, &start, &digits.train, &[3], clipping)?;
 /// let (first, second) = sum.gradient.split_at(model.layers()[0]);
 /// for part in [first, second] {
 ///     assert!(part.iter().map(|x| x * x).sum::<f64>() <= 0.5 * 0.5 / 2.0);
@@ -150,7 +150,7 @@ impl Groups {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clipping<'a> {
-    /// The clip norm, which bounds the length of an example's contribution.
+    /// The clip norm, which bounds the length of an example's clipped gradient.
     pub norm: f64,
     /// The groups that are clipped apart; none where a gradient is clipped as a whole.
     pub groups: Option<&'a Groups>,

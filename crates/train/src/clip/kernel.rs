@@ -48,49 +48,6 @@ fn norm_squared(x: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-/// |s_o x_i|^2, with products entry by entry, for each row x_i of `rows` and each row s_o of `scales`: examples x outputs.
-pub(super) fn scaled_norms_squared(rows: &[f32], scales: &[f32], width: usize) -> Vec<f64> {
-    let mut norms = vec![0.0; rows.len() / width * (scales.len() / width)];
-    fill_scaled_norms_squared(rows, scales, width, &mut norms);
-    norms
-}
-
-vectorized! {
-    fn fill_scaled_norms_squared(rows: &[f32], scales: &[f32], width: usize, norms: &mut [f64]) {
-        let outputs = scales.len() / width;
-        for (norms, row) in norms.chunks_exact_mut(outputs).zip(rows.chunks_exact(width)) {
-            for (norm, scale) in norms.iter_mut().zip(scales.chunks_exact(width)) {
-                *norm = scaled_norm_squared(row, scale);
-            }
-        }
-    }
-}
-
-/// Products are exact, their squares have one rounding, and sums are as in [`norm_squared`].
-#[inline(always)]
-fn scaled_norm_squared(x: &[f32], scales: &[f32]) -> f64 {
-    let mut sums = [0f64; LANES];
-    let ((lines, rest), (scale_lines, scale_rest)) = (x.as_chunks::<LANES>(), scales.as_chunks::<LANES>());
-    for (line, scales) in lines.iter().zip(scale_lines) {
-        for k in 0..LANES {
-            let x = f64::from(line[k]) * f64::from(scales[k]);
-            sums[k] += x * x;
-        }
-    }
-    for ((sum, &x), &scale) in sums.iter_mut().zip(rest).zip(scale_rest) {
-        let x = f64::from(x) * f64::from(scale);
-        *sum += x * x;
-    }
-    sums.iter().sum()
-}
-
-/// A dot product of non-negative numbers, with at most as many roundings per term as in a norm.
-pub(super) fn dot(x: impl Iterator<Item = f64>, y: impl Iterator<Item = f64>) -> f64 {
-    let mut sums = [0f64; LANES];
-    x.zip(y).enumerate().for_each(|(i, (x, y))| sums[i % LANES] += x * y);
-    sums.iter().sum()
-}
-
 /// One layer's rows, examples x width, and their factors, examples x outputs.
 #[derive(Clone, Copy)]
 pub(super) struct Weighted<'a> {
@@ -105,34 +62,23 @@ impl Weighted<'_> {
     /// sums\[o\]\[k\] += the sum over kept i of factors\[i\]\[o\] rows\[i\]\[k\], one example after the
     /// other.
     pub(super) fn add_to(self, sums: &mut [f64]) {
-        add_to::<1>(self, sums);
-    }
-
-    /// sums\[o\]\[k\] += the sum over kept i of (factors\[i\]\[o\] rows\[i\]\[k\])^2: the squares of the
-    /// terms of [`Self::add_to`].
-    pub(super) fn add_squares_to(self, sums: &mut [f64]) {
-        add_to::<2>(self, sums);
+        add_to(self, sums);
     }
 
     /// Adds to the sums of `O` outputs from `output` on, `W` columns at a time.
     #[inline(always)]
-    fn add_outputs<const POWER: usize, const O: usize, const W: usize>(
-        &self,
-        output: usize,
-        sums: &mut [f64],
-        width: usize,
-    ) {
+    fn add_outputs<const O: usize, const W: usize>(&self, output: usize, sums: &mut [f64], width: usize) {
         let blocks = width / W * W;
         for column in (0..blocks).step_by(W) {
-            self.add_block::<POWER, O, W>(output, column, sums, width);
+            self.add_block::<O, W>(output, column, sums, width);
         }
         for column in blocks..width {
-            self.add_block::<POWER, O, 1>(output, column, sums, width);
+            self.add_block::<O, 1>(output, column, sums, width);
         }
     }
 
     #[inline(always)]
-    fn add_block<const POWER: usize, const O: usize, const W: usize>(
+    fn add_block<const O: usize, const W: usize>(
         &self,
         output: usize,
         column: usize,
@@ -151,8 +97,7 @@ impl Weighted<'_> {
             }
             for o in 0..O {
                 for k in 0..W {
-                    let added = factors[o] * x[k];
-                    block[o][k] += if POWER == 2 { added * added } else { added };
+                    block[o][k] += factors[o] * x[k];
                 }
             }
         }
@@ -164,16 +109,16 @@ impl Weighted<'_> {
 }
 
 vectorized! {
-    fn add_to<const POWER: usize>(weighted: Weighted<'_>, sums: &mut [f64]) {
+    fn add_to(weighted: Weighted<'_>, sums: &mut [f64]) {
         let width = sums.len() / weighted.outputs;
         let mut output = 0;
         let mut groups = sums.chunks_exact_mut(OUTPUTS * width);
         for group in &mut groups {
-            weighted.add_outputs::<POWER, OUTPUTS, NARROW>(output, group, width);
+            weighted.add_outputs::<OUTPUTS, NARROW>(output, group, width);
             output += OUTPUTS;
         }
         for sum in groups.into_remainder().chunks_exact_mut(width) {
-            weighted.add_outputs::<POWER, 1, WIDE>(output, sum, width);
+            weighted.add_outputs::<1, WIDE>(output, sum, width);
             output += 1;
         }
     }
@@ -195,22 +140,6 @@ mod tests {
                 let (o, k) = (at / width, at % width);
                 let term = |&i: &usize| factors[i * outputs + o] * f64::from(rows[i * width + k]);
                 assert_eq!(*sum, kept.iter().map(term).fold(0.0, |sum, term| sum + term));
-            }
-            let mut squares = vec![0.0; outputs * width];
-            Weighted { rows: &rows, factors: &factors, outputs, kept: &kept }.add_squares_to(&mut squares);
-            let scales: Vec<f32> = (0..outputs * width).map(|i| 1.5 + (i as f32 * 0.91).sin()).collect();
-            let scaled = scaled_norms_squared(&rows, &scales, width);
-            for (at, sum) in squares.iter().enumerate() {
-                let (o, k) = (at / width, at % width);
-                let term = |&i: &usize| (factors[i * outputs + o] * f64::from(rows[i * width + k])).powi(2);
-                assert_eq!(*sum, kept.iter().map(term).fold(0.0, |sum, term| sum + term));
-            }
-            for (at, norm) in scaled.iter().enumerate() {
-                let (i, o) = (at / outputs, at % outputs);
-                let term =
-                    |k: usize| (f64::from(scales[o * width + k]) * f64::from(rows[i * width + k])).powi(2);
-                let plain: f64 = (0..width).map(term).sum();
-                assert!((norm - plain).abs() <= 1e-14 * plain);
             }
             let norms = norms_squared(&rows, examples);
             for (norm, row) in norms.iter().zip(rows.chunks(width)) {

@@ -2,7 +2,7 @@
 
 use candle_core::{Result as TensorResult, Tensor};
 
-use super::kernel::{Weighted, dot, norms_squared, scaled_norms_squared};
+use super::kernel::{Weighted, norms_squared};
 use crate::model::Captured;
 use crate::product::product;
 use crate::tensor::with_values;
@@ -51,14 +51,6 @@ impl LayerGradients {
         Ok(Self::Made { weights, biases, outputs })
     }
 
-    /// Number of the layer's parameters.
-    pub(super) fn parameters(&self) -> TensorResult<usize> {
-        Ok(match self {
-            Self::OneEach { x, g } => (x.dims2()?.1 + 1) * g.dims2()?.1,
-            Self::Made { weights, outputs, .. } => weights.dims2()?.1 + outputs,
-        })
-    }
-
     /// Adds each example's |dW_i|^2 + |db_i|^2.
     pub(super) fn add_norms_squared(&self, sums: &mut [f64]) -> TensorResult<()> {
         let squares = |tensor: &Tensor| with_values(tensor, |values| norms_squared(values, sums.len()));
@@ -76,48 +68,13 @@ impl LayerGradients {
         Ok(())
     }
 
-    /// Adds each example's |s dW_i|^2 + |s_b db_i|^2, where `scales` holds the layer's s and s_b, multiplied
-    /// entry by entry.
-    pub(super) fn add_scaled_norms_squared(&self, scales: &[f32], sums: &mut [f64]) -> TensorResult<()> {
-        match self {
-            // sum over o of g_o^2 (|s_o x|^2 + s_bo^2).
-            Self::OneEach { x, g } => {
-                let ((_, inputs), (_, outputs)) = (x.dims2()?, g.dims2()?);
-                let (weight, bias) = scales.split_at(inputs * outputs);
-                let rows = with_values(x, |x| scaled_norms_squared(x, weight, inputs))?;
-                let square = |x: &f32| f64::from(*x).powi(2);
-                with_values(g, |g| {
-                    let examples = g.chunks_exact(outputs).zip(rows.chunks_exact(outputs));
-                    for ((g, rows), sum) in examples.zip(sums) {
-                        let lengths = rows.iter().zip(bias).map(|(row, scale)| row + square(scale));
-                        *sum += dot(g.iter().map(square), lengths);
-                    }
-                })
-            }
-            Self::Made { weights, biases, outputs } => {
-                let (_, each) = weights.dims2()?;
-                let (weight, bias) = scales.split_at(each);
-                let weights = with_values(weights, |rows| scaled_norms_squared(rows, weight, each))?;
-                let biases = scaled_norms_squared(biases, bias, *outputs);
-                let norms = weights.iter().zip(biases);
-                sums.iter_mut().zip(norms).for_each(|(sum, (weight, bias))| *sum += weight + bias);
-                Ok(())
-            }
-        }
-    }
-
-    /// Appends the sum over i of factors\[i\] dW_i, then of factors\[i\] db_i; if `POWER` is 2, of the
-    /// squares of their entries.
-    pub(super) fn append_sum<const POWER: usize>(
+    /// Appends the sum over i of factors\[i\] dW_i, then of factors\[i\] db_i.
+    pub(super) fn append_sum(
         &self,
         sum: &mut Vec<f64>,
         Factors { factors, kept }: &Factors,
     ) -> TensorResult<()> {
         let start = sum.len();
-        let add = |rows: Weighted, sums: &mut [f64]| match POWER {
-            2 => rows.add_squares_to(sums),
-            _ => rows.add_to(sums),
-        };
         match self {
             Self::OneEach { x, g } => {
                 let ((_, inputs), (_, outputs)) = (x.dims2()?, g.dims2()?);
@@ -128,17 +85,16 @@ impl LayerGradients {
                     rows.flat_map(|(row, factor)| row.iter().map(move |&g| factor * f64::from(g))).collect()
                 })?;
                 for &i in kept {
-                    let g = scaled[i * outputs..].iter().map(|&g| if POWER == 2 { g * g } else { g });
-                    bias.iter_mut().zip(g).for_each(|(sum, g)| *sum += g);
+                    bias.iter_mut().zip(&scaled[i * outputs..]).for_each(|(sum, g)| *sum += g);
                 }
-                with_values(x, |rows| add(Weighted { rows, factors: &scaled, outputs, kept }, weight))
+                with_values(x, |rows| Weighted { rows, factors: &scaled, outputs, kept }.add_to(weight))
             }
             Self::Made { weights, biases, outputs } => {
                 let (_, each) = weights.dims2()?;
                 sum.resize(start + each + outputs, 0.0);
                 let (weight, bias) = sum[start..].split_at_mut(each);
-                add(Weighted { rows: biases, factors, outputs: 1, kept }, bias);
-                with_values(weights, |rows| add(Weighted { rows, factors, outputs: 1, kept }, weight))
+                Weighted { rows: biases, factors, outputs: 1, kept }.add_to(bias);
+                with_values(weights, |rows| Weighted { rows, factors, outputs: 1, kept }.add_to(weight))
             }
         }
     }

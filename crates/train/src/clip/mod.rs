@@ -25,7 +25,6 @@
 //! I. Goodfellow, Efficient Per-Example Gradient Computations, arXiv:1510.01799; Z. Bu et al., Differentially
 //! Private Optimization on Large Model at Small Cost, arXiv:2210.00038.
 
-mod contribution;
 mod factor;
 mod groups;
 mod kernel;
@@ -41,7 +40,6 @@ use candle_core::Result as TensorResult;
 use crate::Error;
 use crate::data::Examples;
 use crate::model::{Captured, Model, Record};
-pub use contribution::Contribution;
 pub(crate) use factor::Clip;
 pub use groups::{Clipping, Groups};
 use layer::{Factors, LayerGradients};
@@ -52,6 +50,7 @@ use sum::in_halves;
 pub(crate) use whole::sum_of_whole;
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.
+/// `clipping` is a clip norm, or one with [`Groups`] of layers that are clipped apart.
 ///
 /// No example changes the sum by more than clip_norm (1 + [`sum_margin`]); an example whose gradient is not
 /// finite adds nothing. A batch may be empty. The result does not depend on the number of threads.
@@ -68,44 +67,10 @@ pub(crate) use whole::sum_of_whole;
 /// ```
 ///
 /// # Errors
-/// If `clip_norm` is below 2^-1000 or not finite, parameters or examples do not fit the model, or an index of
-/// `batch` is out of range or occurs twice.
-pub fn clipped_sum(
+/// If the clip norm is below 2^-1000 or not finite, the groups are of other layers than the model's,
+/// parameters or examples do not fit the model, or an index of `batch` is out of range or occurs twice.
+pub fn clipped_sum<'a>(
     model: &Model,
-    parameters: &[f32],
-    examples: &Examples,
-    batch: &[usize],
-    clip_norm: f64,
-) -> Result<GradientSum, Error> {
-    contribution_sum(model, Contribution::Gradient, parameters, examples, batch, clip_norm)
-}
-
-/// The sum over `batch` of the examples' contributions.
-///
-/// As [`clipped_sum`]; with [`Contribution::WithSquares`] the sum of the gradients is followed by the sum of
-/// the squares. `clipping` is a clip norm, or one with [`Groups`] of layers that are clipped apart.
-///
-/// ```
-/// use antinoise_train::{clip::{Contribution, contribution_sum}, data, model::Model};
-/// let digits = data::digits();
-/// let model = Model::logistic(digits.shape, digits.classes)?;
-/// let start = vec![0.0; model.parameters()];
-/// let of = Contribution::WithSquares { ratio: 0.5 };
-/// let sum = contribution_sum(&model, of, &start, &digits.train, &[3], 1.0)?.gradient;
-/// let (gradient, squares) = sum.split_at(650);
-/// let zeta = of.gradient_norm(1.0);
-/// for (x, square) in gradient.iter().zip(squares) {
-///     assert!((0.5 / zeta * x * x - square).abs() < 1e-12);
-/// }
-/// # Ok::<(), antinoise_train::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`clipped_sum`], and if the numbers of `contribution` are out of range or not one per parameter, or the
-/// groups are of other layers than the model's.
-pub fn contribution_sum<'a>(
-    model: &Model,
-    contribution: Contribution<'a>,
     parameters: &[f32],
     examples: &Examples,
     batch: &[usize],
@@ -115,7 +80,7 @@ pub fn contribution_sum<'a>(
     if let Some(groups) = clipping.groups {
         groups.check(&model.layers())?;
     }
-    let clip = Some(Clip::of(contribution, clipping, model.parameters())?);
+    let clip = Some(Clip::new(clipping)?);
     Pass { model, parameters, examples, clip }.sum(batch)
 }
 
@@ -162,17 +127,11 @@ impl Pass<'_> {
         })
     }
 
-    /// Numbers in a sum.
-    fn dim(self) -> usize {
-        let parameters = self.parameters.len();
-        self.clip.map_or(parameters, |clip| clip.dim(parameters))
-    }
-
     /// The sum of one chunk, in the units of [`Clip`].
     fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
         let count = chunk.len();
         if count == 0 {
-            return Ok(GradientSum::none(self.dim()));
+            return Ok(GradientSum::none(self.parameters.len()));
         }
         let (losses, layers) = self.capture(chunk)?;
         let layers = layers.iter().map(LayerGradients::new).collect::<TensorResult<Vec<_>>>()?;
@@ -187,15 +146,9 @@ impl Pass<'_> {
         };
         let groups: Vec<Factors> = factors.chunks_exact(size).map(Factors::new).collect();
         let of_layer = |layer| &groups[self.clip.map_or(0, |clip| clip.group_of(layer))];
-        let dim = self.dim();
-        let mut gradient = Vec::with_capacity(dim);
+        let mut gradient = Vec::with_capacity(self.parameters.len());
         for (i, layer) in layers.iter().enumerate() {
-            layer.append_sum::<1>(&mut gradient, of_layer(i))?;
-        }
-        if dim > gradient.len() {
-            for (i, layer) in layers.iter().enumerate() {
-                layer.append_sum::<2>(&mut gradient, of_layer(i))?;
-            }
+            layer.append_sum(&mut gradient, of_layer(i))?;
         }
         let loss = losses[..count].iter().map(|&loss| f64::from(loss)).sum();
         Ok(GradientSum { gradient, loss, clipped })
@@ -214,20 +167,11 @@ impl Pass<'_> {
     }
 }
 
-/// The squared lengths of a chunk's gradients, after multiplication by the scales: one number per example,
-/// group after group.
+/// The squared lengths of a chunk's gradients: one number per example, group after group.
 fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> TensorResult<Vec<f64>> {
     let mut squares = vec![0.0; clip.groups() * chunk];
-    let mut rest = clip.scales().unwrap_or_default();
     for (i, layer) in layers.iter().enumerate() {
-        let squares = &mut squares[clip.group_of(i) * chunk..][..chunk];
-        if clip.scales().is_none() {
-            layer.add_norms_squared(squares)?;
-            continue;
-        }
-        let (of_layer, after) = rest.split_at(layer.parameters()?);
-        layer.add_scaled_norms_squared(of_layer, squares)?;
-        rest = after;
+        layer.add_norms_squared(&mut squares[clip.group_of(i) * chunk..][..chunk])?;
     }
     Ok(squares)
 }

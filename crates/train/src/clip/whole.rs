@@ -18,7 +18,7 @@ pub(crate) fn sum_of_whole<M>(
     each: impl Fn(&mut M, usize, &mut dyn FnMut(&[f32], f64)) -> Result<(), Error> + Sync,
 ) -> Result<GradientSum, Error> {
     let leaf = |units: &[usize]| {
-        let mut sum = GradientSum::none(clip.map_or(dim, |clip| clip.dim(dim)));
+        let mut sum = GradientSum::none(dim);
         let (mut memory, mut factors) = (memory(), vec![0.0; clip.map_or(1, Clip::groups)]);
         for &unit in units {
             each(&mut memory, unit, &mut |vector, loss| sum.add_clipped(vector, loss, clip, &mut factors))?;

@@ -39,7 +39,7 @@ impl<P: Population> Reference<'_, P> {
         let local = self.local.check()?;
         let clip = self.clip_norm.map(Clip::new).transpose()?;
         let (mut parameters, mut optimizer) =
-            (start, Optimizer::new(self.rule.of_gradients(), self.population.parameters())?);
+            (start, Optimizer::new(self.rule, self.population.parameters())?);
         let (run, users) = (RunId::default(), self.population.users());
         let mut free_from = vec![0; users];
         for round in 0..self.rounds {

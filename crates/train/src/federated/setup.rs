@@ -6,7 +6,7 @@ use antinoise_plan::{CLIP_ROUNDING, VerifiedPlan};
 use crate::Error;
 use crate::clip::{Clip, sum_margin};
 use crate::local::{CHUNK, LocalSteps, Population};
-use crate::optimizer::{Needs, Rule};
+use crate::optimizer::Rule;
 use crate::trainer::Identity;
 
 /// The inputs of a run, apart from its key, its start and the availability of users.
@@ -36,10 +36,6 @@ impl<P: Population> Setup<'_, P> {
     /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.rule.check()?;
-        if self.rule.needs() != Needs::Gradients {
-            let must_be = "one that needs the mean of updates alone: sgd, nesterov, ftrl or adam";
-            return Err(InvalidParameter::new("rule", format!("{:?}", self.rule), must_be).into());
-        }
         self.local.check()?;
         self.plan.participation_limits()?;
         let (users, parameters) = (self.population.users(), self.population.parameters());

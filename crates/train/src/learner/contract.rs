@@ -1,13 +1,13 @@
 use std::fmt::Debug;
 
 use crate::Error;
-use crate::clip::{Clipping, Contribution, GradientSum};
+use crate::clip::{Clipping, GradientSum};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
 /// A model under private training.
 ///
-/// **Privacy rests on [`contribution_sum`](Self::contribution_sum) and [`sum_margin`](Self::sum_margin)**: an
+/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin)**: an
 /// implementation of this trait states a theorem about floating-point sums (`docs/training.md`). To train a
 /// model of your own, implement [`Network`](super::Network) instead, and let [`Own`](super::Own) clip and
 /// sum.
@@ -31,36 +31,21 @@ pub trait Learner: Debug + Sync {
     /// Names the part that does not fit.
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error>;
 
-    /// The sum over `batch` of the examples' contributions, in double precision, as
-    /// [`clip::contribution_sum`](crate::clip::contribution_sum): an example whose gradient is not finite
-    /// adds nothing, and neither threads nor the other examples of the batch change an example's
-    /// contribution. Its length is at most `clipping.norm`, and in each group at most that group's norm.
+    /// The sum over `batch` of the clipped gradients, in double precision, as
+    /// [`clip::clipped_sum`](crate::clip::clipped_sum): an example whose gradient is not finite adds nothing,
+    /// and neither threads nor the other examples of the batch change an example's term. Its length is at
+    /// most `clipping.norm`, and in each group at most that group's norm.
     ///
     /// # Errors
-    /// If the clip norm or a number of `contribution` is out of range, parameters or examples do not fit, or
-    /// an index is out of range or occurs twice in the batch.
-    fn contribution_sum(
-        &self,
-        contribution: Contribution,
-        parameters: &[f32],
-        examples: &Examples,
-        batch: &[usize],
-        clipping: Clipping,
-    ) -> Result<GradientSum, Error>;
-
-    /// The sum over `batch` of g_i min(1, clip_norm / |g_i|): the contribution is [`Contribution::Gradient`].
-    ///
-    /// # Errors
-    /// As [`contribution_sum`](Self::contribution_sum).
+    /// If the clip norm is out of range, the groups are of other layers, parameters or examples do not fit,
+    /// or an index is out of range or occurs twice in the batch.
     fn clipped_sum(
         &self,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip_norm: f64,
-    ) -> Result<GradientSum, Error> {
-        self.contribution_sum(Contribution::Gradient, parameters, examples, batch, clip_norm.into())
-    }
+        clipping: Clipping,
+    ) -> Result<GradientSum, Error>;
 
     /// The sum over `batch` of the unclipped gradients: no privacy, for comparison.
     ///

@@ -2,7 +2,7 @@
 
 use super::contract::Learner;
 use crate::Error;
-use crate::clip::{self, Clipping, Contribution, GradientSum};
+use crate::clip::{self, Clipping, GradientSum};
 use crate::data::Examples;
 use crate::model::{Evaluation, Model};
 
@@ -27,15 +27,14 @@ impl Learner for Model {
         Ok(self.check(parameters, examples)?)
     }
 
-    fn contribution_sum(
+    fn clipped_sum(
         &self,
-        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
         clipping: Clipping,
     ) -> Result<GradientSum, Error> {
-        clip::contribution_sum(self, contribution, parameters, examples, batch, clipping)
+        clip::clipped_sum(self, parameters, examples, batch, clipping)
     }
 
     fn plain_sum(

@@ -32,7 +32,7 @@ use crate::data::Example;
 ///
 /// let digits = antinoise_train::data::digits();
 /// let model = Own::new("linear", Linear { inputs: 64, classes: 10 })?;
-/// let sum = model.clipped_sum(&vec![0.0; 640], &digits.train, &[3, 1, 4], 0.5)?;
+/// let sum = model.clipped_sum(&vec![0.0; 640], &digits.train, &[3, 1, 4], 0.5.into())?;
 /// assert_eq!((model.parameters(), sum.clipped), (640, 3));
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```

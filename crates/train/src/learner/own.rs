@@ -9,7 +9,7 @@ use super::gradient::{Variables, tensors};
 use super::network::Network;
 use super::place::Place;
 use crate::Error;
-use crate::clip::{self, Clip, Clipping, Contribution, GradientSum, check_batch, sum_of_whole};
+use crate::clip::{self, Clip, Clipping, GradientSum, check_batch, sum_of_whole};
 use crate::data::Examples;
 use crate::model::Evaluation;
 
@@ -184,9 +184,8 @@ impl<N: Network> Learner for Own<N> {
         })
     }
 
-    fn contribution_sum(
+    fn clipped_sum(
         &self,
-        contribution: Contribution,
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
@@ -195,7 +194,7 @@ impl<N: Network> Learner for Own<N> {
         if let Some(groups) = clipping.groups {
             groups.check(&self.layers)?;
         }
-        let clip = Clip::of(contribution, clipping, self.parameters)?;
+        let clip = Clip::new(clipping)?;
         self.sum(parameters, examples, batch, Some(clip))
     }
 
@@ -277,7 +276,7 @@ mod tests {
         let made = |own: &Own<Linear>| {
             own.check(&start, &digits.train).unwrap();
             let batch: Vec<usize> = (0..300).collect();
-            let sum = own.clipped_sum(&start, &digits.train, &batch, 0.5).unwrap();
+            let sum = own.clipped_sum(&start, &digits.train, &batch, 0.5.into()).unwrap();
             let plain = own.plain_sum(&start, &digits.train, &batch).unwrap();
             let Evaluation { accuracy, loss } = own.evaluate(&start, &digits.test).unwrap();
             (sum, plain, accuracy, loss.to_bits())

@@ -1,6 +1,5 @@
 use antinoise_input::InvalidParameter;
 
-use super::moments::{root_mean_square, scales};
 use super::recipe::Recipe;
 use super::rule::Rule;
 
@@ -65,24 +64,13 @@ impl Optimizer {
         (&self.first, &self.second)
     }
 
-    /// The scales s by which gradients must be multiplied, entry by entry, before clipping; `None` if the
-    /// rule uses unscaled gradients. A function of earlier steps only.
-    pub fn scales(&self) -> Option<Vec<f32>> {
-        match self.recipe.rule {
-            Rule::ScaledAdam { damping, .. } => Some(scales(&self.second, damping)),
-            _ => None,
-        }
-    }
-
-    /// Moves `parameters` by one step along `gradient`, the released mean of the numbers that the rule
-    /// [needs](Rule::needs): gradients, scaled gradients, or gradients followed by their squares.
+    /// Moves `parameters` by one step along `gradient`, the released mean of clipped gradients.
     ///
     /// # Panics
-    /// Unless `parameters` has the dimension given to [`Optimizer::new`] and `gradient` has
-    /// [`Rule::released`] numbers; if all steps of a run with a schedule are done.
+    /// Unless `parameters` and `gradient` have the dimension given to [`Optimizer::new`]; if all steps of a
+    /// run with a schedule are done.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
-        let released = self.recipe.rule.released(parameters.len());
-        assert_eq!(gradient.len(), released, "the numbers that the rule needs");
+        assert_eq!(gradient.len(), parameters.len(), "one number for each parameter");
         let Recipe { schedule, weight_decay, zero_beyond, rule } = self.recipe;
         assert!(self.steps < self.run, "no step after the last one");
         let share = schedule.share(self.steps, self.run);
@@ -91,9 +79,7 @@ impl Optimizer {
             let kept = (1.0 - share * rule.learning_rate() * weight_decay) as f32;
             parameters.iter_mut().for_each(|theta| *theta *= kept);
         }
-        let beyond = |bound: f64| {
-            gradient[..parameters.len()].iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound)
-        };
+        let beyond = |bound: f64| gradient.iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound);
         if zero_beyond.is_some_and(beyond) {
             self.apply(share, parameters, &vec![0.0; gradient.len()]);
         } else {
@@ -152,46 +138,6 @@ impl Optimizer {
                     *theta -= rate * *m / ((*v * second_scale).sqrt() + epsilon);
                 }
             }
-            Rule::ScaledAdam { beta1, beta2, .. } => {
-                let scales = self.scales().expect("its rule has scales");
-                let (beta1, beta2) = (beta1 as f32, beta2 as f32);
-                let moments = self.first.iter_mut().zip(&mut self.second);
-                for ((g, s), (m, v)) in gradient.zip(scales).zip(moments) {
-                    let g = g / s;
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *v = beta2 * *v + (1.0 - beta2) * g * g;
-                }
-                self.move_damped(share, parameters);
-            }
-            Rule::JointAdam { beta1, beta2, .. } => {
-                let (beta1, beta2) = (beta1 as f32, beta2 as f32);
-                let (gradient, squares) = update.split_at(parameters.len());
-                let moments = self.first.iter_mut().zip(&mut self.second);
-                for ((g, q), (m, v)) in gradient.iter().zip(squares).zip(moments) {
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *v = beta2 * *v + (1.0 - beta2) * q;
-                }
-                self.move_damped(share, parameters);
-            }
-        }
-    }
-
-    /// theta <- theta - rate m^ / (sqrt(v^) + damping rms^); no change if no entry of v is positive.
-    fn move_damped(&self, share: f64, parameters: &mut [f32]) {
-        let (Rule::ScaledAdam { learning_rate, beta1, beta2, damping }
-        | Rule::JointAdam { learning_rate, beta1, beta2, damping, .. }) = self.recipe.rule
-        else {
-            return;
-        };
-        let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
-        // Both roots contain the same bias correction of v, which is moved into the rate.
-        let rate = (share * learning_rate / corrected(beta1) * corrected(beta2).sqrt()) as f32;
-        let least = (damping * root_mean_square(&self.second)) as f32;
-        if least == 0.0 {
-            return;
-        }
-        for ((theta, m), v) in parameters.iter_mut().zip(&self.first).zip(&self.second) {
-            *theta -= rate * m / (v.max(0.0).sqrt() + least);
         }
     }
 }

@@ -39,9 +39,7 @@ impl Recipe {
         let (momentum, nesterov) = match self.rule {
             Rule::Sgd { momentum, .. } => (momentum, false),
             Rule::Nesterov { momentum, .. } => (momentum, momentum > 0.0),
-            Rule::Ftrl { .. } | Rule::Adam { .. } | Rule::ScaledAdam { .. } | Rule::JointAdam { .. } => {
-                (0.0, false)
-            }
+            Rule::Ftrl { .. } | Rule::Adam { .. } => (0.0, false),
         };
         let weight_decay = self.rule.learning_rate() * self.weight_decay;
         if self.schedule.is_constant() && !nesterov {
@@ -90,9 +88,7 @@ impl Recipe {
             Rule::Sgd { learning_rate, .. } | Rule::Nesterov { learning_rate, .. } => {
                 Rule::Sgd { learning_rate, momentum: 0.0 }
             }
-            Rule::Ftrl { .. } | Rule::Adam { .. } | Rule::ScaledAdam { .. } | Rule::JointAdam { .. } => {
-                self.rule
-            }
+            Rule::Ftrl { .. } | Rule::Adam { .. } => self.rule,
         };
         Self { rule, ..*self }.workload(steps)
     }

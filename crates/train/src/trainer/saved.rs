@@ -129,7 +129,7 @@ impl<'a> Trainer<'a> {
         let batch = |step| batches.at(step, &mut noise.rng(Purpose::BatchSampling, step as u64));
         let participations =
             Participations::of_steps(setup.plan, noise.step(), |step| Ok::<_, Error>(batch(step)))?;
-        let buffers = Buffers::new(setup.released());
+        let buffers = Buffers::new(setup.model.parameters());
         Ok(Self { setup, batches, participations, noise, optimizer, parameters, buffers, history, lineage })
     }
 }

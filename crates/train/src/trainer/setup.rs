@@ -3,10 +3,10 @@ use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilde
 use antinoise_plan::{Batches, CLIP_ROUNDING, Plan, Release, Sampler, VerifiedPlan};
 
 use crate::Error;
-use crate::clip::{Clipping, Contribution, Groups};
+use crate::clip::{Clipping, Groups};
 use crate::data::Dataset;
 use crate::learner::Learner;
-use crate::optimizer::{Needs, Recipe};
+use crate::optimizer::Recipe;
 
 /// The inputs of a run, apart from its key and its initial parameters.
 #[derive(Debug, Clone, Copy)]
@@ -50,33 +50,15 @@ impl Setup<'_> {
         Clipping { norm: self.plan.clip_norm, groups: self.groups }
     }
 
-    /// Number of numbers that a step releases.
-    pub(super) fn released(&self) -> usize {
-        self.recipe.rule.released(self.model.parameters())
-    }
-
-    /// The contribution of an example to a step's sum; `scales`: the optimizer's scales, if it has any.
-    pub(super) fn contribution<'s>(&self, scales: Option<&'s [f32]>) -> Contribution<'s> {
-        match (self.recipe.rule.needs(), scales) {
-            (Needs::Squares { ratio }, _) => Contribution::WithSquares { ratio },
-            (Needs::Scaled, Some(scales)) => Contribution::Scaled(scales),
-            _ => Contribution::Gradient,
-        }
-    }
-
     /// Refuses sums whose sensitivity, rounding included, may exceed the one that the plan's noise covers.
     fn check_sensitivity(&self) -> Result<(), Error> {
         let Plan { examples, sampler, release, .. } = **self.plan;
-        let released = self.released();
+        let parameters = self.model.parameters();
         if let Release::Grid { dim, .. } = release
-            && released > dim
+            && parameters > dim
         {
-            let what = match self.recipe.rule.needs() {
-                Needs::Squares { .. } => "number of parameters and their squares",
-                Needs::Gradients | Needs::Scaled => "number of parameters",
-            };
             let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");
-            return Err(InvalidParameter::new(what, released, must_be).into());
+            return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
         }
         // A batch may consist of a whole group.
         let largest = match sampler {
@@ -102,7 +84,7 @@ impl Setup<'_> {
         run: RunId,
         context: [u8; 32],
     ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-        noise_of(self.plan, self.released(), run, context)
+        noise_of(self.plan, self.model.parameters(), run, context)
     }
 
     pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {

@@ -39,7 +39,7 @@ pub struct Trainer<'a> {
     pub(super) lineage: Lineage,
 }
 
-/// Vectors of a step, with one number for each number that it releases.
+/// Vectors of a step, with one number for each parameter.
 pub(super) struct Buffers {
     released: Vec<f32>,
     mean: Vec<f32>,
@@ -65,7 +65,7 @@ impl<'a> Trainer<'a> {
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
         let (batches, participations) = (setup.batches(&noise)?, Participations::none(setup.plan));
-        let buffers = Buffers::new(setup.released());
+        let buffers = Buffers::new(setup.model.parameters());
         let history = History::default();
         Ok(Self {
             setup,
@@ -90,8 +90,8 @@ impl<'a> Trainer<'a> {
         &self.parameters
     }
 
-    /// The noisy sum of the last step, as the plan releases it: of gradients (scaled, if the optimizer needs
-    /// it), followed by their squares, if the optimizer needs them; zeros before the first step.
+    /// The noisy sum of the last step's clipped gradients, as the plan releases it; zeros before the first
+    /// step.
     pub fn release(&self) -> &[f32] {
         &self.buffers.released
     }
@@ -122,22 +122,13 @@ impl<'a> Trainer<'a> {
         }
         let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
         self.participations.record(step, &batch)?;
-        let scales = self.optimizer.scales();
-        let contribution = self.setup.contribution(scales.as_deref());
-        let (parameters, examples) = (&self.parameters, &dataset.train);
-        let sum =
-            model.contribution_sum(contribution, parameters, examples, &batch, self.setup.clipping())?;
+        let sum = model.clipped_sum(&self.parameters, &dataset.train, &batch, self.setup.clipping())?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;
         self.noise.release(&sum.gradient, released)?;
         self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         mean.iter_mut().zip(&*released).for_each(|(mean, sum)| *mean = sum * share);
-        if let Some(lambda) = contribution.share_of_squares(plan.clip_norm) {
-            mean[parameters.len()..]
-                .iter_mut()
-                .for_each(|square| *square = (f64::from(*square) / lambda) as f32);
-        }
         self.optimizer.step(&mut self.parameters, mean);
         let count = batch.len() as f64;
         self.history.losses.push(sum.loss / count);
@@ -176,8 +167,6 @@ mod tests {
             Rule::Nesterov { learning_rate, momentum: 0.9 },
             Rule::Ftrl { learning_rate, radius: 1.0 },
             Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
-            Rule::ScaledAdam { learning_rate, beta1, beta2, damping: 0.1 },
-            Rule::JointAdam { learning_rate, beta1, beta2, damping: 0.5, ratio: 0.5 },
         ];
         let schedule = Schedule { warm_up: 2, decay: "linear:0.5".parse().unwrap() };
         let with_all = |rule| {
@@ -189,14 +178,13 @@ mod tests {
     }
 
     /// A release minus the step's noise is the clipped sum of the batch, bit for bit on the grid: momentum,
-    /// decay and moments act on releases, never on sums before noise is added. releases, never of what noise
-    /// is added to.
+    /// decay and moments act on releases, never on sums before noise is added.
     #[test]
     fn the_release_less_its_own_noise_is_the_clipped_sum_whatever_the_optimizer() {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
         let request = Request::new(dataset.train.len(), 120, Length::Epochs(1), Setting::Cyclic);
-        let request = Request { dim: 2 * model.parameters(), ..request };
+        let request = Request { dim: model.parameters(), ..request };
         let plan = choose(&request).unwrap().plan;
         let mut compared = 0;
         for recipe in recipes() {
@@ -207,18 +195,10 @@ mod tests {
             let (builder, grid) = setup.noise(RunId::default(), setup.identity().digest()).unwrap();
             let grid = grid.expect("plans release on a grid");
             let mut own = builder.build_on_grid(grid, key()).unwrap();
-            let mut points = vec![0; setup.released()];
+            let mut points = vec![0; model.parameters()];
             for step in 0..plan.steps {
-                let (batch, scales) = (trainer.turn(step).to_vec(), trainer.optimizer.scales());
-                let contribution = setup.contribution(scales.as_deref());
-                let parameters = &trainer.parameters;
-                let sum = setup.model.contribution_sum(
-                    contribution,
-                    parameters,
-                    &dataset.train,
-                    &batch,
-                    setup.clipping(),
-                );
+                let (batch, parameters) = (trainer.turn(step), &trainer.parameters);
+                let sum = setup.model.clipped_sum(parameters, &dataset.train, batch, setup.clipping());
                 let sum = sum.unwrap().gradient;
                 trainer.step().unwrap();
                 own.next_points_into(&mut points).unwrap();

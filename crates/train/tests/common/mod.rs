@@ -4,7 +4,6 @@
 
 pub mod mlp;
 
-use antinoise_mechanism::Adjacency;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, digits};
@@ -16,10 +15,6 @@ use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
 pub const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
 pub const PLAIN_SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
 pub const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-pub const SCALED_ADAM: Rule =
-    Rule::ScaledAdam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, damping: 0.1 };
-pub const JOINT_ADAM: Rule =
-    Rule::JointAdam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, damping: 0.5, ratio: 0.5 };
 pub const KEY: u64 = 5;
 
 /// Every kind of single-precision number; the first three are not finite.
@@ -56,18 +51,6 @@ pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseK
     (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
     request.release = release;
     choose(&request).unwrap().plan
-}
-
-/// A plan of 24 steps whose grid has room for the gradients of any model here and their squares.
-pub fn wide_plan(adjacency: Adjacency) -> VerifiedPlan {
-    wide_planned(adjacency, Setting::Cyclic, 4.0, 1.0)
-}
-
-/// The same plan with other settings.
-pub fn wide_planned(adjacency: Adjacency, setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
-    let request = Request::new(1440, 120, Length::Steps(24), setting);
-    let dim = 1 << 17;
-    choose(&Request { adjacency, epsilon, delta: 1e-5, clip_norm, dim, ..request }).unwrap().plan
 }
 
 pub struct Case {

@@ -119,8 +119,8 @@ fn what_does_not_fit_is_refused() {
     refused(begin(setup(&cyclic, &population), folder().path()), "participation of the plan");
     let local = LocalSteps { most_steps: 0, ..LOCAL };
     refused(begin(Setup { local, ..setup(&plan, &population) }, folder().path()), "most local steps");
-    let rule = Rule::ScaledAdam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, damping: 0.1 };
-    refused(begin(Setup { rule, ..setup(&plan, &population) }, folder().path()), "mean of updates alone");
+    let rule = Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 0.0 };
+    refused(begin(Setup { rule, ..setup(&plan, &population) }, folder().path()), "epsilon of Adam");
     let key = || Key::from_seed_insecure(1);
     let long =
         Federation::begin(setup(&plan, &population), folder().path(), RunId::default(), vec![0.0; 51], key());

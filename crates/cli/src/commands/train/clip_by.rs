@@ -1,8 +1,7 @@
 //! `--clip-by`: which part of an example's gradient is clipped as one.
 
-use antinoise_train::clip::{Contribution, Groups};
+use antinoise_train::clip::Groups;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Needs, Rule};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -35,22 +34,14 @@ impl ClipBy {
     }
 }
 
-/// The length to which a gradient is clipped: less than the clip norm if squares are released with it.
-pub fn gradient_norm(rule: &Rule, clip_norm: f64) -> f64 {
-    match rule.needs() {
-        Needs::Squares { ratio } => Contribution::WithSquares { ratio }.gradient_norm(clip_norm),
-        Needs::Gradients | Needs::Scaled => clip_norm,
-    }
-}
-
 /// The clip norm of each part that is clipped apart.
 pub fn norms(groups: Option<&Groups>, clip_norm: f64) -> Vec<f64> {
     groups.map_or_else(|| vec![clip_norm], |groups| groups.norms(clip_norm))
 }
 
-/// What a statement says of clipping by layer, of gradients that are clipped to `norm`.
-pub fn clipped_apart(groups: &Groups, norm: f64) -> String {
-    let norms = groups.norms(norm);
+/// What a statement says of clipping by layer.
+pub fn clipped_apart(groups: &Groups, clip_norm: f64) -> String {
+    let norms = groups.norms(clip_norm);
     let largest = norms.iter().copied().fold(0.0, f64::max);
     format!(
         "by layer: the gradient of each of {} layers to at most {}; squares of these norms add up to at most that of the \

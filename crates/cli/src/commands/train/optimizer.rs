@@ -18,13 +18,6 @@ pub struct OptimizerOptions {
     /// Momentum of sgd and nesterov [default: 0.9].
     #[arg(long, value_name = "BETA", value_parser = real, conflicts_with = "resume")]
     momentum: Option<f64>,
-    /// How adam estimates second moments, and whether clipping uses them [default: released].
-    #[arg(long, value_enum, conflicts_with = "resume")]
-    second_moment: Option<SecondMoment>,
-    /// With scaled and joint second moments: the number that is added to their square roots, in units of
-    /// their root mean square [default: 1].
-    #[arg(long, value_name = "D", value_parser = real, conflicts_with = "resume")]
-    damping: Option<f64>,
     /// With ftrl: the maximum l2 distance of the parameters from their start.
     #[arg(long, value_name = "R", required_if_eq("name", "ftrl"), value_parser = real, conflicts_with = "resume")]
     radius: Option<f64>,
@@ -56,22 +49,6 @@ enum OptimizerName {
     /// Adam; with --weight-decay it is AdamW.
     Adam,
 }
-
-/// Where Adam's second moments come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SecondMoment {
-    /// From squares of the noisy mean gradients, which include squares of the noise.
-    Released,
-    /// As released, and every gradient is divided by the square roots of the current second moments before it
-    /// is clipped: scale-then-privatize.
-    Scaled,
-    /// From noisy means of squared gradients, released together with the gradients under the same budget:
-    /// joint moment estimation. Noise grows by 12%.
-    Joint,
-}
-
-/// The norm of squares relative to that of gradients in joint releases.
-const RATIO: f64 = 0.5;
 
 /// What the recipes of several learning rates share.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -110,37 +87,16 @@ impl OptimizerOptions {
             OptimizerName::Ftrl => {
                 Rule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
             }
-            OptimizerName::Adam => self.adam(learning_rate),
-        }
-    }
-
-    fn adam(&self, learning_rate: f64) -> Rule {
-        let (beta1, beta2) = (0.9, 0.999);
-        let damping = self.damping.unwrap_or(1.0);
-        match self.second_moment {
-            None | Some(SecondMoment::Released) => Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
-            Some(SecondMoment::Scaled) => Rule::ScaledAdam { learning_rate, beta1, beta2, damping },
-            Some(SecondMoment::Joint) => {
-                Rule::JointAdam { learning_rate, beta1, beta2, damping, ratio: RATIO }
-            }
+            OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
         }
     }
 
     /// Refuses an option that the optimizer would ignore.
     pub fn check(&self) -> Result<(), InvalidParameter> {
-        if self.second_moment.is_some() && !self.is_adam() {
-            let must_be = "left out without --optimizer adam";
-            return Err(InvalidParameter::new("second_moment", "given", must_be));
-        }
         let has_momentum = matches!(self.name, OptimizerName::Sgd | OptimizerName::Nesterov);
         if let Some(momentum) = self.momentum.filter(|_| !has_momentum) {
             let must_be = "left out without --optimizer sgd or nesterov";
             return Err(InvalidParameter::new("momentum", momentum, must_be));
-        }
-        let damped = matches!(self.second_moment, Some(SecondMoment::Scaled | SecondMoment::Joint));
-        if let Some(damping) = self.damping.filter(|_| !damped) {
-            let must_be = "left out without --second-moment scaled or joint";
-            return Err(InvalidParameter::new("damping", damping, must_be));
         }
         match self.radius {
             Some(radius) if self.name != OptimizerName::Ftrl => {

@@ -4,14 +4,12 @@ use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
-use antinoise_train::optimizer::{Needs, Rule};
 
-use super::clip_by::{clipped_apart, gradient_norm};
+use super::clip_by::clipped_apart;
 use super::cost::Cost;
 use super::results::Results;
 use super::study::Study;
 use crate::failure::Result;
-use crate::numbers::short_up;
 
 /// What the trainer checks of every batch. Without numbers: with amplification by sampling, participation is
 /// secret.
@@ -45,32 +43,10 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
-    let norm = gradient_norm(&study.rules()[0], plan.clip_norm);
     let statement = match groups {
-        Some(groups) => statement.with_fact("clipping", clipped_apart(groups, norm)),
-        None => statement,
-    };
-    let statement = match gradients(&study.rules()[0], plan) {
-        Some(gradients) => statement.with_fact("gradients", gradients),
+        Some(groups) => statement.with_fact("clipping", clipped_apart(groups, plan.clip_norm)),
         None => statement,
     };
     // The page breaks lines where it must.
     Ok(format!("{statement:#}"))
-}
-
-/// What was released in place of clipped gradients, where the optimizer asked for more.
-fn gradients(rule: &Rule, plan: &VerifiedPlan) -> Option<String> {
-    match rule.needs() {
-        Needs::Gradients => None,
-        Needs::Scaled => Some(
-            "Adam, scale-then-privatize: before clipping, each gradient was multiplied entry by entry by numbers computed \
-             from earlier releases only; the contribution of an example had at most the clip norm"
-                .into(),
-        ),
-        Needs::Squares { .. } => Some(format!(
-            "Adam, joint moment estimation: each gradient was clipped to {}, and the squares of its entries were \
-             released with it; the contribution of an example, both together, had at most the clip norm",
-            short_up(gradient_norm(rule, plan.clip_norm), 5)
-        )),
-    }
 }

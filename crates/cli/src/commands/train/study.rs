@@ -70,7 +70,6 @@ impl Study {
         let dataset = load(&arguments.data, table.as_ref())?;
         let model = build(arguments.model_name(), &dataset)?;
         let rules = arguments.rules();
-        let released = rules[0].released(model.parameters());
         let study = Self {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
@@ -87,7 +86,7 @@ impl Study {
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
             beside: Vec::new(),
-            plans: plans(arguments, dataset.train.len(), released)?,
+            plans: plans(arguments, dataset.train.len(), model.parameters())?,
         };
         study.check()?;
         if let Some(canaries) = study.audit {

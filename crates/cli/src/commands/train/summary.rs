@@ -7,7 +7,7 @@ use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
 use super::audit::Audited;
-use super::clip_by::{gradient_norm, norms};
+use super::clip_by::norms;
 use super::folder::Folder;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::report::{Report, Row};
@@ -62,7 +62,7 @@ pub fn summarize(
             models_released: cost.models,
             release: Some(plan.release.kind().name()),
             clip_by: Some(study.clip_by()),
-            clip_norms: norms(groups, gradient_norm(&study.rules()[0], plan.clip_norm)),
+            clip_norms: norms(groups, plan.clip_norm),
             insecure_seed: study.insecure_seed(),
             audit: audits[index].clone(),
         });
