@@ -41,7 +41,8 @@ struct Layer {
 
 /// Smaller shares would bring the norms of groups near the least numbers of double precision.
 const LEAST_SHARE: f64 = 1.0 / (1u64 << 30) as f64;
-/// How far squares of decimal shares such as 0.6 and 0.8 may add up beyond 1; it is taken off again.
+/// How far, for each group, squares of rounded shares such as 0.6 and 0.8 may add up beyond 1; the excess is
+/// taken off again.
 const DECIMALS: f64 = 1.0 / (1u64 << 50) as f64;
 
 impl Groups {
@@ -59,7 +60,7 @@ impl Groups {
     /// Layer l, of `layers[l]` parameters, is in group `of[l]`, whose clip norm is `shares[of[l]]` clip
     /// norms.
     ///
-    /// Shares whose squares add up to more than 1 by rounding alone, a part of 2^-50 at most, are made
+    /// Shares whose squares add up to more than 1 by rounding alone, at most 2^-50 for each group, are made
     /// smaller.
     ///
     /// # Errors
@@ -81,7 +82,7 @@ impl Groups {
             return Err(InvalidParameter::new("share of a group", share, "from 2^-30 to 1"));
         }
         let total = squares_up(shares);
-        if total > 1.0 + DECIMALS {
+        if total > 1.0 + DECIMALS * shares.len() as f64 {
             let must_be = "at most 1, so that an example adds at most the clip norm";
             return Err(InvalidParameter::new("sum of squared shares", total, must_be));
         }
@@ -262,7 +263,11 @@ mod tests {
                     let length = given.iter().map(|x| x * x).sum::<f64>().sqrt();
                     let shares: Vec<f64> = given.iter().map(|x| (x / length).min(1.0)).collect();
                     // Squares of rounded shares may be beyond 1 by more than is taken off.
-                    let shares = if squares_up(&shares) > 1.0 + DECIMALS { within(shares) } else { shares };
+                    let shares = if squares_up(&shares) > 1.0 + DECIMALS * count as f64 {
+                        within(shares)
+                    } else {
+                        shares
+                    };
                     Groups::new(&layers, &(0..count).collect::<Vec<_>>(), &shares).unwrap()
                 };
                 for clip_norm in [1.0, 0.1, 3.0 * unit() + 1e-3, 1e-290, 1e150] {

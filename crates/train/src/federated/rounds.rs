@@ -123,7 +123,8 @@ impl<P: Population> Federation<'_, P> {
             None => self.check_again(step, &base, &released),
         };
         if let Err(refused) = recorded {
-            // The parameters did not move: the round is still to come, also in a checkpoint that is saved now.
+            // The parameters did not move: the round is still to come, also in a checkpoint that is saved
+            // now.
             self.noise.seek_and_reuse_noise_unprotected(step)?;
             return Err(refused);
         }
