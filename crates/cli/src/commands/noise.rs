@@ -126,10 +126,12 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         .run(arguments.run.clone());
     let grid = plan.as_ref().map_or(Ok(None), |plan| plan.release.grid())?;
     let mut stream = builder.build_any(grid, key)?;
+    // Before the first line, so that a signal that follows it is answered.
+    let stop = Stop::on_signals()?;
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();
     stream.seek(arguments.from)?;
-    write(&mut stream, rows, &out)?;
+    write(&mut stream, rows, &out, &stop)?;
     let placement = stream.placement();
     Ok(Report {
         out: arguments.out.clone(),
@@ -155,9 +157,8 @@ fn shard(text: &str) -> Result<(usize, usize)> {
 }
 
 /// Writes rows to a temporary file next to `out` and renames it when it is complete; a signal removes it.
-fn write(stream: &mut AnyStream, rows: usize, out: &Destination) -> Result<()> {
+fn write(stream: &mut AnyStream, rows: usize, out: &Destination, stop: &Stop) -> Result<()> {
     let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
-    let stop = Stop::on_signals()?;
     let mut writer = BufWriter::with_capacity(1 << 20, out.create(Access::Owner)?);
     writer.write_all(&npy_header(rows, stream.len())).map_err(failed)?;
     let mut row = vec![0f32; stream.len()];
