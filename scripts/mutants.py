@@ -26,6 +26,8 @@ import time
 import tree_sitter
 import tree_sitter_rust
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
 RUNTIME = r'''//! Which mutant runs.
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -57,19 +59,20 @@ fn slow(mut which: u32, mutant: u32) -> bool {
 '''
 # Where no value is computed when the program runs.
 CONSTANT = {"const_item", "static_item", "array_type", "const_block", "enum_variant", "generic_type", "attribute_item"}
-# By package: the files that mutants are drawn of, and the tests that decide besides those of the library
-# itself.
+# By package: the files that mutants are drawn from, and the tests that decide in addition to the library's
+# own.
 DRAWN_OF = {
     "accounting": "crates/accounting/src/**/*.rs",
     "mechanism": "crates/mechanism/src/sensitivity/**/*.rs",
-    "plan": "crates/plan/src/{verify,sampler,turns,participations,min_sep,bins}.rs",
-    "noise": "crates/noise/src/{key/*,stream}.rs",
+    "plan": "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs "
+            "crates/plan/src/participations.rs crates/plan/src/monte_carlo.rs",
+    "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used.rs",
     "train": "crates/train/src/clip/**/*.rs",
-    "release": "crates/release/src/{freeze,publish}.rs",
+    "release": "crates/release/src/freeze.rs crates/release/src/publish.rs",
     "ledger": "crates/ledger/src/**/*.rs",
 }
 TESTS = {
-    "accounting": "gdp others sampled b_min_sep",
+    "accounting": "gdp others sampled b_min_sep bounds",
     "mechanism": "laws forms extremes figures queries past",
     "plan": "altered claims bins b_min_sep by_step sampled sampler_laws rounding",
     "noise": "key_file keys checkpoint stream",
@@ -104,7 +107,11 @@ def draw(packages: list[str], count: int) -> list[dict]:
     ends."""
     drawn = []
     for package in packages:
-        command = ["cargo", "mutants", "--list", "--json", f"--package=antinoise-{package}", f"--file={DRAWN_OF[package]}"]
+        files = DRAWN_OF[package].split()
+        if absent := [name for name in files if not any(ROOT.glob(name))]:
+            sys.exit(f"DRAWN_OF[{package!r}] names {absent}, which match no file")
+        options = [f"--package=antinoise-{package}", *(f"--file={name}" for name in files)]
+        command = ["cargo", "mutants", "--list", "--json", *options]
         listed = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         step = -(-len(listed) // count)
         part = listed[step // 2 :: step]
