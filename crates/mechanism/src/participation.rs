@@ -87,9 +87,12 @@ impl Participation {
     /// `Single` for one.
     pub(crate) fn min_sep(steps: usize, separation: Separation) -> Self {
         let Separation { min_sep, max_participations } = separation;
-        Self::MinSep { min_sep, max_participations }
-            .map_separation(|b, k| (b, k.min(max_that_fit(steps, b))))
-            .single_if_once()
+        Self::MinSep { min_sep, max_participations }.limited_to(steps)
+    }
+
+    /// Limits cyclic and min-sep schemas to the participations that fit in `steps` steps; `Single` for one.
+    fn limited_to(&self, steps: usize) -> Self {
+        self.map_separation(|b, k| (b, k.min(max_that_fit(steps, b.max(1))))).single_if_once()
     }
 
     /// Maps the separation (b, k) of cyclic and min-sep schemas by `f`; other schemas are unchanged.
@@ -133,8 +136,7 @@ impl Participation {
             return None;
         }
         let Self::Patterns { patterns } = self else {
-            let fitting = |b: usize, k: usize| (b, k.min(max_that_fit(steps, b.max(1))));
-            return Some(self.map_separation(fitting).single_if_once());
+            return Some(self.limited_to(steps));
         };
         let before = |pattern: &Vec<usize>| -> Vec<usize> {
             pattern.iter().copied().take_while(|&step| step < steps).collect()
