@@ -20,7 +20,7 @@ import prose
 
 ROOT = Path(__file__).resolve().parents[1]
 # What is clean already. It grows to the whole repository.
-CHECKED = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "scripts", "crates", "fuzz"]
+CHECKED = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "scripts", "crates", "fuzz", "python"]
 # Texts of others, or that are compared letter by letter.
 EXEMPT = re.compile(r"(^|/)(golden|snapshots|corpus)/|^CHANGELOG\.md$|^docs/results/")
 

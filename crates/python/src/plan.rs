@@ -30,9 +30,9 @@ impl Plan {
     pub fn of(py: Python<'_>, choice: Choice) -> Result<Self> {
         let Choice { candidates, baselines, chosen, plan, .. } = choice;
         let compared = candidates.iter().enumerate().map(|(i, other)| (other, i == chosen, false));
-        let beside = baselines.iter().map(|other| (other, false, true));
+        let references = baselines.iter().map(|other| (other, false, true));
         let rows = compared
-            .chain(beside)
+            .chain(references)
             .map(|(other, chosen, reference)| Ok(candidate::row(py, other, chosen, reference)?.unbind()));
         Ok(Self::new(plan, rows.collect::<Result<_>>()?))
     }

@@ -82,9 +82,9 @@ impl StrategyOptions {
 
     fn merged(&self, spec: StrategySpec) -> Result<StrategySpec> {
         let sized = spec.sized(self.bands, self.order, self.restarts)?;
-        let form = self.rule(spec)?;
+        let rule = self.rule(spec)?;
         let column_normalize = self.column_normalize || spec.column_normalize;
-        Ok(StrategySpec { rule: form, column_normalize, ..sized })
+        Ok(StrategySpec { rule, column_normalize, ..sized })
     }
 
     fn rule(&self, spec: StrategySpec) -> Result<CoefficientRule> {
