@@ -187,6 +187,7 @@ fn apart(look_ahead: usize) -> usize {
     if look_ahead > 1 { look_ahead } else { 0 }
 }
 
+/// Checkpoints store this text: after a change of its words they recompute their past from the key.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
