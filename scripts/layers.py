@@ -17,6 +17,7 @@ use what its own mod.rs or lib.rs defines, since these use their files. Tests ma
 Seen are `use` and paths that start with crate, super or self; a name that a mod.rs or lib.rs passes on is
 looked up where it comes from.
 """
+
 import re
 import sys
 import tempfile
@@ -81,7 +82,9 @@ class Crate:
         use = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
         self.uses, self.passed_on = {}, {}
         for path, code in self.code.items():
-            found = [(flat, bool(m[1])) for m in use.finditer(code) for flat in flatten(" ".join(m[2].split()))]
+            found = [
+                (flat, bool(m[1])) for m in use.finditer(code) for flat in flatten(" ".join(m[2].split()))
+            ]
             self.passed_on[path] = {name: segments for (segments, name), public in found if public}
             inline = re.findall(r"\b(?:crate|super|self)(?:\s*::\s*\w+)+", use.sub(" ", code))
             self.uses[path] = [s for (s, _), _ in found] + [re.sub(r"\s", "", p).split("::") for p in inline]
@@ -109,7 +112,9 @@ class Crate:
 
     def arrows(self):
         """(from, to) for every two modules of which one uses the other."""
-        found = {(path, self.resolve(path, uses)) for path, all_uses in self.uses.items() for uses in all_uses}
+        found = {
+            (path, self.resolve(path, uses)) for path, all_uses in self.uses.items() for uses in all_uses
+        }
         return {(a, b) for a, b in found if b is not None and a != b}
 
     def faults(self):
@@ -163,11 +168,14 @@ def strongly_connected(arrows):
 def self_test():
     """Every kind of fault, planted, is found; the same crate without it has none."""
     sound = {
-        "lib.rs": "//! ```layers\n//! low: ground\n//! mid, side\n//! top: last\n//! ```\nmod low; mod mid;\npub use low::Low;",
+        "lib.rs": (
+            "//! ```layers\n//! low: ground\n//! mid, side\n//! top: last\n//! ```\nmod low; mod mid;\npub"
+            " use low::Low;"
+        ),
         "low.rs": "pub struct Low; #[cfg(test)] mod tests { use crate::top::Top; }",
         "mid/mod.rs": "mod a; mod b; pub(crate) use a::A;",
         "mid/a.rs": "use crate::Low; // use crate::top::Top;\npub struct A;",
-        "mid/b.rs": "use super::A; const S: &str = \"crate::top\";",
+        "mid/b.rs": 'use super::A; const S: &str = "crate::top";',
         "side.rs": "use crate::low::{self, Low};",
         "top.rs": "use crate::{mid::{A as B}, side}; pub struct Top;",
         "main.rs": "fn main() { sound::run() }",
@@ -205,6 +213,7 @@ def main():
     ]
     if faults:
         sys.exit("\n".join(faults))
+    return None
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ by itself and notes which mutants it reaches; then, for each mutant, the tests t
 first, until one fails. A mutant that no test reaches survives. Tests that take longer than --longest decide
 nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
 """
+
 import argparse
 import collections
 import json
@@ -28,7 +29,7 @@ import tree_sitter_rust
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-RUNTIME = r'''//! Which mutant runs.
+RUNTIME = r"""//! Which mutant runs.
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -56,16 +57,26 @@ fn slow(mut which: u32, mutant: u32) -> bool {
     }
     which == mutant
 }
-'''
+"""
 # Where no value is computed when the program runs.
-CONSTANT = {"const_item", "static_item", "array_type", "const_block", "enum_variant", "generic_type", "attribute_item"}
+CONSTANT = {
+    "const_item",
+    "static_item",
+    "array_type",
+    "const_block",
+    "enum_variant",
+    "generic_type",
+    "attribute_item",
+}
 # By package: the files that mutants are drawn from, and the tests that decide in addition to the library's
 # own.
 DRAWN_OF = {
     "accounting": "crates/accounting/src/**/*.rs",
     "mechanism": "crates/mechanism/src/sensitivity/**/*.rs",
-    "plan": "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs "
-            "crates/plan/src/participations.rs crates/plan/src/monte_carlo.rs",
+    "plan": (
+        "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs "
+        "crates/plan/src/participations.rs crates/plan/src/monte_carlo.rs"
+    ),
     "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used.rs",
     "train": "crates/train/src/clip/**/*.rs",
     "release": "crates/release/src/freeze.rs crates/release/src/publish.rs",
@@ -92,7 +103,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=600.0, help="no mutant begins later")
     parser.add_argument("--only", help="numbers of mutants, with commas")
     parser.add_argument("--packages", default=",".join(TESTS), help="without antinoise-, with commas")
-    parser.add_argument("--longest", type=float, default=120.0, help="seconds a test may take and still decide")
+    parser.add_argument(
+        "--longest", type=float, default=120.0, help="seconds a test may take and still decide"
+    )
     options = parser.parse_args()
     if options.what == "draw":
         options.drawn.write_text(json.dumps(draw(options.packages.split(","), options.count)))
@@ -173,7 +186,9 @@ class File:
             kinds = ("binary_expression", "compound_assignment_expr", "unary_expression")
             if parent is None or parent.type not in kinds or (node.start_byte, node.end_byte) != (begin, end):
                 return False
-            whole = self.source[parent.start_byte : begin] + text.encode() + self.source[end : parent.end_byte]
+            whole = (
+                self.source[parent.start_byte : begin] + text.encode() + self.source[end : parent.end_byte]
+            )
             self.replaced[parent.start_byte, parent.end_byte].append((number, whole.decode()))
             return True
         if genre == "MatchArmGuard":
@@ -208,7 +223,9 @@ class File:
                 return out
             here = self.ranges[self.index]
             self.index += 1
-            arms = "".join(f"if antinoise_input::mutant::on({n}) {{ {text} }} else " for n, text in self.replaced[here])
+            arms = "".join(
+                f"if antinoise_input::mutant::on({n}) {{ {text} }} else " for n, text in self.replaced[here]
+            )
             out += b"(" + arms.encode() + b"{ " + self.between(*here) + b" })"
             at = here[1]
 
@@ -220,7 +237,9 @@ def plant(tree: pathlib.Path, drawn: list[dict]) -> None:
     home = tree / "crates/input/src"
     lib = (home / "lib.rs").read_text()
     if "pub mod mutant;" not in lib:
-        (home / "lib.rs").write_text(lib.replace("pub mod file;", "pub mod file;\n#[doc(hidden)]\npub mod mutant;", 1))
+        (home / "lib.rs").write_text(
+            lib.replace("pub mod file;", "pub mod file;\n#[doc(hidden)]\npub mod mutant;", 1)
+        )
         (home / "mutant.rs").write_text(RUNTIME)
     while True:
         files = {name: File(source) for name, source in originals.items()}
@@ -266,7 +285,15 @@ def not_compiling(tree: pathlib.Path, messages: str) -> set[int]:
 
 def build() -> list[str]:
     names = sorted({name for row in TESTS.values() for name in row.split()})
-    return ["cargo", "test", *FLAGS, "--lib", *[f"--test={name}" for name in names], "--no-run", "--message-format=json"]
+    return [
+        "cargo",
+        "test",
+        *FLAGS,
+        "--lib",
+        *[f"--test={name}" for name in names],
+        "--no-run",
+        "--message-format=json",
+    ]
 
 
 def binaries(tree: pathlib.Path) -> dict[str, list[tuple[str, str]]]:
@@ -278,7 +305,11 @@ def binaries(tree: pathlib.Path) -> dict[str, list[tuple[str, str]]]:
     found = collections.defaultdict(list)
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("reason") != "compiler-artifact" or not message["executable"] or not message["profile"]["test"]:
+        if (
+            message.get("reason") != "compiler-artifact"
+            or not message["executable"]
+            or not message["profile"]["test"]
+        ):
             continue
         package = pathlib.Path(message["manifest_path"]).parent.name
         target = message["target"]
@@ -290,10 +321,21 @@ def binaries(tree: pathlib.Path) -> dict[str, list[tuple[str, str]]]:
 
 def run(tree: pathlib.Path, package: str, program: str, test: str, most: float, **more: str) -> bool:
     """Whether the test succeeds."""
-    environment = {**os.environ, "PROPTEST_MAX_SHRINK_ITERS": "0", "PROPTEST_FAILURE_PERSISTENCE": "off", **more}
+    environment = {
+        **os.environ,
+        "PROPTEST_MAX_SHRINK_ITERS": "0",
+        "PROPTEST_FAILURE_PERSISTENCE": "off",
+        **more,
+    }
     try:
-        done = subprocess.run([program, "--exact", test], cwd=tree / "crates" / package, env=environment, timeout=most,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            [program, "--exact", test],
+            cwd=tree / "crates" / package,
+            env=environment,
+            timeout=most,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         return done.returncode == 0
     except subprocess.TimeoutExpired:
         return False
@@ -306,7 +348,9 @@ def reached(tree: pathlib.Path, package: str, longest: float) -> list[dict]:
     have = {(row["program"], row["test"]) for row in known}
     for name, program in binaries(tree)[package]:
         here = tree / "crates" / package
-        listed = subprocess.run([program, "--list"], stdout=subprocess.PIPE, text=True, check=True, cwd=here).stdout
+        listed = subprocess.run(
+            [program, "--list"], stdout=subprocess.PIPE, text=True, check=True, cwd=here
+        ).stdout
         for test in re.findall(r"^(.*): test$", listed, re.M):
             if (program, test) in have:
                 continue
@@ -316,7 +360,9 @@ def reached(tree: pathlib.Path, package: str, longest: float) -> list[dict]:
             fine = run(tree, package, program, test, longest, MUTANT_TRACE=str(trace.resolve()))
             seconds = time.monotonic() - begun
             numbers = sorted({int(n) for n in trace.read_text().split()}) if trace.exists() else []
-            known.append(dict(name=name, program=program, test=test, seconds=seconds, reached=numbers, fine=fine))
+            known.append(
+                dict(name=name, program=program, test=test, seconds=seconds, reached=numbers, fine=fine)
+            )
             notes.write_text(json.dumps(known))
             if not fine:
                 print(f"left out: {package} {name} {test}, after {seconds:.0f} s", flush=True)
@@ -339,7 +385,11 @@ def test(options: argparse.Namespace, drawn: list[dict]) -> None:
                 if time.monotonic() - begun > 60 * options.minutes:
                     break
                 row = tested(tree, package, number, [row for row in tests if number in row["reached"]])
-                print(json.dumps(dict(number=number, mutant=mutant["name"], package=package, **row)), file=out, flush=True)
+                print(
+                    json.dumps(dict(number=number, mutant=mutant["name"], package=package, **row)),
+                    file=out,
+                    flush=True,
+                )
             say(package, drawn, tree)
 
 
@@ -352,11 +402,16 @@ def rows_of(file: pathlib.Path) -> list[dict]:
 def say(package: str, drawn: list[dict], tree: pathlib.Path) -> None:
     """One line of what was found of a package, and one for each survivor."""
     reasons = json.loads((tree / "left.json").read_text())
-    left = collections.Counter(reasons[n] for n in reasons if drawn[int(n) - 1]["package"] == f"antinoise-{package}")
+    left = collections.Counter(
+        reasons[n] for n in reasons if drawn[int(n) - 1]["package"] == f"antinoise-{package}"
+    )
     rows = [row for row in rows_of(tree / "found.jsonl") if row["package"] == package]
     survived = [row for row in rows if not row["killed"]]
     without = ", ".join(f"{count} {why}" for why, count in left.items())
-    print(f"{package}: {len(rows) - len(survived)} killed, {len(survived)} survived of {len(rows)}; left out: {without or 'none'}")
+    print(
+        f"{package}: {len(rows) - len(survived)} killed, {len(survived)} survived of {len(rows)}; left out:"
+        f" {without or 'none'}"
+    )
     for row in survived:
         print(f"  survived ({row['tests']} tests reach it): {row['mutant']}", flush=True)
 

@@ -10,6 +10,7 @@ the fastest first, until one fails. Each run is a fork of a process that has imp
 processes that a test starts is not seen: tests that start some are tried last, and for every mutant. One line
 for each mutant, killed, survived or reached by no test; the file is as it was when that line is printed.
 """
+
 import argparse
 import ast
 import importlib
@@ -25,13 +26,30 @@ import typing
 
 import pytest
 
-COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-            ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
-COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult}
+COMPARED = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+COMPUTED = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
 
 
 def mutations(node: ast.AST) -> list[str]:
     """The texts that `node` may be replaced by."""
+
     def with_(**fields: object) -> str:
         return ast.unparse(type(node)(**{**{name: getattr(node, name) for name in node._fields}, **fields}))
 
@@ -63,13 +81,18 @@ def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, ra
         starts.append(starts[-1] + len(line))
     tree = ast.parse(source)
     # What is in braces of a formatted text has no place of its own before Python 3.12.
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    inside = {
+        id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
+    }
     found = []
     for node in ast.walk(tree):
         if id(node) in inside:
             continue
         for text in mutations(node):
-            begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+            begin, end = (
+                starts[node.lineno - 1] + node.col_offset,
+                starts[node.end_lineno - 1] + node.end_col_offset,
+            )
             found.append((path, begin, end, text, range(node.lineno, node.end_lineno + 1)))
     return found
 
@@ -133,8 +156,18 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="how many of the drawn are passed over")
     parser.add_argument("files", nargs="+")
     parser.add_argument("--minutes", type=float, default=60.0, help="no mutant begins later")
-    parser.add_argument("--starting", nargs="*", default=[], help="files of tests that start processes, tried for every mutant")
-    parser.add_argument("--reached", type=pathlib.Path, default=pathlib.Path("reached.json"), help="where the lines are noted, or were")
+    parser.add_argument(
+        "--starting",
+        nargs="*",
+        default=[],
+        help="files of tests that start processes, tried for every mutant",
+    )
+    parser.add_argument(
+        "--reached",
+        type=pathlib.Path,
+        default=pathlib.Path("reached.json"),
+        help="where the lines are noted, or were",
+    )
     given = sys.argv[1:]
     if "--" not in given[:-1]:
         parser.error("the tests come after --")
@@ -147,7 +180,10 @@ def main() -> None:
     package, begun = options.package.resolve(), time.monotonic()
     if not options.reached.exists() and not forked(tests, [Reached(package, options.reached)], 1e9):
         sys.exit("the tests fail without a mutant")
-    rows = [(test, seconds, {tuple(line) for line in lines}) for test, seconds, lines in json.loads(options.reached.read_text())]
+    rows = [
+        (test, seconds, {tuple(line) for line in lines})
+        for test, seconds, lines in json.loads(options.reached.read_text())
+    ]
     rows.sort(key=lambda row: row[1])
     called = {line for _, _, lines in rows for line in lines}
     everything = [mutant for name in options.files for mutant in mutants_of(package / name)]
@@ -168,8 +204,11 @@ def main() -> None:
             path.write_bytes(source)
         tried, killed = tried + 1, killed + notices
         was = source[begin:end].decode().replace("\n", " ")
-        print(f"{'killed' if notices else 'SURVIVED'} {path.relative_to(package)}:{lines[0]}: {was} -> {text}"
-              f"{'' if at & called else ' (no test executes it)'}", flush=True)
+        print(
+            f"{'killed' if notices else 'SURVIVED'} {path.relative_to(package)}:{lines[0]}: {was} -> {text}"
+            f"{'' if at & called else ' (no test executes it)'}",
+            flush=True,
+        )
     print(f"{killed} killed and {tried - killed} survived, of {tried} of {len(everything)}")
 
 

@@ -10,6 +10,7 @@ run; then a project in a temporary folder, which knows of three of them alone, c
 and makes a step of noise. Compiled dependencies are those of this checkout. Python's standard library
 suffices.
 """
+
 import json
 import os
 import re
@@ -146,13 +147,28 @@ def downstream(names):
     # errors of 0.7%.
     if not (2.2304 < sigma < 2.2306 and 1.999 < epsilon <= 2.0 and abs(deviation / sigma - 1.0) < 0.036):
         sys.exit(f"a project that uses the packages prints {printed}")
-    print(f"a project that uses the packages finds sigma {sigma:.6g}, epsilon {epsilon:.6g}, noise of {deviation:.4g}")
+    print(
+        f"a project that uses the packages finds sigma {sigma:.6g}, epsilon {epsilon:.6g}, noise of"
+        f" {deviation:.4g}"
+    )
 
 
 def main():
     names, others = versions()
     left_out = [f"--exclude={name}" for name in others]
-    run(["cargo", "package", "--workspace", *left_out, "--no-verify", "--allow-dirty", "--quiet", "--target-dir", str(TARGET)])
+    run(
+        [
+            "cargo",
+            "package",
+            "--workspace",
+            *left_out,
+            "--no-verify",
+            "--allow-dirty",
+            "--quiet",
+            "--target-dir",
+            str(TARGET),
+        ]
+    )
     for name, version in names.items():
         archive = TARGET / "package" / f"{name}-{version}.crate"
         unpack(look_into(archive), PACKED / name)

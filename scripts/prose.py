@@ -1,7 +1,8 @@
 """Finds the prose of Rust, Python and Markdown files, and wraps it. Used by scripts/words.py.
 
 A piece is a run of comment lines, a docstring, a string or a Markdown file. Each of its lines has a number in
-the file, a prefix (indentation and comment marker) and a text. Markdown rules hold inside every piece. """
+the file, a prefix (indentation and comment marker) and a text. Markdown rules hold inside every piece."""
+
 import ast
 import io
 import re
@@ -114,7 +115,9 @@ def python_pieces(text, with_strings=False):
         elif token.type == tokenize.STRING and number in docstrings and token.string.startswith('"""'):
             pieces.append(docstring(token.string, number, column))
         elif token.type == tokenize.STRING and (with_strings or number in docstrings):
-            pieces.append(Piece("string", [Line(number + i, "", t) for i, t in enumerate(token.string.split("\n"))]))
+            pieces.append(
+                Piece("string", [Line(number + i, "", t) for i, t in enumerate(token.string.split("\n"))])
+            )
     return pieces + in_groups(comments)
 
 
@@ -193,7 +196,12 @@ def continues(text):
 def breaks(line, following):
     """Whether a line was ended early on purpose."""
     width = len(line.whole()) + 1 + len(WORD.match(following.text.lstrip())[0])
-    return line.text.rstrip().endswith(":") and width < WIDTH - 10 or line.text.rstrip().endswith((".", ";")) and width < 70
+    return (
+        line.text.rstrip().endswith(":")
+        and width < WIDTH - 10
+        or line.text.rstrip().endswith((".", ";"))
+        and width < 70
+    )
 
 
 def is_even(lines):
@@ -260,7 +268,12 @@ def code_of(path, text):
         return rust_code(text)
     if path.suffix == ".py":
         return python_code(text)
-    fixed = [(kind, line.text) for kind, lines in blocks(*markdown_pieces(text)) for line in lines if kind != "paragraph"]
+    fixed = [
+        (kind, line.text)
+        for kind, lines in blocks(*markdown_pieces(text))
+        for line in lines
+        if kind != "paragraph"
+    ]
     return fixed, text.split()
 
 

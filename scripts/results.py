@@ -8,6 +8,7 @@
 Each section runs `antinoise` (built first), keeps what it printed in docs/results/SECTION.json, and the page
 is written anew from all of them. Python's standard library suffices.
 """
+
 import json
 import math
 import struct
@@ -26,8 +27,13 @@ DENSE_NS = NS[:9]
 
 def binary():
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
-    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True,
-                              capture_output=True, text=True).stdout
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return Path(json.loads(metadata)["target_directory"]) / "release" / "antinoise"
 
 
@@ -53,7 +59,19 @@ MAX_LOSS = {
     "workload": [2.828, 4.0, 5.657, 8.0, 11.314, 16.0, 22.627, 32.0, 45.255, 64.0, 90.51],
     "blt:4": [1.723, 1.944, 2.168, 2.391, 2.61, 2.832, 3.054, 3.273, 3.494, 3.716, 3.939],
     "toeplitz": [1.718, 1.944, 2.167, 2.389, 2.61, 2.831, 3.052, 3.273, 3.493, 3.714, 3.935],
-    "toeplitz+square-root+column-normalized": [1.573, 1.783, 1.997, 2.212, 2.428, 2.645, 2.863, 3.081, 3.299, 3.518, 3.737],
+    "toeplitz+square-root+column-normalized": [
+        1.573,
+        1.783,
+        1.997,
+        2.212,
+        2.428,
+        2.645,
+        2.863,
+        3.081,
+        3.299,
+        3.518,
+        3.737,
+    ],
     "dense": [1.51, 1.704, 1.905, 2.111, 2.32, 2.532, 2.746, 2.958, 3.177, None, None],
 }
 RMS_LOSS = {
@@ -77,6 +95,7 @@ def table_of(published, objective):
                     found = loss(f"--strategy {strategy} --steps {n} --objective {objective}")
                     rows.append({"strategy": strategy, "n": n, "published": figure, **found})
         return rows
+
     return section
 
 
@@ -96,9 +115,12 @@ def show_table(published, objective):
             lines.append(f"| {n} | " + " | ".join(cells) + " |")
         differing = [row for row in rows if abs(row[f"{objective}_loss"] - row["published"]) > 0.0005001]
         lines.append("")
-        lines.append(f"{len(rows) - len(differing)} of {len(rows)} figures agree with the published ones to the digits "
-                     "printed; the others are marked.")
+        lines.append(
+            f"{len(rows) - len(differing)} of {len(rows)} figures agree with the published ones to the digits"
+            " printed; the others are marked."
+        )
         return "\n".join(lines)
+
     return show
 
 
@@ -147,7 +169,9 @@ def show_multi_epoch(rows):
             agree += as_printed(row["total_loss"], printed)
             cells.append(f"{row['total_loss']:.4g} ({printed})".replace("e+0", "e"))
         lines.append(f"| {restarts} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + f"\n\nIn brackets what the paper prints; {agree} of {checked} agree to its digits."
+    return (
+        "\n".join(lines) + f"\n\nIn brackets what the paper prints; {agree} of {checked} agree to its digits."
+    )
 
 
 def as_printed(x, printed):
@@ -158,23 +182,72 @@ def as_printed(x, printed):
 
 # (what it is, the command, which figure, its reference or bound, how they are compared)
 TARGETS = [
-    ("banded inverse under min-sep, the JAX library's", "--strategy banded-inverse:8 --steps 1024 --participation "
-     "min-sep:64,16", "rms_loss", 17.394, "<="),
-    ("banded inverse under min-sep", "--strategy banded-inverse:4 --steps 256 --participation min-sep:16,16", "rms_loss",
-     15.460, "<="),
-    ("banded inverse, short separation", "--strategy banded-inverse:4 --steps 256 --participation cyclic:2,8 --objective max",
-     "max_loss", 22.839, "<="),
-    ("dense, momentum", "--strategy dense --steps 3 --workload momentum:0.9 --objective max", "max_loss", 2.710, "="),
-    ("dense, several participations", "--strategy dense --steps 64 --workload nesterov:0.95 --participation cyclic:4,16 "
-     "--objective max", "max_loss", 240.6, "<="),
-    ("dense under min-sep, all entries free", "--strategy dense --steps 16 --participation min-sep:1,5 --objective max",
-     "max_loss", 7.118, "<="),
-    ("Toeplitz, several participations", "--strategy toeplitz --steps 1024 --participation cyclic:64,16", "rms_loss",
-     16.250, "<="),
-    ("Toeplitz, windows", "--strategy toeplitz --steps 100 --workload window:10 --participation cyclic:25,4 --objective max",
-     "max_loss", 3.8679, "<="),
-    ("banded Toeplitz, identity's loss", "--strategy banded-toeplitz:8 --steps 16 --workload momentum:0.9 --participation "
-     "cyclic:1,16 --objective max", "max_loss", 93.40, "<="),
+    (
+        "banded inverse under min-sep, the JAX library's",
+        "--strategy banded-inverse:8 --steps 1024 --participation min-sep:64,16",
+        "rms_loss",
+        17.394,
+        "<=",
+    ),
+    (
+        "banded inverse under min-sep",
+        "--strategy banded-inverse:4 --steps 256 --participation min-sep:16,16",
+        "rms_loss",
+        15.460,
+        "<=",
+    ),
+    (
+        "banded inverse, short separation",
+        "--strategy banded-inverse:4 --steps 256 --participation cyclic:2,8 --objective max",
+        "max_loss",
+        22.839,
+        "<=",
+    ),
+    (
+        "dense, momentum",
+        "--strategy dense --steps 3 --workload momentum:0.9 --objective max",
+        "max_loss",
+        2.710,
+        "=",
+    ),
+    (
+        "dense, several participations",
+        "--strategy dense --steps 64 --workload nesterov:0.95 --participation cyclic:4,16 --objective max",
+        "max_loss",
+        240.6,
+        "<=",
+    ),
+    (
+        "dense under min-sep, all entries free",
+        "--strategy dense --steps 16 --participation min-sep:1,5 --objective max",
+        "max_loss",
+        7.118,
+        "<=",
+    ),
+    (
+        "Toeplitz, several participations",
+        "--strategy toeplitz --steps 1024 --participation cyclic:64,16",
+        "rms_loss",
+        16.250,
+        "<=",
+    ),
+    (
+        "Toeplitz, windows",
+        "--strategy toeplitz --steps 100 --workload window:10 --participation cyclic:25,4 --objective max",
+        "max_loss",
+        3.8679,
+        "<=",
+    ),
+    (
+        "banded Toeplitz, identity's loss",
+        (
+            "--strategy banded-toeplitz:8 --steps 16 --workload momentum:0.9 --participation "
+            "cyclic:1,16 --objective max"
+        ),
+        "max_loss",
+        93.40,
+        "<=",
+    ),
     ("banded Toeplitz optimum", "--strategy banded-toeplitz:16 --steps 1024", "rms_loss", 6.34279, "="),
     ("banded Toeplitz optimum", "--strategy banded-toeplitz:16 --steps 16384", "rms_loss", 23.09245, "="),
     ("banded Toeplitz optimum", "--strategy banded-toeplitz:32 --steps 16384", "rms_loss", 16.69789, "="),
@@ -184,42 +257,109 @@ TARGETS = [
     ("banded Toeplitz, large", "--strategy banded-toeplitz:64 --steps 1e6", "rms_loss", None, ""),
     ("banded Toeplitz, large", "--strategy banded-toeplitz:16 --steps 1e7", "rms_loss", None, ""),
     ("general banded, squared", "--strategy banded:16 --steps 1024", "rms_loss^2", 39.6754, "<="),
-    ("column-normalised Toeplitz, within 2% of it", "--strategy banded-toeplitz:16+column-normalized --steps 1024",
-     "rms_loss^2", 1.02 ** 2 * 39.6754, "<="),
-    ("planned 400 apart, 300 in truth: tapered", "--strategy banded-toeplitz:400+tapered:200 --steps 2000 --participation "
-     "min-sep:300,5", "rms_loss", 8.369, "="),
-    ("the same, averaged", "--strategy banded-toeplitz:400+averaged:200 --steps 2000 --participation min-sep:300,5",
-     "rms_loss", 8.369, "<="),
-    ("1 / i + c, within 1.0013 of the optimum", "--strategy banded-toeplitz:16+harmonic --steps 1024", "rms_loss",
-     1.00135 * 6.34279, "<="),
-    ("smooth tree, C(12, 6) = 924 labels: 6", "--strategy smooth-tree --steps 900 --objective max", "max_loss", 6.0, "="),
-    ("weighted tree, below Honaker online's 41.448", "--strategy weighted-tree --steps 1024 --participation cyclic:64,16",
-     "rms_loss", 41.448, "<="),
+    (
+        "column-normalised Toeplitz, within 2% of it",
+        "--strategy banded-toeplitz:16+column-normalized --steps 1024",
+        "rms_loss^2",
+        1.02**2 * 39.6754,
+        "<=",
+    ),
+    (
+        "planned 400 apart, 300 in truth: tapered",
+        "--strategy banded-toeplitz:400+tapered:200 --steps 2000 --participation min-sep:300,5",
+        "rms_loss",
+        8.369,
+        "=",
+    ),
+    (
+        "the same, averaged",
+        "--strategy banded-toeplitz:400+averaged:200 --steps 2000 --participation min-sep:300,5",
+        "rms_loss",
+        8.369,
+        "<=",
+    ),
+    (
+        "1 / i + c, within 1.0013 of the optimum",
+        "--strategy banded-toeplitz:16+harmonic --steps 1024",
+        "rms_loss",
+        1.00135 * 6.34279,
+        "<=",
+    ),
+    (
+        "smooth tree, C(12, 6) = 924 labels: 6",
+        "--strategy smooth-tree --steps 900 --objective max",
+        "max_loss",
+        6.0,
+        "=",
+    ),
+    (
+        "weighted tree, below Honaker online's 41.448",
+        "--strategy weighted-tree --steps 1024 --participation cyclic:64,16",
+        "rms_loss",
+        41.448,
+        "<=",
+    ),
     ("Fourier beyond 4096 steps", "--strategy fourier-optimal --steps 1e5", "rms_loss", 4.645939, "<="),
     ("optimal 3-banded at n = 9, ||B||_F^2", "--strategy banded:3 --steps 9", "total_loss", 24.880865, "="),
     ("BLT, squared", "--strategy blt:2 --steps 2048 --objective max", "max_loss^2", 12.8492, "<="),
     ("BLT, squared", "--strategy blt:3 --steps 2048 --objective max", "max_loss^2", 12.2740, "<="),
     ("BLT, squared", "--strategy blt:4 --steps 2048 --objective max", "max_loss^2", 12.2095, "<="),
     ("BLT, squared", "--strategy blt:5 --steps 2048 --objective max", "max_loss^2", 12.2034, "<="),
-    ("BLT, 16 participations, squared",
-     "--strategy blt:4 --steps 2048 --objective max --participation min-sep:128,16", "max_loss^2", 506.47, "<="),
-    ("BLT, 16 participations, squared", "--strategy blt:4 --steps 2048 --participation min-sep:128,16", "rms_loss^2",
-     327.63, "<="),
-    ("BLT, a thousand participations", "--strategy blt:6 --steps 1e9 --participation min-sep:1000000,1000", "rms_loss",
-     None, ""),
-    ("BLT, ten billion steps", "--strategy blt:5 --steps 1e10 --objective max", "max_loss",
-     1.065 * (1 + math.log(1e10) / math.pi), "<="),
-    ("BLT, ten billion steps", "--strategy blt:8 --steps 1e10 --objective max", "max_loss",
-     1.0135 * (1 + math.log(1e10) / math.pi), "<="),
+    (
+        "BLT, 16 participations, squared",
+        "--strategy blt:4 --steps 2048 --objective max --participation min-sep:128,16",
+        "max_loss^2",
+        506.47,
+        "<=",
+    ),
+    (
+        "BLT, 16 participations, squared",
+        "--strategy blt:4 --steps 2048 --participation min-sep:128,16",
+        "rms_loss^2",
+        327.63,
+        "<=",
+    ),
+    (
+        "BLT, a thousand participations",
+        "--strategy blt:6 --steps 1e9 --participation min-sep:1000000,1000",
+        "rms_loss",
+        None,
+        "",
+    ),
+    (
+        "BLT, ten billion steps",
+        "--strategy blt:5 --steps 1e10 --objective max",
+        "max_loss",
+        1.065 * (1 + math.log(1e10) / math.pi),
+        "<=",
+    ),
+    (
+        "BLT, ten billion steps",
+        "--strategy blt:8 --steps 1e10 --objective max",
+        "max_loss",
+        1.0135 * (1 + math.log(1e10) / math.pi),
+        "<=",
+    ),
 ]
 
 
 DENSE = [
     ("single participation", "--strategy dense --steps 1024", "rms_loss", None, ""),
     ("single participation", "--strategy dense --steps 2048", "rms_loss", None, ""),
-    ("(k, b) = (20, 100)", "--strategy dense --steps 2000 --participation cyclic:100,20", "total_loss", 6.55e5, "<="),
-    ("(k, b) = (16, 64), squared", "--strategy dense --steps 1024 --participation cyclic:64,16", "rms_loss^2", 215.03,
-     "<="),
+    (
+        "(k, b) = (20, 100)",
+        "--strategy dense --steps 2000 --participation cyclic:100,20",
+        "total_loss",
+        6.55e5,
+        "<=",
+    ),
+    (
+        "(k, b) = (16, 64), squared",
+        "--strategy dense --steps 1024 --participation cyclic:64,16",
+        "rms_loss^2",
+        215.03,
+        "<=",
+    ),
 ]
 
 
@@ -234,51 +374,82 @@ LARGE = [
 
 
 def targets(table):
-    return lambda: [{"what": what, "command": command, "figure": figure, "reference": reference, "relation": relation,
-                     **loss(command)} for what, command, figure, reference, relation in table]
+    return lambda: [
+        {
+            "what": what,
+            "command": command,
+            "figure": figure,
+            "reference": reference,
+            "relation": relation,
+            **loss(command),
+        }
+        for what, command, figure, reference, relation in table
+    ]
 
 
 def show_targets(rows):
-    lines = ["| what | `antinoise loss` | figure | found | reference | gap | seconds |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| what | `antinoise loss` | figure | found | reference | gap | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in rows:
         name, _, power = row["figure"].partition("^")
         found = row[name] ** (2 if power else 1)
         reference = "" if row["reference"] is None else f"{row['relation']} {row['reference']:.8g}"
         gap = "" if row["gap"] is None else f"{row['gap']:.1e}"
-        lines.append(f"| {row['what']} | `{row['command']}` | {row['figure']} | {found:.8g} | {reference} | {gap} | "
-                     f"{row['seconds']:.3g} |")
+        lines.append(
+            f"| {row['what']} | `{row['command']}` | {row['figure']} | {found:.8g} | {reference} | {gap} | "
+            f"{row['seconds']:.3g} |"
+        )
     return "\n".join(lines)
 
 
 def amplified():
     bands = "1,2,4,8,16,24,32,40,48,64,96,128,192,256,288,320,384,512,1024,2048"
-    return antinoise("bands --examples 2048000 --batch-size 1000 --epochs 8 --epsilon 0.5,1,2,4,8,16 --delta 1e-8 "
-                     f"--bands {bands} --against blt:2,blt:4,tree,honaker-online,tree+x8")
+    return antinoise(
+        "bands --examples 2048000 --batch-size 1000 --epochs 8 --epsilon 0.5,1,2,4,8,16 --delta 1e-8 "
+        f"--bands {bands} --against blt:2,blt:4,tree,honaker-online,tree+x8"
+    )
 
 
 def show_amplified(report):
-    lines = ["| epsilon | best bands | amplified | DP-SGD | 2048 bands, unamplified | BLT 2 | BLT 4 | tree | Honaker online "
-             "| tree, restarted each epoch |", "|---|" + "---|" * 9]
+    lines = [
+        (
+            "| epsilon | best bands | amplified | DP-SGD | 2048 bands, unamplified | BLT 2 | BLT 4 | tree |"
+            " Honaker online | tree, restarted each epoch |"
+        ),
+        "|---|" + "---|" * 9,
+    ]
     for target in report["targets"]:
         best, first, last = target["rows"][target["best"]], target["rows"][0], target["rows"][-1]
         least = best["amplified"]["rms_loss"]
         others = [first["amplified"], last["unamplified"], *target["against"]]
         ratios = " | ".join(f"{other['rms_loss'] / least:.3f}" for other in others)
         lines.append(f"| {target['epsilon']:g} | {best['bands']} | 1 ({least:.5g}) | {ratios} |")
-    lines.append("\nRatios of RMS loss to the amplified one. The paper's figure shows its best alternatives, DP-SGD and BLT, "
-                 "about twice as bad at epsilon 1, and amplified bands 19% better than the best of them at 8.")
+    lines.append(
+        "\nRatios of RMS loss to the amplified one. The paper's figure shows its best alternatives, DP-SGD"
+        " and BLT, about twice as bad at epsilon 1, and amplified bands 19% better than the best of them"
+        " at 8."
+    )
     return "\n".join(lines)
 
 
 def rule_of_thumb():
     batches, epsilons = [1, 4, 16, 64, 256], "0.5,1,2,4,8"
-    return [antinoise(f"bands --examples 4096 --steps 4096 --delta 1e-8 --epsilon {epsilons} --batch-size {batch}")
-            for batch in batches]
+    return [
+        antinoise(
+            f"bands --examples 4096 --steps 4096 --delta 1e-8 --epsilon {epsilons} --batch-size {batch}"
+        )
+        for batch in batches
+    ]
 
 
 def show_rule_of_thumb(reports):
     epsilons = [target["epsilon"] for target in reports[0]["targets"]]
-    lines = ["| epochs k | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
+    lines = [
+        "| epochs k | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " |",
+        "|---|" + "---|" * len(epsilons),
+    ]
     for report in reports:
         cells = []
         for target in report["targets"]:
@@ -290,19 +461,26 @@ def show_rule_of_thumb(reports):
             excess = 100 * (row["amplified"]["rms_loss"] / best["amplified"]["rms_loss"] - 1)
             cells.append(f"{best['bands']} / {rule:.3g} (+{excess:.1f}%)")
         lines.append(f"| {epochs} | " + " | ".join(cells) + " |")
-    lines.append("\nBest power of 2 / the rule, at least 1 and at most n / k (and how much RMS loss following the rule costs).")
+    lines.append(
+        "\nBest power of 2 / the rule, at least 1 and at most n / k (and how much RMS loss following the rule"
+        " costs)."
+    )
     return "\n".join(lines)
 
 
 def best_bands():
-    return antinoise("bands --examples 4096 --steps 2048 --delta 1e-5 --epsilon 1,2,5,10 --objective max "
-                     "--batch-size 2,8,32,128,512,2048")
+    return antinoise(
+        "bands --examples 4096 --steps 2048 --delta 1e-5 --epsilon 1,2,5,10 --objective max "
+        "--batch-size 2,8,32,128,512,2048"
+    )
 
 
 def show_best_bands(report):
     epsilons = sorted({target["epsilon"] for target in report["targets"]})
-    lines = ["| batch size | epochs | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " | unamplified |",
-             "|---|---|" + "---|" * (len(epsilons) + 1)]
+    lines = [
+        "| batch size | epochs | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " | unamplified |",
+        "|---|---|" + "---|" * (len(epsilons) + 1),
+    ]
     for batch in sorted({target["batch_size"] for target in report["targets"]}):
         targets = {target["epsilon"]: target for target in report["targets"] if target["batch_size"] == batch}
         cells = []
@@ -311,10 +489,16 @@ def show_best_bands(report):
             least = min(row["unamplified"]["max_loss"] for row in targets[epsilon]["rows"])
             cells.append(f"{best['bands']} ({best['amplified']['max_loss'] / least:.2f})")
         best = min(targets[epsilons[0]]["rows"], key=lambda row: row["unamplified"]["max_loss"])
-        lines.append(f"| {batch} | {batch * report['steps'] // report['examples']} | " + " | ".join(cells)
-                     + f" | {best['bands']} |")
-    lines.append("\nBest power of 2, and its max loss over the least without amplification. As in the figure, small epsilon and large "
-                 "batches want few bands; at epsilon 10 sampling gains a hundredth at most, with at least half of the unamplified bands.")
+        lines.append(
+            f"| {batch} | {batch * report['steps'] // report['examples']} | "
+            + " | ".join(cells)
+            + f" | {best['bands']} |"
+        )
+    lines.append(
+        "\nBest power of 2, and its max loss over the least without amplification. As in the figure, small"
+        " epsilon and large batches want few bands; at epsilon 10 sampling gains a hundredth at most, with at"
+        " least half of the unamplified bands."
+    )
     return "\n".join(lines)
 
 
@@ -327,7 +511,10 @@ def one_draw():
         key.chmod(0o600)
         for strategy in ["dense", "identity"]:
             out = Path(folder) / f"{strategy}.npy"
-            antinoise(f"noise --strategy {strategy} --objective max --steps 40 --dim 4000 --key-file {key} --out {out}")
+            antinoise(
+                f"noise --strategy {strategy} --objective max --steps 40 --dim 4000 --key-file {key} --out"
+                f" {out}"
+            )
             data = out.read_bytes()
             numbers = struct.unpack("<160000f", data[-640000:])
             errors = []
@@ -347,7 +534,9 @@ def show_one_draw(found):
     lines = ["| strategy | one draw, published | median of 2000 | 95% of them |", "|---|---|---|---|"]
     for strategy, published in [("dense", 2.34), ("identity", 6.02)]:
         row = found[strategy]
-        lines.append(f"| {strategy} | {published} | {row['median']:.2f} | {row['low']:.2f} to {row['high']:.2f} |")
+        lines.append(
+            f"| {strategy} | {published} | {row['median']:.2f} | {row['low']:.2f} to {row['high']:.2f} |"
+        )
     return "\n".join(lines)
 
 
@@ -363,7 +552,7 @@ def training(arguments, figure=None):
             found.append({"arguments": line, **report})
         if figure:
             page = (Path(folder) / "run-0" / "report.html").read_text()
-            picture = page[page.index("<svg"):page.index("</svg>") + 6]
+            picture = page[page.index("<svg") : page.index("</svg>") + 6]
             head, rest = picture.split(">", 1)
             background = '\n<rect width="100%" height="100%" fill="#FFFFFF"/>'
             figure.write_text(head + ">" + background + rest + "\n")
@@ -373,49 +562,82 @@ def training(arguments, figure=None):
 def show_training(found):
     lines = []
     for report in found:
-        lines += [f"`antinoise train {report['arguments']}`", "",
-                  "| mechanism | test accuracy, standard error | against the first, paired | best learning rate | "
-                  "mean at each rate | RMS loss | seconds a run |", "|---|---|---|---|---|---|---|"]
+        lines += [
+            f"`antinoise train {report['arguments']}`",
+            "",
+            (
+                "| mechanism | test accuracy, standard error | against the first, paired | best learning rate"
+                " | mean at each rate | RMS loss | seconds a run |"
+            ),
+            "|---|---|---|---|---|---|---|",
+        ]
         first = report["runs"][0]
         for run in report["runs"]:
             error = f" +- {100 * run['standard_error']:.2f}" if run["standard_error"] is not None else ""
-            rates = ", ".join(f"{rate:g}: {100 * accuracy:.1f}%" for rate, accuracy in run["by_learning_rate"])
+            rates = ", ".join(
+                f"{rate:g}: {100 * accuracy:.1f}%" for rate, accuracy in run["by_learning_rate"]
+            )
             apart = [100 * (x - y) for x, y in zip(run["test_accuracies"], first["test_accuracies"])]
             mean = sum(apart) / len(apart)
             spread = math.sqrt(sum((x - mean) ** 2 for x in apart) / max(1, len(apart) - 1) / len(apart))
             paired = "" if run is first else f"{mean:+.1f} +- {spread:.1f} points"
             loss = f"{run['rms_loss']:.4f}" if run["epsilon"] is not None else "-"
-            lines.append(f"| {run['mechanism']} | {100 * run['test_accuracy']:.2f}%{error} | {paired} | "
-                         f"{run['learning_rate']:g} | {rates} | {loss} | {run['seconds']:.1f} |")
-        lines += ["", f"At epsilon {math.ceil(1e4 * first['epsilon']) / 1e4:g}, delta {first['delta']:g}, {first['steps']} "
-                  f"steps, {len(first['test_accuracies'])} repeats. The learning rate is picked by test accuracy for all "
-                  "alike, which epsilon does not pay for.", ""]
+            lines.append(
+                f"| {run['mechanism']} | {100 * run['test_accuracy']:.2f}%{error} | {paired} | "
+                f"{run['learning_rate']:g} | {rates} | {loss} | {run['seconds']:.1f} |"
+            )
+        lines += [
+            "",
+            (
+                f"At epsilon {math.ceil(1e4 * first['epsilon']) / 1e4:g}, delta {first['delta']:g},"
+                f" {first['steps']} steps, {len(first['test_accuracies'])} repeats. The learning rate is"
+                " picked by test accuracy for all alike, which epsilon does not pay for."
+            ),
+            "",
+        ]
     return "\n".join(lines).rstrip()
 
 
 def digits():
-    lines = ["--repeats 10 --setting cyclic", "--repeats 10", "--repeats 10 --setting cyclic --adjacency replace-one"]
+    lines = [
+        "--repeats 10 --setting cyclic",
+        "--repeats 10",
+        "--repeats 10 --setting cyclic --adjacency replace-one",
+    ]
     return training(lines, ROOT / "docs" / "digits.svg")
 
 
 def sampled():
-    lines = ["--examples 1440 --batch-size 96 --epochs 20 --epsilon 4 --delta 1e-5",
-             "--examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-5",
-             "--examples 1e6 --batch-size 1000 --epochs 4 --epsilon 2 --delta 1e-8",
-             "--examples 50e6 --batch-size 5000 --epochs 4 --epsilon 1 --delta 1e-9"]
+    lines = [
+        "--examples 1440 --batch-size 96 --epochs 20 --epsilon 4 --delta 1e-5",
+        "--examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-5",
+        "--examples 1e6 --batch-size 1000 --epochs 4 --epsilon 2 --delta 1e-8",
+        "--examples 50e6 --batch-size 5000 --epochs 4 --epsilon 1 --delta 1e-9",
+    ]
     found = []
     for line in lines:
         report = antinoise(f"plan {line} --setting poisson")
-        found.append({"arguments": line, "chosen": report["candidates"][report["chosen"]], "independent": report["candidates"][0]})
+        found.append(
+            {
+                "arguments": line,
+                "chosen": report["candidates"][report["chosen"]],
+                "independent": report["candidates"][0],
+            }
+        )
     return found
 
 
 def show_sampled(found):
-    lines = ["| `antinoise plan --setting poisson ...` | chosen | RMS loss | DP-SGD's | quotient |", "|---|---|---|---|---|"]
+    lines = [
+        "| `antinoise plan --setting poisson ...` | chosen | RMS loss | DP-SGD's | quotient |",
+        "|---|---|---|---|---|",
+    ]
     for row in found:
         chosen, independent = row["chosen"], row["independent"]
-        lines.append(f"| `{row['arguments']}` | {chosen['name']} | {chosen['rms_loss']:.5f} | {independent['rms_loss']:.5f} | "
-                     f"{chosen['rms_loss'] / independent['rms_loss']:.2f} |")
+        lines.append(
+            f"| `{row['arguments']}` | {chosen['name']} | {chosen['rms_loss']:.5f} |"
+            f" {independent['rms_loss']:.5f} | {chosen['rms_loss'] / independent['rms_loss']:.2f} |"
+        )
     return "\n".join(lines)
 
 
@@ -430,29 +652,51 @@ def worth():
             return "-"
         return f"{100 * runs[0]['test_accuracy']:.1f}% +- {100 * runs[0]['standard_error']:.1f}"
 
-    lines = ["| 1,440 digits, epsilon 4, 20 epochs, 10 repeats | independent noise | correlated noise | DP-SGD with sampling "
-             "| no privacy |", "|---|---|---|---|---|"]
-    for report, where in [(cyclic, "cyclic batches"), (replaced, "cyclic batches, replace-one adjacency"),
-                          (best, "sampled batches where they help")]:
-        cells = [cell(report, baseline) for baseline in ("independent", None, "independent-amplified", "none")]
+    lines = [
+        (
+            "| 1,440 digits, epsilon 4, 20 epochs, 10 repeats | independent noise | correlated noise | DP-SGD"
+            " with sampling | no privacy |"
+        ),
+        "|---|---|---|---|---|",
+    ]
+    for report, where in [
+        (cyclic, "cyclic batches"),
+        (replaced, "cyclic batches, replace-one adjacency"),
+        (best, "sampled batches where they help"),
+    ]:
+        cells = [
+            cell(report, baseline) for baseline in ("independent", None, "independent-amplified", "none")
+        ]
         lines.append(f"| {where} | {' | '.join(cells)} |")
     images = json.loads((STORE / "fashion-mnist.json").read_text())[0]["runs"]
-    sampled_alone, both, plain = ({run["baseline"]: run for run in images}[name] for name in ("independent-amplified", None, "none"))
+    sampled_alone, both, plain = (
+        {run["baseline"]: run for run in images}[name] for name in ("independent-amplified", None, "none")
+    )
     apart = [100 * (x - y) for x, y in zip(both["test_accuracies"], sampled_alone["test_accuracies"])]
     points = sum(apart) / len(apart)
     error = math.sqrt(sum((x - points) ** 2 for x in apart) / (len(apart) - 1) / len(apart))
     last = plans[-1]
     few, many = (row["chosen"]["rms_loss"] / row["independent"]["rms_loss"] for row in (plans[0], last))
-    lines += ["", "Some batches cannot be drawn at random: federated users, streams, one pass over the data. There correlated noise gives "
-              "what sampling would have given. Where batches can be sampled, both work together. At 50 million examples, batches of "
-              "5,000 and epsilon 1, the RMS loss (the noise accumulated in the model) is "
-              f"{many:.2f} times that of DP-SGD. On the few steps of the "
-              f"digits it is {few:.2f} times, and the accuracies are hardly different. On the 60,000 images of Fashion-MNIST, in 480 "
-              f"steps at epsilon 4, both together reach {100 * both['test_accuracy']:.1f}%, {points:.1f} +- {error:.1f} points more "
-              f"than DP-SGD ({100 * plain['test_accuracy']:.1f}% without privacy). Correlation gains least when steps are few and "
-              "amplification is strong.", "",
-              "Delta is 1e-5, and 1e-9 for 50 million examples. Each accuracy is that of the learning rate that was best by test accuracy, "
-              "a choice that epsilon does not pay for: epsilon is that of one training."]
+    lines += [
+        "",
+        (
+            "Some batches cannot be drawn at random: federated users, streams, one pass over the data. There"
+            " correlated noise gives what sampling would have given. Where batches can be sampled, both work"
+            " together. At 50 million examples, batches of 5,000 and epsilon 1, the RMS loss (the noise"
+            f" accumulated in the model) is {many:.2f} times that of DP-SGD. On the few steps of the digits"
+            f" it is {few:.2f} times, and the accuracies are hardly different. On the 60,000 images of"
+            " Fashion-MNIST, in 480 steps at epsilon 4, both together reach"
+            f" {100 * both['test_accuracy']:.1f}%, {points:.1f} +- {error:.1f} points more than DP-SGD"
+            f" ({100 * plain['test_accuracy']:.1f}% without privacy). Correlation gains least when steps are"
+            " few and amplification is strong."
+        ),
+        "",
+        (
+            "Delta is 1e-5, and 1e-9 for 50 million examples. Each accuracy is that of the learning rate that"
+            " was best by test accuracy, a choice that epsilon does not pay for: epsilon is that of one"
+            " training."
+        ),
+    ]
     return "\n".join(lines)
 
 
@@ -469,45 +713,126 @@ def fashion_mnist():
 
 
 SECTIONS = {
-    "max-loss": ("Streaming prefix sums, max loss", "Monograph, Table 2.2: one participation, max loss.",
-                 table_of(MAX_LOSS, "max"), show_table(MAX_LOSS, "max")),
-    "rms-loss": ("Streaming prefix sums, RMS loss", "Monograph, Table 2.3: one participation, RMS loss.",
-                 table_of(RMS_LOSS, "rms"), show_table(RMS_LOSS, "rms")),
-    "multi-epoch": ("Several epochs", "Multi-epoch paper, Table 1: total loss sens^2 ||B||_F^2 of prefix sums, "
-                    "20 participations exactly 100 apart, 2000 steps.", multi_epoch, show_multi_epoch),
-    "targets": ("Optima", "Losses of optimised strategies; the reference is a published figure (=) or a bound (<=).",
-                targets(TARGETS), show_targets),
-    "dense": ("Dense strategies", "With certified gaps, relative to a lower bound.", targets(DENSE), show_targets),
-    "large": ("Designs over many steps", "The reference is what was found before a faster solver.", targets(LARGE),
-              show_targets),
-    "amplified": ("Bands with amplification by sampling", "BandMF (McKenna), figure 1(b): n = 16384, 8 epochs, delta 1e-8.",
-                  amplified, show_amplified),
-    "rule-of-thumb": ("The best number of bands", "BandMF (McKenna), figure 2(b): n = 4096, delta 1e-8, against the rule "
-                      "epsilon sqrt(n) / k.", rule_of_thumb, show_rule_of_thumb),
-    "best-bands": ("The best number of bands by batch size", "Monograph, figure 4.3: n = 2048, N = 4096, max loss.", best_bands,
-                   show_best_bands),
-    "one-draw": ("One draw in two dimensions", "Monograph, figure 1.6: n = 40, unit noise, the dense mechanism of least max "
-                 "loss; root mean square error of the prefix sums.", one_draw, show_one_draw),
-    "sampled": ("Correlation and sampling together", "Standard deviation of the averaged prefix sums, of the plan that "
-                "is chosen where every example can be sampled, against DP-SGD.", sampled, show_sampled),
-    "digits": ("Training on digits", "A network with one hidden layer of 128 on 1,440 images: clip norm 1, momentum 0.9, "
-               "20 epochs of batches of 96. dp-sgd is independent noise whose privacy sampling amplifies; \"no noise\" has "
-               "neither clipping nor noise.", digits, show_training),
-    "fashion-mnist": ("Training on Fashion-MNIST", "A CNN of 26,010 parameters on 60,000 images, clip norm 1, momentum 0.9, "
-                      "4 epochs of batches of 500. By epsilon, over 10 epochs: [results/fashion-mnist.md](results/fashion-mnist.md).", fashion_mnist, show_training),
+    "max-loss": (
+        "Streaming prefix sums, max loss",
+        "Monograph, Table 2.2: one participation, max loss.",
+        table_of(MAX_LOSS, "max"),
+        show_table(MAX_LOSS, "max"),
+    ),
+    "rms-loss": (
+        "Streaming prefix sums, RMS loss",
+        "Monograph, Table 2.3: one participation, RMS loss.",
+        table_of(RMS_LOSS, "rms"),
+        show_table(RMS_LOSS, "rms"),
+    ),
+    "multi-epoch": (
+        "Several epochs",
+        (
+            "Multi-epoch paper, Table 1: total loss sens^2 ||B||_F^2 of prefix sums, "
+            "20 participations exactly 100 apart, 2000 steps."
+        ),
+        multi_epoch,
+        show_multi_epoch,
+    ),
+    "targets": (
+        "Optima",
+        "Losses of optimised strategies; the reference is a published figure (=) or a bound (<=).",
+        targets(TARGETS),
+        show_targets,
+    ),
+    "dense": (
+        "Dense strategies",
+        "With certified gaps, relative to a lower bound.",
+        targets(DENSE),
+        show_targets,
+    ),
+    "large": (
+        "Designs over many steps",
+        "The reference is what was found before a faster solver.",
+        targets(LARGE),
+        show_targets,
+    ),
+    "amplified": (
+        "Bands with amplification by sampling",
+        "BandMF (McKenna), figure 1(b): n = 16384, 8 epochs, delta 1e-8.",
+        amplified,
+        show_amplified,
+    ),
+    "rule-of-thumb": (
+        "The best number of bands",
+        "BandMF (McKenna), figure 2(b): n = 4096, delta 1e-8, against the rule epsilon sqrt(n) / k.",
+        rule_of_thumb,
+        show_rule_of_thumb,
+    ),
+    "best-bands": (
+        "The best number of bands by batch size",
+        "Monograph, figure 4.3: n = 2048, N = 4096, max loss.",
+        best_bands,
+        show_best_bands,
+    ),
+    "one-draw": (
+        "One draw in two dimensions",
+        (
+            "Monograph, figure 1.6: n = 40, unit noise, the dense mechanism of least max "
+            "loss; root mean square error of the prefix sums."
+        ),
+        one_draw,
+        show_one_draw,
+    ),
+    "sampled": (
+        "Correlation and sampling together",
+        (
+            "Standard deviation of the averaged prefix sums, of the plan that "
+            "is chosen where every example can be sampled, against DP-SGD."
+        ),
+        sampled,
+        show_sampled,
+    ),
+    "digits": (
+        "Training on digits",
+        (
+            "A network with one hidden layer of 128 on 1,440 images: clip norm 1, momentum 0.9, 20 epochs of"
+            ' batches of 96. dp-sgd is independent noise whose privacy sampling amplifies; "no noise" has'
+            " neither clipping nor noise."
+        ),
+        digits,
+        show_training,
+    ),
+    "fashion-mnist": (
+        "Training on Fashion-MNIST",
+        (
+            "A CNN of 26,010 parameters on 60,000 images, clip norm 1, momentum 0.9, 4 epochs of batches of"
+            " 500. By epsilon, over 10 epochs: [results/fashion-mnist.md](results/fashion-mnist.md)."
+        ),
+        fashion_mnist,
+        show_training,
+    ),
 }
 LONG = ["fashion-mnist", "large"]
 
 
 def write_page():
-    page = ["# What was measured", "",
-            "Every figure here was printed by `antinoise` and is measured again by `scripts/results.py SECTION`. Seconds "
-            "are of the machine at hand (2 cores) and can be compared only with each other.", ""]
+    page = [
+        "# What was measured",
+        "",
+        (
+            "Every figure here was printed by `antinoise` and is measured again by `scripts/results.py"
+            " SECTION`. Seconds are of the machine at hand (2 cores) and can be compared only with each"
+            " other."
+        ),
+        "",
+    ]
     for name, (title, text, _, show) in SECTIONS.items():
         stored = STORE / f"{name}.json"
         if stored.exists():
-            page += [f"## {title}", "", f"{text} `scripts/results.py {name}`", "",
-                     show(json.loads(stored.read_text())), ""]
+            page += [
+                f"## {title}",
+                "",
+                f"{text} `scripts/results.py {name}`",
+                "",
+                show(json.loads(stored.read_text())),
+                "",
+            ]
     extra = STORE / "by-hand.md"
     if extra.exists():
         page.append(extra.read_text())

@@ -9,7 +9,8 @@
 
 Idioms are looked for in comments, docstrings, Markdown, and in strings of Rust and of the Python package.
 Lines are measured in comments, docstrings and Markdown. Code blocks, code spans, tables and link targets are
-exempt. """
+exempt."""
+
 import re
 import subprocess
 import sys
@@ -51,7 +52,11 @@ def files(paths):
     """The tracked and new files under these paths that hold prose."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *map(str, paths)]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    kept = [name for name in sorted(set(names)) if name.endswith((".rs", ".py", ".md")) and not EXEMPT.search(name)]
+    kept = [
+        name
+        for name in sorted(set(names))
+        if name.endswith((".rs", ".py", ".md")) and not EXEMPT.search(name)
+    ]
     return [ROOT / name for name in kept if (ROOT / name).is_file()]
 
 
@@ -118,7 +123,9 @@ def wrap(paths):
         before = path.read_text()
         after = prose.wrap(path, before)
         if prose.code_of(path, before) != prose.code_of(path, after) or prose.wrap(path, after) != after:
-            refused.append(f"{path.relative_to(ROOT)} is left as it is: wrapping would change more than line breaks")
+            refused.append(
+                f"{path.relative_to(ROOT)} is left as it is: wrapping would change more than line breaks"
+            )
         elif after != before:
             path.write_text(after)
     if refused:
@@ -184,13 +191,17 @@ def self_test():
         ("a.rs", "/// So many that it fits; besides, told apart. `told` [x](told)", []),
         ("a.rs", "fn told() {} // beside", ["beside"]),
         ("a.rs", 'const S: &str = "{told} {told:?} is told \\\n whoever";', ["told", "whoever"]),
-        ("a.rs", '/// ```\n/// let told = beside;\n/// ```\nfn f() { let c = \'"\'; } // goes on', ["goes on"]),
+        (
+            "a.rs",
+            "/// ```\n/// let told = beside;\n/// ```\nfn f() { let c = '\"'; } // goes on",
+            ["goes on"],
+        ),
         ("a.rs", "/* /* */ */ fn f<'a>(x: &'a str) {} // of before", ["of before"]),
         ("a.rs", f"// {LONG}", ["columns"]),
         ("a.rs", f'const S: &str = "{LONG}";', []),
         ("a.rs", "// https://example.org/" + "x" * 120, []),
         ("a.rs", f"//! | {LONG} |", []),
-        ("a.py", "def f():\n    \"\"\"Is made\n    again.\"\"\"\n", ["made again"]),
+        ("a.py", 'def f():\n    """Is made\n    again."""\n', ["made again"]),
         ("a.py", "x = 'told'  # mended", ["mended"]),
         ("a.py", f"x = 1\n# {LONG}\n", ["columns"]),
         ("a.md", f"Told.\n\n```\nwhoever {LONG}\n```\n{LONG}", ["told", "columns"]),
@@ -198,7 +209,9 @@ def self_test():
     ]
     for name, text, expected in planted:
         found = [fault.lower() for _, fault in faults(Path(name), text)]
-        if len(found) != len(expected) or any(e not in f for e, f in zip(sorted(expected), sorted(found, key=order))):
+        if len(found) != len(expected) or any(
+            e not in f for e, f in zip(sorted(expected), sorted(found, key=order))
+        ):
             sys.exit(f"words.py does not work: {text!r} should give {expected}, gives {found}")
     templates = [("a.rs", RUST_LINES), ("a.py", PYTHON_LINES), ("a.md", MARKDOWN_LINES)]
     for name, template in templates:
@@ -228,6 +241,7 @@ def main():
         return wrap(paths or ["."])
     if found := check(paths or CHECKED):
         sys.exit("\n".join(found))
+    return None
 
 
 if __name__ == "__main__":

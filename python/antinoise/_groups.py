@@ -50,7 +50,10 @@ class Groups:
             return cls(dict.fromkeys(names, 0), (float(clip_norm),))
         if isinstance(asked, str):
             if asked != "layer":
-                raise ValueError(f"groups is {asked!r} but must be 'layer', groups of names, or clip norms of groups of names")
+                raise ValueError(
+                    f"groups is {asked!r} but must be 'layer', groups of names, or clip norms of groups of"
+                    " names"
+                )
             layers = list(dict.fromkeys(_layer(name) for name in names))
             of = {name: layers.index(_layer(name)) for name in names}
             return cls(of, _equal(len(layers), clip_norm))
@@ -59,7 +62,9 @@ class Groups:
         empty = [group for number, group in enumerate(members) if number not in of.values()]
         if empty:
             raise ValueError(f"group {', '.join(empty[0])} is without trained parameters but must have some")
-        return cls(of, _given(asked, clip_norm) if isinstance(asked, Mapping) else _equal(len(members), clip_norm))
+        return cls(
+            of, _given(asked, clip_norm) if isinstance(asked, Mapping) else _equal(len(members), clip_norm)
+        )
 
 
 def _layer(name: str) -> str:
@@ -68,7 +73,11 @@ def _layer(name: str) -> str:
 
 def _place(name: str, members: list[tuple[str, ...]]) -> int:
     """The group of a parameter, by its own name or by the name of a module that contains it."""
-    found = [number for number, group in enumerate(members) if any(name == m or name.startswith(f"{m}.") for m in group)]
+    found = [
+        number
+        for number, group in enumerate(members)
+        if any(name == m or name.startswith(f"{m}.") for m in group)
+    ]
     if len(found) != 1:
         raise ValueError(f"{name} is in {len(found)} groups but must be in one")
     return found[0]
@@ -84,7 +93,10 @@ def _given(norms: Mapping[Members, float], clip_norm: float) -> tuple[float, ...
         raise ValueError(f"clip norm of a group is {wrong[0]} but must be a finite number above 0")
     if _squares(norms.values()) > Fraction(clip_norm) ** 2 * _DECIMALS:
         total = math.sqrt(_squares(norms.values()))
-        raise ValueError(f"root of the sum of the groups' squared clip norms is {total} but must be at most clip_norm, {clip_norm}")
+        raise ValueError(
+            f"root of the sum of the groups' squared clip norms is {total} but must be at most clip_norm,"
+            f" {clip_norm}"
+        )
     return _within(list(norms.values()), clip_norm)
 
 

@@ -16,8 +16,8 @@ from torch import nn
 
 from . import Plan
 from ._groups import Asked, Groups
-from ._relied import relied
 from ._opacus_sharded import check_sharded
+from ._relied import relied
 from .torch.epochs import EpochSampler
 from .torch.examples import clipped_totals
 from .torch.layout import is_sharded
@@ -57,7 +57,9 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
         """Refused: the noise counts steps."""
-        raise ValueError("a step of the accountant is asked for but must be left to the noise, which counts the plan's")
+        raise ValueError(
+            "a step of the accountant is asked for but must be left to the noise, which counts the plan's"
+        )
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The plan's epsilon, which holds at the plan's delta and at any larger delta."""
@@ -121,7 +123,9 @@ class Steps:
         parameters, samples = self._optimizer.params, self._optimizer.grad_samples
         counts = {len(g) for g in samples}
         if len(counts) != 1:
-            raise ValueError(f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch")
+            raise ValueError(
+                f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch"
+            )
         totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
         leave(self._parameters, totals, counts.pop(), self._plan.clip_norm)
         for p in parameters:
@@ -132,22 +136,38 @@ class Steps:
         """Adds the sum that a second backward pass of ghost clipping left to the step's sum."""
         parameters, lengths = self._optimizer.params, getattr(self._hooks, "per_sample_gradient_norms", None)
         if lengths is None or any(p.grad is None for p in parameters):
-            raise ValueError("gradient is absent but must be what the criterion's backward() leaves, once for each batch")
+            raise ValueError(
+                "gradient is absent but must be what the criterion's backward() leaves, once for each batch"
+            )
         if self._hooks.max_grad_norm != self._plan.clip_norm:
-            raise ValueError(f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's, {self._plan.clip_norm}")
+            raise ValueError(
+                f"max_grad_norm of the module is {self._hooks.max_grad_norm} but must be the plan's,"
+                f" {self._plan.clip_norm}"
+            )
         if any(is_sharded(p) for p in parameters):
             # Settings that changed since would leave another value in .grad.
             check_sharded(relied("opacus", self._hooks, "_module"))
         # FSDP2 leaves the mean of the processes' sums, which the number of processes turns into the sum.
-        totals = [p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1) for p in parameters]
+        totals = [
+            p.grad.detach().to(torch.float64) * (p.device_mesh.size() if is_sharded(p) else 1)
+            for p in parameters
+        ]
         for p in parameters:
             p.grad = None
         self._hooks.per_sample_gradient_norms = None
-        leave(self._parameters, dict(zip(self._parameters, totals, strict=True)), len(lengths), self._plan.clip_norm)
+        leave(
+            self._parameters,
+            dict(zip(self._parameters, totals, strict=True)),
+            len(lengths),
+            self._plan.clip_norm,
+        )
 
     def finish(self) -> None:
         """Checks, before a batch's step, the settings that schedulers could have changed."""
-        for name, wanted in (("noise_multiplier", self._plan.noise_multiplier), ("max_grad_norm", self._plan.clip_norm)):
+        for name, wanted in (
+            ("noise_multiplier", self._plan.noise_multiplier),
+            ("max_grad_norm", self._plan.clip_norm),
+        ):
             if (found := getattr(self._optimizer, name)) != wanted:
                 self.start()
                 raise ValueError(f"{name} of the optimizer is {found} but must be the plan's, {wanted}")

@@ -34,8 +34,8 @@ def relied(library: str, owner: Any, name: str) -> Any:
     if found is _MISSING:
         where = owner if isinstance(owner, str) else getattr(owner, "__qualname__", type(owner).__qualname__)
         raise RuntimeError(
-            f"{library} {_version(library)} has no {where}.{name}, which antinoise relies on: install one of the versions of {library} that it is "
-            f"tested with, {TESTED[library]}"
+            f"{library} {_version(library)} has no {where}.{name}, which antinoise relies on: install one of"
+            f" the versions of {library} that it is tested with, {TESTED[library]}"
         )
     return found
 

@@ -57,7 +57,10 @@ def check_sealed(path: str | os.PathLike[str]) -> None:
         wanted = _MARK + _digest(file, size)
         if file.read() == wanted:
             return
-    raise RuntimeError(f"{os.fspath(path)} is not the file that was saved: it was cut, altered or written by another program. Use another checkpoint")
+    raise RuntimeError(
+        f"{os.fspath(path)} is not the file that was saved: it was cut, altered or written by another"
+        " program. Use another checkpoint"
+    )
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from . import Plan
 
 IN_SINGLE = (
-    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it would move exact ones. "
-    "Rounding can nearly double it (docs/training.md)."
+    "Assumed, not proved: that one example moves the sums, which are in single precision, by no more than it"
+    " would move exact ones. Rounding can nearly double it (docs/training.md)."
 )
 
 # Factor on the clip norm, so that rounding of lengths and factors never makes a clipped contribution too
@@ -28,14 +28,19 @@ def margin(terms: int) -> float:
 def refuse_single(what: str, dtype: object, is_double: bool, trusted: bool) -> None:
     """Refuses sums in single precision, whose rounding no bound covers, unless they are `trusted`."""
     if not is_double and not trusted:
-        must_be = "float64: sums in less precision have no bound that the plan's noise covers; who takes them says trust_float32_sums=True"
+        must_be = (
+            "float64: sums in less precision have no bound that the plan's noise covers; who takes them says"
+            " trust_float32_sums=True"
+        )
         raise ValueError(f"{what} is of dtype {dtype} but must be {must_be}")
 
 
 def check_terms(plan: Plan, step: int, count: int) -> None:
     """Refuses a sum of more contributions than the plan's rounding allowance covers."""
     if margin(count) * plan.clip_norm > plan.sum_allowance:
-        raise ValueError(f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough")
+        raise ValueError(
+            f"batch of step {step} is of {count} examples but must be smaller, for its sum to be exact enough"
+        )
 
 
 def check_batch(plan: Plan, step: int, count: int) -> None:
@@ -55,4 +60,7 @@ def check_batch(plan: Plan, step: int, count: int) -> None:
     # A Poisson batch is a subset of its group.
     part = sampler["kind"] == "poisson"
     if count > most or not part and count < most:
-        raise ValueError(f"batch of step {step} is of {count} examples but must be the plan's, of {'at most ' if part else ''}{most}")
+        raise ValueError(
+            f"batch of step {step} is of {count} examples but must be the plan's, of"
+            f" {'at most ' if part else ''}{most}"
+        )

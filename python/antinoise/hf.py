@@ -33,11 +33,27 @@ from .torch.secret import check_arguments, go_on, load_secret, save_secret, stat
 NOISE_NAME = "noise.pt"
 # Arguments that determine the updates. Without a check, a checkpoint's optimizer and schedule would silently
 # replace other arguments.
-_UPDATES = ("learning_rate", "weight_decay", "optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_type")
+_UPDATES = (
+    "learning_rate",
+    "weight_decay",
+    "optim",
+    "optim_args",
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "lr_scheduler_type",
+)
 
 # Methods of the Trainer that are called or overridden here.
 _OVERRIDDEN = (
-    *("get_train_dataloader", "create_optimizer", "create_scheduler", "training_step", "compute_loss", "compute_loss_context_manager"),
+    *(
+        "get_train_dataloader",
+        "create_optimizer",
+        "create_scheduler",
+        "training_step",
+        "compute_loss",
+        "compute_loss_context_manager",
+    ),
     *("log", "_prepare_inputs", "_save_optimizer_and_scheduler", "_load_optimizer_and_scheduler"),
 )
 
@@ -89,7 +105,9 @@ class PrivateTrainer(Trainer):
             relied("transformers", Trainer, name)
         super().__init__(*args, **kwargs)
         self._plan, self._key = plan, key
-        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
+        self._how: dict[str, Any] = dict(
+            run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
+        )
         self._micro_batch, self._groups, self._report = micro_batch, groups, report_losses_unprotected
         self._rounding: dict[str, Any] = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
         self._noise: CorrelatedNoise | None = None
@@ -101,18 +119,51 @@ class PrivateTrainer(Trainer):
     def _refuse(self) -> None:
         alone = self.args.world_size == 1
         args, whole = self.args, "1: a batch of the plan is one step; micro_batch=... takes it in portions"
-        published = args.push_to_hub and args.hub_strategy in (HubStrategy.CHECKPOINT, HubStrategy.ALL_CHECKPOINTS)
+        published = args.push_to_hub and args.hub_strategy in (
+            HubStrategy.CHECKPOINT,
+            HubStrategy.ALL_CHECKPOINTS,
+        )
         for name, found, right, must_be in (
             ("max_grad_norm", args.max_grad_norm, not args.max_grad_norm, "0: the plan clips"),
-            ("gradient_accumulation_steps", args.gradient_accumulation_steps, args.gradient_accumulation_steps == 1, whole),
+            (
+                "gradient_accumulation_steps",
+                args.gradient_accumulation_steps,
+                args.gradient_accumulation_steps == 1,
+                whole,
+            ),
             ("fp16", args.fp16, not args.fp16, "False: gradients would be scaled (bf16 is not)"),
-            ("parallel_mode", args.parallel_mode, alone or args.parallel_mode == ParallelMode.DISTRIBUTED, "replicas, or one process"),
-            ("batch_size of the plan", self._plan.batch_size, self._plan.batch_size >= args.world_size, "at least the number of processes"),
+            (
+                "parallel_mode",
+                args.parallel_mode,
+                alone or args.parallel_mode == ParallelMode.DISTRIBUTED,
+                "replicas, or one process",
+            ),
+            (
+                "batch_size of the plan",
+                self._plan.batch_size,
+                self._plan.batch_size >= args.world_size,
+                "at least the number of processes",
+            ),
             ("number of devices", args.n_gpu, args.n_gpu <= 1, "1: CUDA_VISIBLE_DEVICES chooses it"),
             ("deepspeed or fsdp", "on", not self.is_deepspeed_enabled and not self.is_fsdp_enabled, "off"),
-            ("auto_find_batch_size", args.auto_find_batch_size, not args.auto_find_batch_size, "False: the plan has the batch size"),
-            ("hub_strategy", args.hub_strategy, not published, "end or every_save: a checkpoint is as secret as the key"),
-            ("model_init", "given", self.model_init is None, "left out: a second model needs a run of its own"),
+            (
+                "auto_find_batch_size",
+                args.auto_find_batch_size,
+                not args.auto_find_batch_size,
+                "False: the plan has the batch size",
+            ),
+            (
+                "hub_strategy",
+                args.hub_strategy,
+                not published,
+                "end or every_save: a checkpoint is as secret as the key",
+            ),
+            (
+                "model_init",
+                "given",
+                self.model_init is None,
+                "left out: a second model needs a run of its own",
+            ),
             ("micro_batch", self._micro_batch, self._micro_batch >= 1, "at least 1"),
         ):
             if not right:
@@ -122,7 +173,9 @@ class PrivateTrainer(Trainer):
     def noise(self) -> CorrelatedNoise:
         """The run's noise; `noise.step` is the next step. Available once the optimizer is made."""
         if self._noise is None:
-            raise ValueError("training is one that has not begun but must have: noise is made with the optimizer")
+            raise ValueError(
+                "training is one that has not begun but must have: noise is made with the optimizer"
+            )
         return self._noise
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -135,8 +188,12 @@ class PrivateTrainer(Trainer):
         if isinstance(batches, BatchSamplerShard):
             # Accelerate would distribute whole batches over processes, which moves them to other steps.
             batches = batches.batch_sampler
-        loader = planned_loader(given, self._plan, self._sampler, batches=batches, shares=self.args.world_size)
-        found = prepare_data_loader(loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True)
+        loader = planned_loader(
+            given, self._plan, self._sampler, batches=batches, shares=self.args.world_size
+        )
+        found = prepare_data_loader(
+            loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True
+        )
         # Accelerate's loader prefetches one batch: the outermost loader must hand out.
         return cast(DataLoader[Any], HandingOut(found))
 
@@ -153,15 +210,20 @@ class PrivateTrainer(Trainer):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """`Trainer.create_scheduler`, for at most the plan's number of steps."""
         if num_training_steps > self._plan.steps:
-            raise ValueError(f"number of steps is {num_training_steps} but must be at most the plan's, {self._plan.steps}")
+            raise ValueError(
+                f"number of steps is {num_training_steps} but must be at most the plan's, {self._plan.steps}"
+            )
         return super().create_scheduler(num_training_steps, optimizer)
 
-    def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+    def training_step(
+        self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
+    ) -> Tensor:
         """Leaves the sum of clipped gradients for the noise."""
         if self.state.global_step != self.noise.step:
             raise RuntimeError(
-                f"the trainer is at step {self.state.global_step} and the noise at step {self.noise.step}: the noise was not restored with the "
-                "checkpoint, and would be added to other gradients a second time. Resume with a new PrivateTrainer, from a checkpoint of its own"
+                f"the trainer is at step {self.state.global_step} and the noise at step {self.noise.step}:"
+                " the noise was not restored with the checkpoint, and would be added to other gradients a"
+                " second time. Resume with a new PrivateTrainer, from a checkpoint of its own"
             )
         model.train()
         if callable(train := getattr(self.optimizer, "train", None)):
@@ -201,9 +263,14 @@ class PrivateTrainer(Trainer):
     def _state_in(self, checkpoint: str) -> dict[str, Any]:
         path = os.path.join(checkpoint, NOISE_NAME)
         if not os.path.isfile(path):
-            raise ValueError(f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved")
+            raise ValueError(
+                f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved"
+            )
         if self.noise.step > 0:
-            raise ValueError(f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves one run")
+            raise ValueError(
+                f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves"
+                " one run"
+            )
         state: dict[str, Any] = load_secret(path)
         check_arguments(state, self._arguments(), self._how["reuse_noise_unprotected"])
         return state

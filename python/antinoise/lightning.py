@@ -65,7 +65,9 @@ class PrivateTraining(Callback):
         reuse_noise_unprotected: bool = False,
     ) -> None:
         self._plan, self._key = plan, key
-        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
+        self._how: dict[str, Any] = dict(
+            run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
+        )
         self._sampler = EpochSampler(plan, lambda: self.noise.forget())
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
@@ -92,7 +94,9 @@ class PrivateTraining(Callback):
             dataset: The plan's examples, always in the same order.
             how: Further arguments of `DataLoader`, such as `num_workers`.
         """
-        return planned_loader(DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler)
+        return planned_loader(
+            DataLoader(dataset, **({"batch_size": self._plan.batch_size} | how)), self._plan, self._sampler
+        )
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Makes checkpoints readable by their owner only, and refuses a trainer that would distribute
@@ -100,7 +104,11 @@ class PrivateTraining(Callback):
         """
         # Lightning keeps the option in a private object.
         connector = relied("lightning", trainer, "_accelerator_connector")
-        if stage == "fit" and trainer.world_size > 1 and relied("lightning", connector, "use_distributed_sampler"):
+        if (
+            stage == "fit"
+            and trainer.world_size > 1
+            and relied("lightning", connector, "use_distributed_sampler")
+        ):
             must_be = "False where processes train together: each has its share of a batch"
             raise ValueError(f"use_distributed_sampler of the trainer is True but must be {must_be}")
         if stage == "fit" and not isinstance(trainer.strategy.checkpoint_io, SecretCheckpoints):
@@ -142,7 +150,10 @@ class PrivateTraining(Callback):
 
     def _check_loader(self, loader: Any) -> None:
         if (found := getattr(loader, "batch_sampler", None)) is not self._sampler:
-            raise ValueError(f"batch sampler of the loader is {type(found).__name__} but must be the plan's: loader(dataset) makes one")
+            raise ValueError(
+                f"batch sampler of the loader is {type(found).__name__} but must be the plan's:"
+                " loader(dataset) makes one"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """The noise's state for a checkpoint: as secret as the key, and without any noise after the plan's
@@ -162,28 +173,67 @@ class PrivateTraining(Callback):
         known = isinstance(strategy, (DDPStrategy, ModelParallelStrategy))
         # Lightning would write only one process's part of the noise, into a file that others may read.
         sharded = isinstance(strategy, ModelParallelStrategy)
-        weights_only = all(getattr(callback, "save_weights_only", False) for callback in trainer.checkpoint_callbacks)
-        in_shards = "False, or weights alone: torch.distributed.checkpoint saves {'noise': private.noise} of sharded parameters"
+        weights_only = all(
+            getattr(callback, "save_weights_only", False) for callback in trainer.checkpoint_callbacks
+        )
+        in_shards = (
+            "False, or weights alone: torch.distributed.checkpoint saves {'noise': private.noise} of sharded"
+            " parameters"
+        )
         scales = isinstance(trainer.precision_plugin, MixedPrecision)
         scaler = relied("lightning", trainer.precision_plugin, "scaler") if scales else None
-        noise_would_be_clipped = "None: it would clip the noise, which could not cancel itself then; the plan clips"
+        noise_would_be_clipped = (
+            "None: it would clip the noise, which could not cancel itself then; the plan clips"
+        )
         whole = "1: a batch of the plan is one step, and clipped_sum_ takes it in portions"
         for name, found, right, must_be in (
-            ("strategy of the trainer", type(strategy).__name__, alone or known, "DDPStrategy or ModelParallelStrategy, or one process"),
+            (
+                "strategy of the trainer",
+                type(strategy).__name__,
+                alone or known,
+                "DDPStrategy or ModelParallelStrategy, or one process",
+            ),
             ("enable_checkpointing of the trainer", True, not sharded or weights_only, in_shards),
             ("batch_size of the plan", size, size >= trainer.world_size, "at least the number of processes"),
-            ("gradient_clip_val of the trainer", trainer.gradient_clip_val, not trainer.gradient_clip_val, noise_would_be_clipped),
-            ("accumulate_grad_batches of the trainer", trainer.accumulate_grad_batches, trainer.accumulate_grad_batches == 1, whole),
-            ("precision of the trainer", trainer.precision, scaler is None, "one that does not scale gradients (32, bf16-mixed)"),
+            (
+                "gradient_clip_val of the trainer",
+                trainer.gradient_clip_val,
+                not trainer.gradient_clip_val,
+                noise_would_be_clipped,
+            ),
+            (
+                "accumulate_grad_batches of the trainer",
+                trainer.accumulate_grad_batches,
+                trainer.accumulate_grad_batches == 1,
+                whole,
+            ),
+            (
+                "precision of the trainer",
+                trainer.precision,
+                scaler is None,
+                "one that does not scale gradients (32, bf16-mixed)",
+            ),
             ("number of optimizers", len(trainer.optimizers), len(trainer.optimizers) == 1, "1"),
             ("module", "another", self._module in (None, pl_module), "the one that the noise was made for"),
-            ("checkpoint", "one without noise", trainer.ckpt_path is None or self._state is not None, "a whole one, not of weights only"),
-            ("checkpoint", "given", self._noise is None or self._state is None, "left out: a callback serves one run, make a new one"),
+            (
+                "checkpoint",
+                "one without noise",
+                trainer.ckpt_path is None or self._state is not None,
+                "a whole one, not of weights only",
+            ),
+            (
+                "checkpoint",
+                "given",
+                self._noise is None or self._state is None,
+                "left out: a callback serves one run, make a new one",
+            ),
         ):
             if not right:
                 raise ValueError(f"{name} is {found} but must be {must_be}")
 
-    def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _before_step(
+        self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)
         if closure is None:
             self.noise.add_(optimizer)
@@ -193,17 +243,24 @@ class PrivateTraining(Callback):
 
         def with_noise() -> Any:
             if self.step != made:
-                raise ValueError("closure is called again but must be called once: an optimizer's step is one step of the plan")
+                raise ValueError(
+                    "closure is called again but must be called once: an optimizer's step is one step of the"
+                    " plan"
+                )
             loss = closure()
             self.noise.add_(optimizer)
             return loss
 
-        return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {"closure": with_noise}
+        return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {
+            "closure": with_noise
+        }
 
 
 def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
     if loss.requires_grad:
-        raise ValueError("loss of the training step is one with gradients but must be what clipped_sum_ returns")
+        raise ValueError(
+            "loss of the training step is one with gradients but must be what clipped_sum_ returns"
+        )
 
 
 class SecretCheckpoints(CheckpointIO):
@@ -213,13 +270,20 @@ class SecretCheckpoints(CheckpointIO):
 
     def __init__(self, of: CheckpointIO) -> None:
         if isinstance(of, AsyncCheckpointIO):
-            raise ValueError("plugin AsyncCheckpointIO is given but must be left out: its files would be for everyone")
+            raise ValueError(
+                "plugin AsyncCheckpointIO is given but must be left out: its files would be for everyone"
+            )
         self._of = of
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
         """Saves with mode 0600, completely or not at all."""
         if "://" in os.fspath(path):
-            raise ValueError(f"path of the checkpoint is {path} but must be that of a local file: it is as secret as the key")
+            raise ValueError(
+                f"path of the checkpoint is {path} but must be that of a local file: it is as secret as"
+                " the key"
+            )
         written = f"{os.fspath(path)}.part"
         before = os.umask(0o077)
         try:

@@ -26,9 +26,9 @@ from torch.utils.data import DataLoader
 
 from . import Key, Plan
 from ._groups import Asked
-from ._relied import relied
 from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, GHOSTS, MODES, PlanAccountant, Steps
 from ._opacus_sharded import check_sharded, refuse_sharded
+from ._relied import relied
 from .torch.epochs import EpochSampler
 from .torch.loaders import planned_loader
 from .torch.noise import CorrelatedNoise
@@ -73,7 +73,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             warnings.simplefilter("ignore")
             super().__init__(accountant="rdp")
         self._plan, self._key = plan, key
-        self._how: dict[str, Any] = dict(run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected)
+        self._how: dict[str, Any] = dict(
+            run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
+        )
         self._noise: CorrelatedNoise | None = None
         self._steps: Steps | None = None
         self._assumed = ""
@@ -92,7 +94,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
 
     def _made(self) -> tuple[CorrelatedNoise, Steps]:
         if self._noise is None or self._steps is None:
-            raise ValueError("engine is one without a model but must have made one private: make_private() comes first")
+            raise ValueError(
+                "engine is one without a model but must have made one private: make_private() comes first"
+            )
         return self._noise, self._steps
 
     def make_private(
@@ -131,7 +135,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         Raises:
             ValueError: An argument contradicts the plan, or a model was made private before.
         """
-        self._refuse(noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode)
+        self._refuse(
+            noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode
+        )
         all_make(lambda: _check_processes(module, grad_sample_mode))
         sampler = EpochSampler(self._plan, lambda: self._made()[1].start())
         made = super().make_private(
@@ -160,9 +166,14 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         del self._key
         self._noise = noise
         assumed = ASSUMED_OF_GHOSTS if grad_sample_mode in GHOSTS else ASSUMED
-        self._assumed = assumed.format(mode=grad_sample_mode, reduction=loss_reduction, clip=self._plan.clip_norm)
+        self._assumed = assumed.format(
+            mode=grad_sample_mode, reduction=loss_reduction, clip=self._plan.clip_norm
+        )
         if grad_sample_mode in GHOSTS:
-            warnings.warn("ghost clipping sums in single precision, for which no bound is proved: see engine.statement", stacklevel=2)
+            warnings.warn(
+                "ghost clipping sums in single precision, for which no bound is proved: see engine.statement",
+                stacklevel=2,
+            )
         return made
 
     def _refuse(
@@ -183,11 +194,18 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             if found is not None and found != wanted:
                 raise ValueError(f"{name} is {found} but must be left out, or {wanted} as the plan says")
         if self._noise is not None:
-            raise ValueError("module is a second one but must be the only one: another model needs a plan and a run of its own")
+            raise ValueError(
+                "module is a second one but must be the only one: another model needs a plan and a run of"
+                " its own"
+            )
         if clipping not in ("flat", "per_layer"):
-            raise ValueError(f"clipping is {clipping} but must be flat or per_layer: a plan's clip norm does not change")
+            raise ValueError(
+                f"clipping is {clipping} but must be flat or per_layer: a plan's clip norm does not change"
+            )
         if clipping == "per_layer" and mode in GHOSTS:
-            raise ValueError(f"clipping is per_layer but must be flat where grad_sample_mode is {mode}: Opacus clips there")
+            raise ValueError(
+                f"clipping is per_layer but must be flat where grad_sample_mode is {mode}: Opacus clips there"
+            )
         if noise_generator is not None:
             raise ValueError("noise_generator is given but must be left out: noise comes from the key")
         if mode not in MODES:
@@ -241,7 +259,10 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         refuse_sharded(module)
         state: dict[str, Any] = load_secret(path, **(torch_load_kwargs or {}))
         if (optimizer is None) != ("optimizer_state_dict" not in state):
-            raise ValueError(f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was saved")
+            raise ValueError(
+                f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was"
+                " saved"
+            )
         go_on(self.noise, state.pop("noise_state_dict"))
         module.load_state_dict(state.pop("module_state_dict"), **(module_load_dict_kwargs or {}))
         if optimizer is not None:

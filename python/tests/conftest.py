@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-
 from pathlib import Path
 
 import pytest

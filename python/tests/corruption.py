@@ -17,7 +17,10 @@ def damages(content, others):
     rng, made = random.Random(7), []
     # No case occurs twice.
     flips = rng.sample(range(8 * len(content)), FLIPS)
-    made += [("flip", content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :]) for at in flips]
+    made += [
+        ("flip", content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :])
+        for at in flips
+    ]
     made += [("cut", content[:at]) for at in rng.sample(range(len(content)), CUTS)]
     blocks = range(0, len(content), BLOCK)
     zeroed = [content[:at] + bytes(len(content[at : at + BLOCK])) + content[at + BLOCK :] for at in blocks]
@@ -31,7 +34,13 @@ def damages(content, others):
             other = others[swapped // 2 % len(others)]
             file = content[:a] + other[a : a + size] + content[a + size :]
         else:
-            file = content[:a] + content[b : b + size] + content[a + size : b] + content[a : a + size] + content[b + size :]
+            file = (
+                content[:a]
+                + content[b : b + size]
+                + content[a + size : b]
+                + content[a : a + size]
+                + content[b + size :]
+            )
         if file != content:
             made.append(("swap", file))
             swapped += 1
@@ -57,7 +66,12 @@ def survey(content, others, load, resume, expected):
             refused[kind] += 1
             continue
         assert found == expected, f"{kind} number {tried[kind]} went on with other bits"
-    assert tried == {"flip": FLIPS, "cut": CUTS, "zeros": min(BLOCKS, -(-len(content) // BLOCK)), "swap": SWAPS}
+    assert tried == {
+        "flip": FLIPS,
+        "cut": CUTS,
+        "zeros": min(BLOCKS, -(-len(content) // BLOCK)),
+        "swap": SWAPS,
+    }
     return refused
 
 

@@ -84,7 +84,10 @@ class FakeGrid:
         assert message.metadata.message_type == "train"
         row = row_of(message.content["arrays"])
         records = {user_record(user): arrays_of(trained(user, row)) for user in asked_users(message)}
-        return Message(RecordDict({**records, "metrics": MetricRecord({"num-examples": 7, "secret": 1.0})}), reply_to=message)
+        return Message(
+            RecordDict({**records, "metrics": MetricRecord({"num-examples": 7, "secret": 1.0})}),
+            reply_to=message,
+        )
 
     def send_and_receive(self, messages, *, timeout=None):
         messages = list(messages)
@@ -114,7 +117,10 @@ def naive_means(plan, cohorts, run=None, start=START):
     """
     stream, row, out = an.NoiseStream(plan, DIM, key(), run=run), row_of(start), np.empty(DIM, np.float32)
     for cohort in cohorts:
-        total = sum((clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort), np.zeros(DIM))
+        total = sum(
+            (clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort),
+            np.zeros(DIM),
+        )
         stream.release(np.asarray(total), out)
         row = (row.astype(float) + out.astype(float) / plan.expected_batch_size).astype(np.float32)
         yield row
@@ -153,7 +159,9 @@ def serve(folder, attempt, point, step):
         def aggregate_train(self, server_round, replies):
             replies = list(replies)
             # The wrapped strategy sees the last released step.
-            note(kind="seen", step=strategy.ledger.step - 1, row=row_of(replies[0].content["arrays"]).tolist())
+            note(
+                kind="seen", step=strategy.ledger.step - 1, row=row_of(replies[0].content["arrays"]).tolist()
+            )
             if (point, step) == ("in the strategy", strategy.ledger.step - 1):
                 die()
             return super().aggregate_train(server_round, replies)
@@ -181,7 +189,9 @@ def serve(folder, attempt, point, step):
             return getattr(self._database, name)
 
     # The first server dies before the ledger has begun.
-    strategy = CorrelatedNoise(Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", wait=0)
+    strategy = CorrelatedNoise(
+        Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", wait=0
+    )
     around(strategy.ledger, "bind", "the beginning")
     around(strategy.ledger, "charge", "the charge")
     around(strategy.ledger, "release", "the release")
@@ -201,7 +211,13 @@ def serve(folder, attempt, point, step):
         return MetricRecord({})
 
     rounds = strategy.rounds_left(model)
-    strategy.start(grid=Noting(), initial_arrays=model, num_rounds=rounds, train_config=ConfigRecord({}), evaluate_fn=save)
+    strategy.start(
+        grid=Noting(),
+        initial_arrays=model,
+        num_rounds=rounds,
+        train_config=ConfigRecord({}),
+        evaluate_fn=save,
+    )
     strategy.close()
 
 

@@ -16,7 +16,9 @@ def path(tmp_path):
 
 
 def wrapped(path, strategy=None, plan=PLAN, **how):
-    return CorrelatedNoise(strategy or Seen(), plan, how.pop("key", key()), **(dict(ledger=path, wait=0) | how))
+    return CorrelatedNoise(
+        strategy or Seen(), plan, how.pop("key", key()), **(dict(ledger=path, wait=0) | how)
+    )
 
 
 def train(strategy, grid, rounds, arrays=START):

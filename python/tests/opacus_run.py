@@ -15,7 +15,15 @@ import antinoise as an
 from antinoise.opacus import PrivacyEngine
 
 CLIP = 0.7
-WAYS = [("hooks", True), ("functorch", True), ("ew", True), ("ghost", True), ("hooks", False), ("functorch", False), ("ghost", False)]
+WAYS = [
+    ("hooks", True),
+    ("functorch", True),
+    ("ew", True),
+    ("ghost", True),
+    ("hooks", False),
+    ("functorch", False),
+    ("ghost", False),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +46,9 @@ def key(seed=5):
 
 def data(count=240):
     generator = torch.Generator().manual_seed(2)
-    return TensorDataset(torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator))
+    return TensorDataset(
+        torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator)
+    )
 
 
 def small_model():
@@ -63,9 +73,13 @@ class Run:
         )
         self.module, self.optimizer, self.loader = made[0], made[1], made[-1]
         self.called = self.module if wrap else self.model
-        self.criterion = made[2] if "ghost" in mode else nn.CrossEntropyLoss(reduction=how.get("loss_reduction", "mean"))
+        self.criterion = (
+            made[2] if "ghost" in mode else nn.CrossEntropyLoss(reduction=how.get("loss_reduction", "mean"))
+        )
         self.seen = []
-        self.inner.register_step_pre_hook(lambda *_: self.seen.append(flat(p.grad for p in self.model.parameters())))
+        self.inner.register_step_pre_hook(
+            lambda *_: self.seen.append(flat(p.grad for p in self.model.parameters()))
+        )
 
     def backward(self, x, y):
         self.criterion(self.called(x), y).backward()
@@ -91,7 +105,11 @@ def clipped_sum(model):
 
 
 def sum_of(run, mode):
-    return flat(p.grad for p in run.model.parameters()).double().numpy() if mode == "ghost" else clipped_sum(run.model)
+    return (
+        flat(p.grad for p in run.model.parameters()).double().numpy()
+        if mode == "ghost"
+        else clipped_sum(run.model)
+    )
 
 
 def mean_of(stream, total, plan):
@@ -105,18 +123,24 @@ def refused(run, message, step):
     made = run.engine.noise.step
     with pytest.raises(ValueError, match=message):
         step()
-    assert run.engine.noise.step == made and all(torch.equal(before[n], now) for n, now in run.model.state_dict().items())
+    assert run.engine.noise.step == made and all(
+        torch.equal(before[n], now) for n, now in run.model.state_dict().items()
+    )
 
 
 def trained(plan, steps, mode, path=None, load=None):
     run = Run(plan, mode)
     if load:
-        assert run.engine.load_checkpoint(path=load, module=run.module, optimizer=run.optimizer) == {"mine": 3}
+        assert run.engine.load_checkpoint(path=load, module=run.module, optimizer=run.optimizer) == {
+            "mine": 3
+        }
     while run.engine.noise.step < steps:
         for x, y in run.loader:
             if run.engine.noise.step == steps:
                 break
             run.step(x, y)
     if path:
-        run.engine.save_checkpoint(path=path, module=run.module, optimizer=run.optimizer, checkpoint_dict={"mine": 3})
+        run.engine.save_checkpoint(
+            path=path, module=run.module, optimizer=run.optimizer, checkpoint_dict={"mine": 3}
+        )
     return run

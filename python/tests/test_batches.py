@@ -13,7 +13,9 @@ import antinoise as an
 def test_batches_are_those_of_the_command_line(how, tmp_path, key_file, antinoise):
     plan, path = small_plan(**how), tmp_path / "plan.toml"
     plan.save(path)
-    told = json.loads(antinoise("batches", "--plan", path, "--key-file", key_file, "--run", "b", "--json").stdout)["batches"]
+    told = json.loads(
+        antinoise("batches", "--plan", path, "--key-file", key_file, "--run", "b", "--json").stdout
+    )["batches"]
     batches = an.Batches(plan, an.Key.from_file(key_file), run="b")
     assert len(batches) == len(told) == plan.steps
     for step, (found, wanted) in enumerate(zip(batches, told, strict=True)):
@@ -38,5 +40,7 @@ def test_what_is_wrong_is_named(plan):
     batches = an.Batches(plan, an.Key.from_os())
     with pytest.raises(ValueError, match="step is 24 but must be from 0 to steps - 1 = 23"):
         batches.at(24)
-    with pytest.raises(ValueError, match="sampler of the plan is external but must be one that forms batches"):
+    with pytest.raises(
+        ValueError, match="sampler of the plan is external but must be one that forms batches"
+    ):
         an.Batches(small_plan(setting="federated", min_sep=6), an.Key.from_os())

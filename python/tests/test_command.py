@@ -14,7 +14,11 @@ import antinoise as an
 def test_help_and_version(antinoise):
     helped = antinoise("--help")
     assert helped.returncode == 0 and "Usage: antinoise" in helped.stdout and "calibrate" in helped.stdout
-    assert antinoise("--version").stdout == f"antinoise {an.__version__}\n" == f"antinoise {version('antinoise')}\n"
+    assert (
+        antinoise("--version").stdout
+        == f"antinoise {an.__version__}\n"
+        == f"antinoise {version('antinoise')}\n"
+    )
     assert antinoise().returncode == 2 and "Usage: antinoise" in antinoise().stderr
 
 
@@ -33,8 +37,18 @@ def test_exit_statuses(antinoise, tmp_path):
 
 def test_a_signal_stops_it_with_its_own_status(tmp_path, key_file):
     for sent, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        arguments = "noise --strategy blt:4 --steps 100000 --dim 1e6 --key-file".split()
-        command = [sys.executable, "-m", "antinoise", *arguments, key_file, "--count", "2000", "--out", tmp_path / "noise.npy"]
+        arguments = ["noise", "--strategy", "blt:4", "--steps", "100000", "--dim", "1e6", "--key-file"]
+        command = [
+            sys.executable,
+            "-m",
+            "antinoise",
+            *arguments,
+            key_file,
+            "--count",
+            "2000",
+            "--out",
+            tmp_path / "noise.npy",
+        ]
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         running.stderr.readline()
         running.send_signal(sent)
@@ -42,7 +56,18 @@ def test_a_signal_stops_it_with_its_own_status(tmp_path, key_file):
         running.stderr.close()
         assert [path.name for path in tmp_path.iterdir()] == ["key"]
     # A command without clean-up ends at once on Ctrl-C.
-    endless = [sys.executable, "-m", "antinoise", "loss", "--strategy", "dense", "--steps", "2000", "--objective", "max"]
+    endless = [
+        sys.executable,
+        "-m",
+        "antinoise",
+        "loss",
+        "--strategy",
+        "dense",
+        "--steps",
+        "2000",
+        "--objective",
+        "max",
+    ]
     running = subprocess.Popen(endless, stderr=subprocess.DEVNULL)
     computes(running, 1)
     running.send_signal(signal.SIGINT)

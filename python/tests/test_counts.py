@@ -23,7 +23,9 @@ from conftest import other_thread
 import antinoise as an
 
 HOW = dict(periods=6, epsilon=2, delta=1e-6, max_periods=3, max_rows=2)
-EVENTS = [{"day": i % 6, "user": f"u{i * 7 % 23}", "shop": "abc"[i % 3], "value": float(i % 50)} for i in range(600)]
+EVENTS = [
+    {"day": i % 6, "user": f"u{i * 7 % 23}", "shop": "abc"[i % 3], "value": float(i % 50)} for i in range(600)
+]
 COLUMNS = dict(time="day", user="user", key="shop")
 
 
@@ -46,9 +48,14 @@ def tables(events=EVENTS):
         import pyarrow as pa
     except ImportError:
         return
-    table = table_of_pyarrow = pa.table(named)  # DuckDB finds it by its name
+    table = pa.table(named)  # DuckDB finds it by its name
     yield "pyarrow", table
-    yield "batches", pa.Table.from_batches([batch for i in range(0, len(events), 7) for batch in table.slice(i, 7).to_batches()])
+    yield (
+        "batches",
+        pa.Table.from_batches(
+            [batch for i in range(0, len(events), 7) for batch in table.slice(i, 7).to_batches()]
+        ),
+    )
     for text in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
         cast = {name: table[name].cast(text) for name in ("user", "shop")}
         yield str(text), table.set_column(1, "user", cast["user"]).set_column(2, "shop", cast["shop"])
@@ -56,7 +63,10 @@ def tables(events=EVENTS):
         import pandas
 
         yield "pandas", pandas.DataFrame(named)
-        yield "categories", pandas.DataFrame(named).astype({"shop": "category", "day": "uint16", "value": "float32"})
+        yield (
+            "categories",
+            pandas.DataFrame(named).astype({"shop": "category", "day": "uint16", "value": "float32"}),
+        )
         import polars
 
         yield "polars", polars.DataFrame(named)
@@ -79,14 +89,32 @@ QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "km
 
 
 def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, tmp_path):
-    create(tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1, 1], non_negative=True, monotone=True).close()
+    create(
+        tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1, 1], non_negative=True, monotone=True
+    ).close()
     found = dict(tables())
     told, *others = copies(tmp_path / "made", tmp_path, ["told", *found])
-    (tmp_path / "events.csv").write_text("day,user,shop,value\n" + "".join("{day},{user},{shop},{value}\n".format(**row) for row in EVENTS))
-    options = "--events events.csv --time day --user user --key shop --value value --json".split()
+    (tmp_path / "events.csv").write_text(
+        "day,user,shop,value\n" + "".join("{day},{user},{shop},{value}\n".format(**row) for row in EVENTS)
+    )
+    options = [
+        "--events",
+        "events.csv",
+        "--time",
+        "day",
+        "--user",
+        "user",
+        "--key",
+        "shop",
+        "--value",
+        "value",
+        "--json",
+    ]
     frozen, rows = [], []
     for day in range(3):
-        frozen.append(json.loads(antinoise("release", "freeze", told, day, *options, cwd=tmp_path).stdout)["frozen"][0])
+        frozen.append(
+            json.loads(antinoise("release", "freeze", told, day, *options, cwd=tmp_path).stdout)["frozen"][0]
+        )
         rows += json.loads(antinoise("release", "publish", told, "--json").stdout)["published"]
     for (name, events), folder in zip(found.items(), others):
         events = list(events) if name == "generator" else events
@@ -96,14 +124,20 @@ def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, t
                 report = counts.freeze(day, events, **COLUMNS, value="value")
                 assert frozen[day] == {"period": day} | report, name
                 published.append(counts.publish().to_dict())
-            assert {n: sum((t[n] for t in published), []) for n in published[0]} == {n: [row[n] for row in rows] for n in rows[0]}, name
+            assert {n: sum((t[n] for t in published), []) for n in published[0]} == {
+                n: [row[n] for row in rows] for n in rows[0]
+            }, name
             assert counts.published().to_dict() == {n: [row[n] for row in rows] for n in rows[0]}
 
 
 def instants():
     """The same instants in several types, and the day on each column's own clock."""
     pa = pytest.importorskip("pyarrow")
-    moments = [datetime.datetime(2026, 3, 1, 23, 30), datetime.datetime(2026, 3, 2, 0, 30), datetime.datetime(1969, 12, 31, 23)]
+    moments = [
+        datetime.datetime(2026, 3, 1, 23, 30),
+        datetime.datetime(2026, 3, 2, 0, 30),
+        datetime.datetime(1969, 12, 31, 23),
+    ]
     for unit in ("s", "ms", "us", "ns"):
         yield pa.array(moments, pa.timestamp(unit)), 1
         yield pa.array(moments, pa.timestamp(unit, "UTC")), 1
@@ -123,10 +157,22 @@ def test_times_are_read_by_their_own_clock(tmp_path):
         counts = create(tmp_path / str(i))
         found = counts.freeze("2026-03-01", table, time="t", user="user", key="key")
         assert (found["counted"], found["late"]) == (expected, 1), times.type
-    moments = [datetime.datetime(2026, 3, 1, 23, 30), datetime.date(2026, 3, 1), np.datetime64("2026-03-01T05:00:00.5"), "2026-03-01"]
+    moments = [
+        datetime.datetime(2026, 3, 1, 23, 30),
+        datetime.date(2026, 3, 1),
+        np.datetime64("2026-03-01T05:00:00.5"),
+        "2026-03-01",
+    ]
     rows = [{"t": t, "user": np.int64(i), "key": np.str_("a")} for i, t in enumerate(moments)]
-    assert create(tmp_path / "rows").freeze(datetime.date(2026, 3, 1), rows, time="t", user="user", key="key")["counted"] == 4
-    zone = pa.table({"t": pa.array(moments[:1], pa.timestamp("s", "Europe/Berlin")), "user": ["u"], "key": ["a"]})
+    assert (
+        create(tmp_path / "rows").freeze(datetime.date(2026, 3, 1), rows, time="t", user="user", key="key")[
+            "counted"
+        ]
+        == 4
+    )
+    zone = pa.table(
+        {"t": pa.array(moments[:1], pa.timestamp("s", "Europe/Berlin")), "user": ["u"], "key": ["a"]}
+    )
     with pytest.raises(ValueError, match="Europe/Berlin.* must be .*at a fixed offset or without a zone"):
         create(tmp_path / "zone").freeze("2026-03-01", zone, time="t", user="user", key="key")
 
@@ -151,15 +197,23 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
             with pytest.raises(ValueError, match=message):
                 counts.freeze(1, events, **names)
     types = [
-        ({"u": [datetime.date(2026, 3, 1)] * 3}, r'"u" is of type Date32 but must be text, numbers or true and false'),
-        ({"k": [b"a", b"b", b"c"]}, r'"k" is of type Binary but must be text, whole numbers or true and false'),
+        (
+            {"u": [datetime.date(2026, 3, 1)] * 3},
+            r'"u" is of type Date32 but must be text, numbers or true and false',
+        ),
+        (
+            {"k": [b"a", b"b", b"c"]},
+            r'"k" is of type Binary but must be text, whole numbers or true and false',
+        ),
         ({"v": ["1", "2", "3"]}, r'"v" is of type Utf8 but must be numbers'),
     ]
     for change, message in types:
         with pytest.raises(ValueError, match=message):
             counts.freeze(1, pa.table(good | change), **names)
     for events in (pa.table(good | {"u": [2.0, 1.5, 3.0]}), good | {"u": [2.0, 1.5, 3.0]}):
-        with pytest.raises(ValueError, match=r'user of an event \(row 1\) is "1.5" but must be a name or a whole number'):
+        with pytest.raises(
+            ValueError, match=r'user of an event \(row 1\) is "1.5" but must be a name or a whole number'
+        ):
             counts.freeze(1, events, **names)
     for change in ({"u": [datetime.date(2026, 3, 1)] * 3}, {"k": [b"a", b"b", b"c"]}, {"v": ["1", "2", "3"]}):
         with pytest.raises(ValueError, match=r"\(row 0\) is of type .* but must be"):
@@ -168,7 +222,9 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
         counts.freeze(1, pa.table({n: good[n] for n in "tuv"}), **names)
     with pytest.raises(ValueError, match='column "k" is absent'):
         counts.freeze(1, {n: good[n] for n in "tuv"}, **names)
-    with pytest.raises(ValueError, match="user is absent but must be the name of a column: users are protected"):
+    with pytest.raises(
+        ValueError, match="user is absent but must be the name of a column: users are protected"
+    ):
         counts.freeze(1, good, time="t", key="k", value="v")
     with pytest.raises(ValueError, match="events is of type int but must be a table"):
         counts.freeze(1, 7, **names)
@@ -177,7 +233,9 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
     for word, message in (({"late": "no"}, "late is"), ({"unknown": "no"}, "unknown is")):
         with pytest.raises(ValueError, match=message):
             counts.freeze(1, good, **names, **word)
-    broken = pa.Array.from_buffers(pa.utf8(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffc")])
+    broken = pa.Array.from_buffers(
+        pa.utf8(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffc")]
+    )
     with pytest.raises(ValueError, match='column "k" is not as its type says'):
         counts.freeze(1, pa.table(good | {"k": broken}), **names)
 
@@ -193,12 +251,18 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
 
 
 def test_rows_that_do_not_belong(tmp_path):
-    rows = [{"t": t, "u": f"u{i}", "k": k} for i, (t, k) in enumerate([(0, "a"), (1, "a"), (2, "a"), (1, "?")])]
+    rows = [
+        {"t": t, "u": f"u{i}", "k": k} for i, (t, k) in enumerate([(0, "a"), (1, "a"), (2, "a"), (1, "?")])
+    ]
     names = dict(time="t", user="u", key="k", unknown="leave")
     left = create(tmp_path / "leave").freeze(1, rows, **names)
-    assert left == dict(rows=2, counted=1, beyond_max_rows=0, beyond_max_periods=0, unknown_keys=1, late=1, later=1)
+    assert left == dict(
+        rows=2, counted=1, beyond_max_rows=0, beyond_max_periods=0, unknown_keys=1, late=1, later=1
+    )
     assert create(tmp_path / "next").freeze(1, rows, **names, late="next")["counted"] == 2
-    with pytest.raises(ValueError, match=r"time of an event \(row 0\) is 0 but must be not before the period 1"):
+    with pytest.raises(
+        ValueError, match=r"time of an event \(row 0\) is 0 but must be not before the period 1"
+    ):
         create(tmp_path / "refuse").freeze(1, rows, **names, late="refuse")
 
 
@@ -206,9 +270,13 @@ def test_settings_are_the_command_lines(antinoise, tmp_path):
     counts = create(tmp_path / "counts", queries=QUERIES)
     status = counts.status()
     told = json.loads(antinoise("release", "status", tmp_path / "counts", "--json").stdout)
-    assert {name: told[name] for name in status if name != "queries"} == {n: v for n, v in status.items() if n != "queries"}
+    assert {name: told[name] for name in status if name != "queries"} == {
+        n: v for n, v in status.items() if n != "queries"
+    }
     assert [query["query"] for query in status["queries"]] == QUERIES
-    assert [q["largest_standard_deviation"] for q in status["queries"]] == [q["largest_standard_deviation"] for q in told["queries"]]
+    assert [q["largest_standard_deviation"] for q in status["queries"]] == [
+        q["largest_standard_deviation"] for q in told["queries"]
+    ]
     for change, message in (
         ({"epsilon": -1}, "epsilon is -1"),
         ({"max_periods": None}, "max_periods is absent"),
@@ -231,15 +299,29 @@ def test_frames_take_the_figures(tmp_path):
         counts.freeze(day, EVENTS, **COLUMNS)
     published = counts.publish()
     plain = published.to_dict()
-    assert len(published) == 6 and published.columns == list(plain) and "Table(6 rows: period, key" in repr(published)
+    assert (
+        len(published) == 6
+        and published.columns == list(plain)
+        and "Table(6 rows: period, key" in repr(published)
+    )
     assert plain["key"] == ["a", "b", "c"] * 2 and plain["period"] == [0, 0, 0, 1, 1, 1]
-    assert all(isinstance(value, int) for value in plain["value"] + plain["lower"]) and plain["query"] == ["counts"] * 6
+    assert (
+        all(isinstance(value, int) for value in plain["value"] + plain["lower"])
+        and plain["query"] == ["counts"] * 6
+    )
     assert len(counts.publish()) == 0 and counts.published().to_dict() == plain
-    answer = counts.query("SELECT key, MAX(upper) AS most, 0.5 AS half, NULL AS empty FROM published GROUP BY key ORDER BY key")
+    answer = counts.query(
+        "SELECT key, MAX(upper) AS most, 0.5 AS half, NULL AS empty FROM published GROUP BY key ORDER BY key"
+    )
     most = [max(u for u, k in zip(plain["upper"], plain["key"]) if k == key) for key in "abc"]
     expected = {"key": ["a", "b", "c"], "most": most, "half": [0.5] * 3, "empty": [None] * 3}
     assert answer.to_dict() == expected
-    for sql in ("SELECT * FROM participations", "DELETE FROM published", "WITH x AS (SELECT 1) DELETE FROM published", "nothing"):
+    for sql in (
+        "SELECT * FROM participations",
+        "DELETE FROM published",
+        "WITH x AS (SELECT 1) DELETE FROM published",
+        "nothing",
+    ):
         with pytest.raises(ValueError, match="one SELECT on the table published"):
             counts.query(sql)
     sums = create(tmp_path / "sums", queries=["sum:-1,1"], unit="event", max_periods=None, max_rows=1)
@@ -286,7 +368,10 @@ def test_one_writer_and_no_copies(antinoise, tmp_path):
     with an.RunningCounts.open(tmp_path / "counts") as again:
         assert len(again.publish()) == 3
     subprocess.run(["cp", "-r", tmp_path / "counts", tmp_path / "copy"], check=True)
-    with pytest.raises(ValueError, match=r"a copy \(release.db is another file\) but must be the folder that the release was made in"):
+    with pytest.raises(
+        ValueError,
+        match=r"a copy \(release.db is another file\) but must be the folder that the release was made in",
+    ):
         an.RunningCounts.open(tmp_path / "copy")
 
 
@@ -296,7 +381,13 @@ def test_after_a_fork_counts_are_refused_and_the_parents_go_on(tmp_path):
     child = os.fork()
     if child == 0:
         told = []
-        for use in (lambda: counts.freeze(0, EVENTS, **COLUMNS), counts.publish, counts.published, counts.status, counts.close):
+        for use in (
+            lambda: counts.freeze(0, EVENTS, **COLUMNS),
+            counts.publish,
+            counts.published,
+            counts.status,
+            counts.close,
+        ):
             try:
                 use()
                 told.append("done")
@@ -347,14 +438,20 @@ def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
     pa = pytest.importorskip("pyarrow")
     rows = 4_000_000
     users = pa.array(np.arange(rows) % 1000)
-    events = pa.table({"t": pa.array(np.zeros(rows, np.int64)), "u": users, "k": pa.array(["a"]).take(pa.array(np.zeros(rows, np.int64)))})
+    events = pa.table(
+        {
+            "t": pa.array(np.zeros(rows, np.int64)),
+            "u": users,
+            "k": pa.array(["a"]).take(pa.array(np.zeros(rows, np.int64))),
+        }
+    )
     counts, names = create(tmp_path / "counts"), dict(time="t", user="u", key="k")
     with other_thread() as passed:
-        for events in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
+        for rows in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
             before = passed[0]
             threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             with pytest.raises(KeyboardInterrupt):
-                counts.freeze(0, events, **names)
+                counts.freeze(0, rows, **names)
             assert passed[0] > before + 5
     assert counts.status()["frozen"] == 0
 
@@ -377,20 +474,55 @@ def test_periods_are_text_whole_numbers_or_dates(tmp_path):
             return 3
 
     good = [0, np.int64(1), np.uint8(2), Index(), "4"]
-    days = ["2026-03-01", datetime.date(2026, 3, 2), np.datetime64("2026-03-03"), np.str_("2026-03-04"), np.datetime64("2026-04")]
+    days = [
+        "2026-03-01",
+        datetime.date(2026, 3, 2),
+        np.datetime64("2026-03-03"),
+        np.str_("2026-03-04"),
+        np.datetime64("2026-04"),
+    ]
     moment = datetime.datetime(2026, 3, 1)
-    bad = [None, True, np.True_, b"1", [1], 1.0, decimal.Decimal(1), moment, datetime.time(1), np.datetime64("NaT", "D"), np.datetime64("2026-03-01T05")]
-    bad += [np.datetime64("2026-03-01", "ns"), np.datetime64("2026"), np.datetime64("2026-03-05", "W"), np.timedelta64(1, "D"), np.timedelta64(1), 2**70, {}]
+    bad = [
+        None,
+        True,
+        np.True_,
+        b"1",
+        [1],
+        1.0,
+        decimal.Decimal(1),
+        moment,
+        datetime.time(1),
+        np.datetime64("NaT", "D"),
+        np.datetime64("2026-03-01T05"),
+    ]
+    bad += [
+        np.datetime64("2026-03-01", "ns"),
+        np.datetime64("2026"),
+        np.datetime64("2026-03-05", "W"),
+        np.timedelta64(1, "D"),
+        np.timedelta64(1),
+        2**70,
+        {},
+    ]
     try:
         import pandas
 
-        bad += [pandas.NaT, pandas.NA, pandas.Timestamp(moment), pandas.Period("2026-03-01"), pandas.Timedelta(1)]
+        bad += [
+            pandas.NaT,
+            pandas.NA,
+            pandas.Timestamp(moment),
+            pandas.Period("2026-03-01"),
+            pandas.Timedelta(1),
+        ]
     except ImportError:
         pass
     for name, periods in (("numbers", good), ("days", days)):
         counts = create(tmp_path / name)
         for period in bad:
-            for freeze in (lambda: counts.freeze(period, [], **NAMES), lambda: counts.freeze_counts(period, {})):
+            for freeze in (
+                lambda: counts.freeze(period, [], **NAMES),
+                lambda: counts.freeze_counts(period, {}),
+            ):
                 with pytest.raises(ValueError, match="period is .* must be"):
                     freeze()
         for period in periods:
@@ -443,14 +575,23 @@ def test_tables_that_contradict_themselves_are_refused_and_the_folder_is_given_b
         with pytest.raises(ValueError, match="events is a stream that cannot be read"):
             counts.freeze(0, Changed(table, change), **NAMES)
     assert counts.freeze(0, Changed(table, lambda array: None), **NAMES)["counted"] == 2
-    with pytest.raises(ValueError, match=r"events is a stream that cannot be read \(its parts contradict each other\) but must be as Arrow"):
-        with counts:
-            counts.freeze(1, Changed(table, fewer_columns), **NAMES)
+    with (
+        pytest.raises(
+            ValueError,
+            match=(
+                r"events is a stream that cannot be read \(its parts contradict each other\) but must be as Arrow"
+            ),
+        ),
+        counts,
+    ):
+        counts.freeze(1, Changed(table, fewer_columns), **NAMES)
     with an.RunningCounts.open(tmp_path / "counts") as counts:
         nested = pa.int64()
         for depth in range(100):
             nested = pa.list_(nested)
-            schema = pa.schema([("t", pa.int64()), ("u", pa.string()), ("k", pa.string()), ("unread", nested)])
+            schema = pa.schema(
+                [("t", pa.int64()), ("u", pa.string()), ("k", pa.string()), ("unread", nested)]
+            )
             if depth in (50, 99):
                 empty = pa.Table.from_batches([], schema=schema)
                 if depth == 50:
@@ -476,7 +617,10 @@ def test_rows_that_are_null_as_a_whole_are_refused(tmp_path):
         rows = pa.chunked_array([pa.StructArray.from_arrays(cells, ["t", "u", "k"], mask=pa.array(mask))])
         if any(mask):
             for part in (rows, rows.slice(1)):
-                with pytest.raises(ValueError, match="events is a table with 1 rows that are null as a whole but must be without them"):
+                with pytest.raises(
+                    ValueError,
+                    match="events is a table with 1 rows that are null as a whole but must be without them",
+                ):
                     counts.freeze(0, part, **NAMES)
         else:
             assert counts.freeze(0, rows, **NAMES)["counted"] == 3
@@ -484,13 +628,33 @@ def test_rows_that_are_null_as_a_whole_are_refused(tmp_path):
 
 def test_status_without_an_end_is_the_command_lines(antinoise, tmp_path):
     folder = tmp_path / "counts"
-    made = antinoise("release", "init", folder, *"--keys a,b --periods open --epsilon 1 --delta 1e-6 --unit user --max-periods 3".split())
+    made = antinoise(
+        "release",
+        "init",
+        folder,
+        *[
+            "--keys",
+            "a,b",
+            "--periods",
+            "open",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+            "--unit",
+            "user",
+            "--max-periods",
+            "3",
+        ],
+    )
     assert made.returncode == 0, made.stderr
     told = json.loads(antinoise("release", "status", folder, "--json").stdout)
     with an.RunningCounts.open(folder) as counts:
         status = counts.status()
     assert status["periods"] is None and len(status["queries"][0]["after"]) == 5
-    assert {name: told[name] for name in status if name != "queries"} == {n: v for n, v in status.items() if n != "queries"}
+    assert {name: told[name] for name in status if name != "queries"} == {
+        n: v for n, v in status.items() if n != "queries"
+    }
     assert [query["after"] for query in status["queries"]] == [query["after"] for query in told["queries"]]
 
 
@@ -507,7 +671,9 @@ with an.RunningCounts.open(sys.argv[1]) as counts:
 
 def test_ctrl_c_ends_a_query(tmp_path):
     create(tmp_path / "counts").close()
-    running = subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path / "counts"], stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, tmp_path / "counts"], stdout=subprocess.PIPE, text=True
+    )
     try:
         running.stdout.readline()
         time.sleep(0.2)
@@ -526,21 +692,43 @@ def test_cells_of_python_mean_what_cells_of_tables_do(tmp_path):
     assert keys.freeze(0, {"t": [0, 0], "u": ["x", "y"], "k": [True, 1]}, **NAMES)["counted"] == 2
     with pytest.raises(ValueError, match=r"time of an event \(row 0\) is of type bool but must be"):
         keys.freeze(1, {"t": [True], "u": ["x"], "k": [True]}, **NAMES)
-    moments = [np.datetime64(f"2026-03-01T05:00:00.{i}", unit) for i, unit in enumerate(("s", "ms", "us", "ns"))]
+    moments = [
+        np.datetime64(f"2026-03-01T05:00:00.{i}", unit) for i, unit in enumerate(("s", "ms", "us", "ns"))
+    ]
     days = create(tmp_path / "days")
     rows = [{"t": moment, "u": i, "k": "a"} for i, moment in enumerate(moments)]
     assert days.freeze("2026-03-01", rows, **NAMES)["counted"] == 4
-    assert days.freeze("2026-03-02", {"t": np.array(moments, "datetime64[ns]"), "u": [0] * 4, "k": ["a"] * 4}, **NAMES, late="next")["rows"] == 4
+    assert (
+        days.freeze(
+            "2026-03-02",
+            {"t": np.array(moments, "datetime64[ns]"), "u": [0] * 4, "k": ["a"] * 4},
+            **NAMES,
+            late="next",
+        )["rows"]
+        == 4
+    )
     with pytest.raises(ValueError, match="time of an event .* is of type timedelta64"):
         days.freeze("2026-03-03", [ROW | {"t": np.timedelta64(5, "ns")}], **NAMES)
     for user in (np.datetime64(5, "ns"), np.timedelta64(5, "ns"), decimal.Decimal(7)):
-        with pytest.raises(ValueError, match="user of an event .* but must be text, a whole number, or true or false"):
+        with pytest.raises(
+            ValueError, match="user of an event .* but must be text, a whole number, or true or false"
+        ):
             days.freeze("2026-03-03", [ROW | {"t": "2026-03-03", "u": user}], **NAMES)
     sums = create(tmp_path / "sums", queries="sum:0,9")
     for value in (np.datetime64(5, "ns"), np.timedelta64(5, "ns"), True, np.True_):
-        with pytest.raises(ValueError, match=r"value of an event \(row 0\) is of type .* but must be a number"):
+        with pytest.raises(
+            ValueError, match=r"value of an event \(row 0\) is of type .* but must be a number"
+        ):
             sums.freeze(0, [ROW | {"v": value}], **NAMES, value="v")
-    assert sums.freeze(0, [ROW | {"v": value} for value in (1, 1.5, np.float32(2), decimal.Decimal("2.5"))], **NAMES, value="v")["rows"] == 4
+    assert (
+        sums.freeze(
+            0,
+            [ROW | {"v": value} for value in (1, 1.5, np.float32(2), decimal.Decimal("2.5"))],
+            **NAMES,
+            value="v",
+        )["rows"]
+        == 4
+    )
 
 
 def spellings(number):
@@ -556,7 +744,10 @@ def spellings(number):
 def test_a_whole_number_is_one_user_in_every_table(tmp_path):
     pa, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     random = np.random.default_rng(7)
-    drawn = [int(number) >> int(shift) for number, shift in zip(random.integers(0, 2**63, 1500), random.integers(0, 60, 1500))]
+    drawn = [
+        int(number) >> int(shift)
+        for number, shift in zip(random.integers(0, 2**63, 1500), random.integers(0, 60, 1500))
+    ]
     numbers = sorted({0, 7, 2**53 - 1, 2**53 + 1, 2**64 - 1, *drawn})
     exact = [number for number in numbers if number < 2**53]
     one, words = dict(max_rows=1, max_periods=1, periods=20), dict(time="t", user="u", key="k")
@@ -565,9 +756,13 @@ def test_a_whole_number_is_one_user_in_every_table(tmp_path):
         return [{"t": period, "u": user, "k": "a"} for user in users]
 
     with create(tmp_path / "rows", **one) as counts:
-        assert counts.freeze(0, rows(cell for number in numbers for cell in spellings(number)), **words)["counted"] == len(numbers)
+        assert counts.freeze(0, rows(cell for number in numbers for cell in spellings(number)), **words)[
+            "counted"
+        ] == len(numbers)
         # The same users in every other table: they are counted in one period, and none is left.
-        texts = [str(cell) for number in numbers for cell in spellings(number) if isinstance(cell, (str, int))]
+        texts = [
+            str(cell) for number in numbers for cell in spellings(number) if isinstance(cell, (str, int))
+        ]
         beside_an_empty_cell = pandas.DataFrame({"u": [*exact, None], "t": [1] * len(exact) + [99], "k": "a"})
         assert beside_an_empty_cell["u"].dtype == "float64"
         tables = [
@@ -597,7 +792,9 @@ def test_a_whole_number_is_one_user_in_every_table(tmp_path):
 
 def test_names_that_are_nearly_the_same_are_warned_of(tmp_path):
     with create(tmp_path / "counts") as counts:
-        users = [{"t": 0, "u": user, "k": "a"} for user in ("ada", "Ada", "e\u0301mile", "\u00e9mile", "grace")]
+        users = [
+            {"t": 0, "u": user, "k": "a"} for user in ("ada", "Ada", "e\u0301mile", "\u00e9mile", "grace")
+        ]
         with pytest.warns(UserWarning, match='2 users have names that differ .* such as "Ada" and "ada"'):
             counts.freeze(0, users, time="t", user="u", key="k")
         with warnings.catch_warnings():
@@ -611,14 +808,20 @@ def test_names_that_are_nearly_the_same_are_warned_of(tmp_path):
 def test_columns_are_sequences_of_cells(tmp_path):
     counts = create(tmp_path / "counts")
     for column in ("ab", b"ab", bytearray(b"ab"), {"a": 1, "b": 2}, {"a", "b"}, frozenset("ab")):
-        with pytest.raises(ValueError, match='column "k" is of type .* but must be a list, an array or another sequence'):
+        with pytest.raises(
+            ValueError, match='column "k" is of type .* but must be a list, an array or another sequence'
+        ):
             counts.freeze(0, {"t": [0, 0], "u": ["x", "y"], "k": column}, **NAMES)
-    assert counts.freeze(0, {"t": (0, 0), "u": iter("xy"), "k": np.array(["a", "b"])}, **NAMES)["counted"] == 2
+    assert (
+        counts.freeze(0, {"t": (0, 0), "u": iter("xy"), "k": np.array(["a", "b"])}, **NAMES)["counted"] == 2
+    )
 
 
 def test_counts_of_many_keys_are_found_by_name(tmp_path):
     keys = [f"k{i}" for i in range(20_000)]
-    counts = an.RunningCounts.create(tmp_path / "counts", keys, periods=2, epsilon=1000, delta=1e-6, unit="event")
+    counts = an.RunningCounts.create(
+        tmp_path / "counts", keys, periods=2, epsilon=1000, delta=1e-6, unit="event"
+    )
     counts.freeze_counts(0, {key: 1000 * i for i, key in enumerate(keys)})
     assert all(abs(value - 1000 * i) < 400 for i, value in enumerate(counts.publish().to_dict()["value"]))
 
@@ -628,7 +831,10 @@ def test_tables_of_equal_columns_and_of_no_rows(tmp_path):
     counts.freeze(0, [ROW], **NAMES)
     published = counts.publish()
     for sql in ("SELECT 1 AS a, 2 AS a", "SELECT key, key FROM published"):
-        with pytest.raises(ValueError, match="sql is a SELECT of two columns .* but must be one whose columns have different names"):
+        with pytest.raises(
+            ValueError,
+            match="sql is a SELECT of two columns .* but must be one whose columns have different names",
+        ):
             counts.query(sql)
     assert counts.query("SELECT 1 AS a, 2 AS A").to_dict() == {"a": [1], "A": [2]}
     pa = pytest.importorskip("pyarrow")

@@ -23,7 +23,11 @@ def test_figures_of_the_monograph():
     found = an.account(2.23048, 1e-6)
     assert found["epsilon_lower"] <= found["epsilon"] and abs(found["epsilon"] - 2) < 1e-4
     sampled = an.calibrate(2, 1e-6, sampling_rate=0.01, steps=1000)
-    assert an.account(sampled, 1e-6, 0.01, 1000)["epsilon"] <= 2 < an.account(0.99 * sampled, 1e-6, 0.01, 1000)["epsilon"]
+    assert (
+        an.account(sampled, 1e-6, 0.01, 1000)["epsilon"]
+        <= 2
+        < an.account(0.99 * sampled, 1e-6, 0.01, 1000)["epsilon"]
+    )
 
 
 def test_a_strategy_is_what_it_was_when_it_is_read_again(tmp_path):
@@ -31,11 +35,23 @@ def test_a_strategy_is_what_it_was_when_it_is_read_again(tmp_path):
     assert (made.name, made.steps, made.status) == ("blt", 100, "converged")
     path = tmp_path / "blt.toml"
     made.save(path)
-    for copied in [an.Strategy.load(path), an.Strategy.loads(made.to_toml()), pickle.loads(pickle.dumps(made)), copy.deepcopy(made)]:
+    for copied in [
+        an.Strategy.load(path),
+        an.Strategy.loads(made.to_toml()),
+        pickle.loads(pickle.dumps(made)),
+        copy.deepcopy(made),
+    ]:
         assert copied.to_toml() == made.to_toml()
         assert (copied.first_column == made.first_column).all()
-    same, direct = an.loss(made, participation="cyclic:50,2"), an.loss("blt:3", 100, participation="cyclic:50,2")
-    assert same["rms_loss"] == direct["rms_loss"] == made.error()["rms"] * made.sensitivity(participation="cyclic:50,2")["value"]
+    same, direct = (
+        an.loss(made, participation="cyclic:50,2"),
+        an.loss("blt:3", 100, participation="cyclic:50,2"),
+    )
+    assert (
+        same["rms_loss"]
+        == direct["rms_loss"]
+        == made.error()["rms"] * made.sensitivity(participation="cyclic:50,2")["value"]
+    )
     with pytest.raises(ValueError, match="exists, and only force=True"):
         made.save(path)
     made.save(path, force=True)
@@ -54,7 +70,11 @@ def test_workloads_and_schemas_may_be_numbers():
 
 def test_mechanisms_are_compared():
     rows = an.compare(["identity", "blt:2", "toeplitz"], [16, 64])
-    assert [(row["spec"], row["steps"]) for row in rows[:3]] == [("identity", 16), ("blt:2", 16), ("toeplitz", 16)]
+    assert [(row["spec"], row["steps"]) for row in rows[:3]] == [
+        ("identity", 16),
+        ("blt:2", 16),
+        ("toeplitz", 16),
+    ]
     for steps in (16, 64):
         losses = {row["spec"]: row["rms_loss"] for row in rows if row["steps"] == steps}
         assert losses["toeplitz"] <= losses["blt:2"] < losses["identity"]
@@ -64,17 +84,26 @@ def test_mechanisms_are_compared():
     "wrong, message",
     [
         (lambda: an.loss("blt:4"), "steps is absent but must be given with a strategy's name"),
-        (lambda: an.loss("blt:4", 8, order=3), "order is 3 but must be left out, or 4 as the strategy's name says"),
+        (
+            lambda: an.loss("blt:4", 8, order=3),
+            "order is 3 but must be left out, or 4 as the strategy's name says",
+        ),
         (lambda: an.loss("blt", 0), "steps is 0 but must be at least 1"),
         (lambda: an.loss("identity", 8, bands=3), "bands is 3 but must be left out"),
         (lambda: an.loss("nothing", 8), 'strategy is "nothing" but must be one of identity'),
         (lambda: an.loss("blt", 8, objective="least"), 'objective is "least" but must be max or rms'),
         (lambda: an.loss("blt", 8, participation="cyclic:9,2"), "min_sep is 9 but must be"),
-        (lambda: an.Strategy.loads("x = 1"), "strategy is text that cannot be read but must be a strategy in TOML"),
+        (
+            lambda: an.Strategy.loads("x = 1"),
+            "strategy is text that cannot be read but must be a strategy in TOML",
+        ),
         (lambda: an.calibrate(-1, 1e-6), "epsilon is -1"),
         (lambda: an.calibrate(1, 1e-6, steps=10), "sampling_rate is absent but must be given with steps"),
         (lambda: an.account(1, 2), "delta is 2"),
-        (lambda: an.loss(an.Strategy.design("identity", 8), 9), "steps is 9 but must be left out: the strategy is given, over 8"),
+        (
+            lambda: an.loss(an.Strategy.design("identity", 8), 9),
+            "steps is 9 but must be left out: the strategy is given, over 8",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):

@@ -10,19 +10,23 @@ import pytest
 from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
-import torch.distributed as dist  # noqa: E402
-import torch.distributed.checkpoint as dcp  # noqa: E402
-from ranks import on_ranks, refused  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
-from torch.distributed.fsdp import fully_shard  # noqa: E402
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor  # noqa: E402
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from ranks import on_ranks, refused
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+from torch.utils.data import DataLoader, TensorDataset
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums
+from antinoise.torch.sums import held_sum
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
 WORLDS = {
@@ -70,7 +74,9 @@ def arranged(kind, model=None):
         return fully_shard(model, mesh=mesh)
     if kind == "fsdp-columns":
         # Columns must divide evenly.
-        return fully_shard(model, mesh=mesh, shard_placement_fn=lambda p: Shard(int(p.ndim == 2 and p.shape[1] % world == 0)))
+        return fully_shard(
+            model, mesh=mesh, shard_placement_fn=lambda p: Shard(int(p.ndim == 2 and p.shape[1] % world == 0))
+        )
     if kind == "tp":
         return parallelize_module(model, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
     mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("data", "inner"))
@@ -98,11 +104,17 @@ def leave(model, whole):
     """Leaves a step's sum, laid out as the parameters are."""
     for p, part in zip(trained(model), whole.split([p.numel() for p in trained(model)])):
         part = part.view(p.shape)
-        p.grad = distribute_tensor(part, p.device_mesh, p.placements, src_data_rank=None) if isinstance(p, DTensor) else part.clone()
+        p.grad = (
+            distribute_tensor(part, p.device_mesh, p.placements, src_data_rank=None)
+            if isinstance(p, DTensor)
+            else part.clone()
+        )
 
 
 def gathered(model):
-    return torch.cat([(p.grad.full_tensor() if isinstance(p, DTensor) else p.grad).reshape(-1) for p in trained(model)])
+    return torch.cat(
+        [(p.grad.full_tensor() if isinstance(p, DTensor) else p.grad).reshape(-1) for p in trained(model)]
+    )
 
 
 def means(plan, steps):
@@ -126,7 +138,10 @@ def walk(model, noise, plan, steps):
 
 def noise_of(model, plan, **how):
     # Each process makes the rows of a single process with the same key.
-    how = dict(sums_in_grad=True, batches_from_elsewhere=True, key=key_here(), reuse_noise_unprotected=True) | how
+    how = (
+        dict(sums_in_grad=True, batches_from_elsewhere=True, key=key_here(), reuse_noise_unprotected=True)
+        | how
+    )
     return CorrelatedNoise(model, plan, **how)
 
 
@@ -162,7 +177,9 @@ def saved(kind, folder):
 def resumed(kind, folder):
     for mechanism in MECHANISMS:
         model, plan = arranged(kind), plan_of(mechanism)
-        noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True, ahead=kind == "hsdp")
+        noise = CorrelatedNoise(
+            model, plan, sums_in_grad=True, batches_from_elsewhere=True, ahead=kind == "hsdp"
+        )
         dcp.load({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
         assert noise.step == 5
         walk(model, noise, plan, range(5, STEPS))
@@ -179,16 +196,26 @@ def test_any_number_of_processes_goes_on(tmp_path):
 def refusals():
     rank, plan, model = dist.get_rank(), plan_of("blt:2"), arranged("fsdp")
     other = small_plan(dim=DIM, mechanism="blt:2", epsilon=3)
-    refused("plan is .* on rank 1 but must be .*, as on rank 0", lambda: noise_of(model, other if rank == 1 else plan))
+    refused(
+        "plan is .* on rank 1 but must be .*, as on rank 0",
+        lambda: noise_of(model, other if rank == 1 else plan),
+    )
     last = nn.Linear(7, 11 + rank).double()
     refused("names and shapes of the trainable parameters is .* on rank 1", lambda: noise_of(last, plan))
-    refused("model is one without trainable parameters", lambda: noise_of(nn.Tanh() if rank == 1 else model, plan))
+    refused(
+        "model is one without trainable parameters", lambda: noise_of(nn.Tanh() if rank == 1 else model, plan)
+    )
     own = an.Key.from_seed_insecure(5 + rank)
     refused("key is .* on rank 1 but must be", lambda: noise_of(model, plan, key=own))
-    refused("key is given on ranks \\[1\\] but must be on all of 2, on rank 0", lambda: noise_of(model, plan, key=own if rank == 1 else None))
+    refused(
+        "key is given on ranks \\[1\\] but must be on all of 2, on rank 0",
+        lambda: noise_of(model, plan, key=own if rank == 1 else None),
+    )
     noise = noise_of(model, plan)
     for p in trained(model):
-        p.grad = DTensor.from_local(torch.zeros(p.shape, dtype=p.dtype), p.device_mesh, [Partial()], run_check=False)
+        p.grad = DTensor.from_local(
+            torch.zeros(p.shape, dtype=p.dtype), p.device_mesh, [Partial()], run_check=False
+        )
     refused("gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.add_)
     leave(model, sums(0))
     if rank == 1:
@@ -202,7 +229,10 @@ def refusals():
     # A refused step leaves no sum.
     walk(whole, noise, plan, range(2))
     state = noise.state_dict()
-    refused("plan of the state is another", lambda: noise.load_state_dict(state | ({"plan": state["layout"]} if rank == 1 else {})))
+    refused(
+        "plan of the state is another",
+        lambda: noise.load_state_dict(state | ({"plan": state["layout"]} if rank == 1 else {})),
+    )
     walk(whole, noise, plan, range(2, 4))
 
 
@@ -226,7 +256,9 @@ def small_model():
 
 def data():
     generator = torch.Generator().manual_seed(2)
-    return TensorDataset(torch.randn(240, 6, generator=generator).double(), torch.randint(0, 3, (240,), generator=generator))
+    return TensorDataset(
+        torch.randn(240, 6, generator=generator).double(), torch.randint(0, 3, (240,), generator=generator)
+    )
 
 
 def train(kind, folder):
@@ -271,7 +303,9 @@ def opacus_hsdp(folder):
         fully_shard(part, mesh=mesh)
     fully_shard(model, mesh=mesh)
     generator = torch.Generator().manual_seed(3)
-    rows = TensorDataset(torch.randn(32, 10, generator=generator), torch.randint(0, 5, (32,), generator=generator))
+    rows = TensorDataset(
+        torch.randn(32, 10, generator=generator), torch.randint(0, 5, (32,), generator=generator)
+    )
     how = dict(noise_multiplier=5.0, max_grad_norm=1.0, poisson_sampling=False, grad_sample_mode="ghost_fsdp")
     module, optimizer, criterion, loader = PrivacyEngine(accountant="rdp").make_private(
         module=model,
@@ -305,7 +339,12 @@ def mixed(model):
 
 
 def own_and_reduced_sums():
-    rank, world, plan, model = dist.get_rank(), dist.get_world_size(), small_plan(dim=200), mixed(small_model())
+    rank, world, plan, model = (
+        dist.get_rank(),
+        dist.get_world_size(),
+        small_plan(dim=200),
+        mixed(small_model()),
+    )
     loss, (x, y) = nn.functional.cross_entropy, data()[:20]
     one = small_model()
     total = torch.zeros(sum(p.numel() for p in one.parameters()), dtype=torch.float64)
@@ -316,24 +355,36 @@ def own_and_reduced_sums():
         total += gradient * min(1, plan.clip_norm / gradient.norm())
     row = np.empty(len(total), np.float32)
     an.NoiseStream(plan, len(total), an.Key.from_seed_insecure(5)).release(total.numpy(), row)
-    noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True)
+    noise = CorrelatedNoise(
+        model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True
+    )
     share = slice(rank * 20 // world, (rank + 1) * 20 // world)
     clipped_sum_(model, loss, x[share], y[share], plan.clip_norm)
     assert isinstance(model.up.weight, DTensor) and not isinstance(model.embed.weight, DTensor)
     noise.add_()
-    assert torch.allclose(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size, atol=1e-5)
+    assert torch.allclose(
+        gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size, atol=1e-5
+    )
 
 
 def sums_of_one():
     """Sums over all processes together with a process's own sums; a process without examples leaves zeros."""
     plan, model, mesh = small_plan(dim=200), small_model(), init_device_mesh("cpu", (dist.get_world_size(),))
     model.up.weight = nn.Parameter(distribute_tensor(model.up.weight.data, mesh, [Shard(1)]))
-    noise = CorrelatedNoise(model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True)
+    noise = CorrelatedNoise(
+        model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True
+    )
     totals = {}
     for name, p in model.named_parameters():
         total = torch.ones(p.shape, dtype=torch.float64)
         sharded = isinstance(p, DTensor)
-        totals[name] = distribute_tensor(total, mesh, [Shard(1)]) if sharded else total if dist.get_rank() == 0 else torch.zeros_like(total)
+        totals[name] = (
+            distribute_tensor(total, mesh, [Shard(1)])
+            if sharded
+            else total
+            if dist.get_rank() == 0
+            else torch.zeros_like(total)
+        )
     leave_sums(model, totals, 10, plan.clip_norm)
     noise.add_()
     dim = sum(p.numel() for p in model.parameters())
@@ -344,7 +395,10 @@ def sums_of_one():
     own = small_model()
     noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), batches_from_elsewhere=True)
     first = dist.get_rank() == 0
-    totals = {name: torch.ones(p.shape, dtype=torch.int64 if first else torch.float64) for name, p in own.named_parameters()}
+    totals = {
+        name: torch.ones(p.shape, dtype=torch.int64 if first else torch.float64)
+        for name, p in own.named_parameters()
+    }
     leave_sums(own, totals, 20 if first else 0, plan.clip_norm, plan.grid_spacing if first else None)
     refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
 
@@ -353,7 +407,9 @@ def nobody_waits():
     """Checks that an error in one process does not leave the others waiting."""
     plan, model, mine = small_plan(dim=200), small_model(), key_here()
     CorrelatedNoise(model, plan, mine)
-    refused("run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine))
+    refused(
+        "run is .* but must be a name that is new to this key", lambda: CorrelatedNoise(model, plan, mine)
+    )
     noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(7))
     state = noise.state_dict()
     if dist.get_rank() == 1:
@@ -390,7 +446,10 @@ def forward_passes_that_fail():
         if step == 1:
             before = [p.detach().clone() for p in model.parameters()]
             if rank == 1:
-                with pytest.raises(RuntimeError, match="out of memory"), pytest.warns(UserWarning, match="clipping failed, .*: out of"):
+                with (
+                    pytest.raises(RuntimeError, match="out of memory"),
+                    pytest.warns(UserWarning, match="clipping failed, .*: out of"),
+                ):
                     clip(5, fails=True)
             else:
                 clip(5)
@@ -417,7 +476,10 @@ def each_step_has_its_own_batch(folder):
     plan, rank, model, loss = small_plan(dim=200), dist.get_rank(), small_model(), nn.functional.cross_entropy
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
-    loader, wanted = noise.loader(data(), num_workers=2 * rank), an.Batches(plan, an.Key.from_seed_insecure(5))
+    loader, wanted = (
+        noise.loader(data(), num_workers=2 * rank),
+        an.Batches(plan, an.Key.from_seed_insecure(5)),
+    )
     batches = iter(loader)
     first = next(batches)
     assert torch.equal(first[0], data()[wanted.at(0)[10 * rank : 10 * rank + 10]][0])
@@ -425,7 +487,10 @@ def each_step_has_its_own_batch(folder):
     optimizer.step()
     second = next(batches)
     clipped_sum_(model, loss, *(first if rank else second), plan.clip_norm)
-    with pytest.raises(RuntimeError if rank else ValueError, match="sums of step 1 are of the batch of step 0, which would be used twice"):
+    with pytest.raises(
+        RuntimeError if rank else ValueError,
+        match="sums of step 1 are of the batch of step 0, which would be used twice",
+    ):
         optimizer.step()
     assert noise.step == 1
     clipped_sum_(model, loss, *second, plan.clip_norm)
@@ -439,7 +504,9 @@ def each_step_has_its_own_batch(folder):
     other = CorrelatedNoise(small_model(), plan)
     own = other.loader(data())
     dcp.load({"noise": other}, checkpoint_id=folder)
-    assert other.step == 2 and torch.equal(next(iter(own))[0], data()[wanted.at(2)[10 * rank : 10 * rank + 10]][0])
+    assert other.step == 2 and torch.equal(
+        next(iter(own))[0], data()[wanted.at(2)[10 * rank : 10 * rank + 10]][0]
+    )
     # Named batches: the examples of both processes together.
     noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
     for p in model.parameters():

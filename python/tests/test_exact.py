@@ -9,11 +9,11 @@ import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
+from torch import nn
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
-from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_
+from antinoise.torch.sums import drop_sums, held_sum
 
 CLIP, SPACING = 0.7, 2.0**-20
 loss = nn.functional.cross_entropy
@@ -32,9 +32,13 @@ def data(count=40):
 def points_of(model, *batches, clip=CLIP, spacing=SPACING, micro_batch=1, **how):
     """The sum of all batches in integers of the grid; the sum is removed from the parameters."""
     for x, y in batches:
-        clipped_sum_(model, loss, x, y, clip, micro_batch=micro_batch, exact=True, grid_spacing=spacing, **how)
+        clipped_sum_(
+            model, loss, x, y, clip, micro_batch=micro_batch, exact=True, grid_spacing=spacing, **how
+        )
     held = [held_sum(p) for p in model.parameters()]
-    assert {h.examples for h in held} == {sum(len(x) for x, _ in batches)} and {h.spacing for h in held} == {spacing}
+    assert {h.examples for h in held} == {sum(len(x) for x, _ in batches)} and {h.spacing for h in held} == {
+        spacing
+    }
     drop_sums(model.parameters())
     found = torch.cat([h.total.reshape(-1) for h in held])
     assert found.dtype == torch.int64
@@ -47,7 +51,9 @@ def points_by_hand(model, x, y, clip=CLIP, spacing=SPACING):
     for a, b in zip(x, y):
         gradient = torch.autograd.grad(loss(model(a[None]), b[None]), list(model.parameters()))
         gradient = torch.cat([g.reshape(-1) for g in gradient]).double()
-        found.append(torch.round(gradient * torch.clamp((1 - 2**-20) * clip / gradient.norm(), max=1) / spacing).long())
+        found.append(
+            torch.round(gradient * torch.clamp((1 - 2**-20) * clip / gradient.norm(), max=1) / spacing).long()
+        )
     return torch.stack(found)
 
 
@@ -60,7 +66,9 @@ def test_points_are_rounded_example_by_example(norms):
     assert (found - wanted).abs().max() <= 40 and found.abs().max() > 10_000
     # On a coarse grid they hardly differ.
     coarse = points_of(model, (x, y), norms=norms, spacing=2.0**-8)
-    assert (coarse - points_by_hand(model, x, y, spacing=2.0**-8).sum(0)).abs().max() <= 1 and coarse.abs().max() > 10
+    assert (
+        coarse - points_by_hand(model, x, y, spacing=2.0**-8).sum(0)
+    ).abs().max() <= 1 and coarse.abs().max() > 10
     # Rounding the sum instead of each gradient gives another result.
     assert not torch.equal(coarse, torch.round(found * SPACING * 2**8).long())
 
@@ -76,7 +84,10 @@ def test_every_order_and_every_deal_has_the_same_bits():
     # Sums in double precision depend on the order.
     clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, norms="each")
     clipped_sum_(turned := small_model(), loss, x.flip(0), y.flip(0), CLIP, micro_batch=1, norms="each")
-    assert any((held_sum(p).total != held_sum(q).total).any() for p, q in zip(model.parameters(), turned.parameters()))
+    assert any(
+        (held_sum(p).total != held_sum(q).total).any()
+        for p, q in zip(model.parameters(), turned.parameters())
+    )
 
 
 def test_an_example_moves_the_points_by_no_more_than_the_plan_allows():
@@ -91,14 +102,18 @@ def test_an_example_moves_the_points_by_no_more_than_the_plan_allows():
         for absent in range(0, 40, 3):
             kept = [i for i in range(40) if i != absent]
             moved = whole - points_of(model, (x[kept], y[kept]), spacing=spacing)
-            assert torch.equal(moved, points_of(model, (x[absent : absent + 1], y[absent : absent + 1]), spacing=spacing))
+            assert torch.equal(
+                moved, points_of(model, (x[absent : absent + 1], y[absent : absent + 1]), spacing=spacing)
+            )
             most = max(most, float((moved * spacing).norm()))
         assert 0.9 * CLIP < most <= CLIP + spacing / 2 * math.sqrt(dim)
     assert plan.widened_clip_norm >= CLIP + spacing_of(plan) * math.sqrt(100)
 
 
 def spacing_of(plan):
-    return float(next(line for line in plan.to_toml().splitlines() if line.startswith("spacing")).split("=")[1])
+    return float(
+        next(line for line in plan.to_toml().splitlines() if line.startswith("spacing")).split("=")[1]
+    )
 
 
 def test_what_is_not_finite_adds_nothing_and_nothing_adds_nothing():
@@ -108,7 +123,9 @@ def test_what_is_not_finite_adds_nothing_and_nothing_adds_nothing():
     assert torch.equal(points_of(model, (x, y)), points_of(model, (x[kept], y[kept])))
     assert points_of(model, (x[:0], y[:0])).abs().max() == 0
     # Padding of a portion is not counted.
-    assert torch.equal(points_of(model, (x[4:7], y[4:7]), micro_batch=3), points_of(model, (x[4:7], y[4:7]), micro_batch=64))
+    assert torch.equal(
+        points_of(model, (x[4:7], y[4:7]), micro_batch=3), points_of(model, (x[4:7], y[4:7]), micro_batch=64)
+    )
 
 
 def test_noise_is_added_to_the_points():
@@ -120,11 +137,15 @@ def test_noise_is_added_to_the_points():
     CorrelatedNoise(model, plan, an.Key.from_seed_insecure(5), batches_from_elsewhere=True).attach(optimizer)
     points = points_of(model, (x, y), spacing=plan.grid_spacing)
     released = np.empty(dim, np.float32)
-    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(points.numpy() * plan.grid_spacing, released)
+    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(
+        points.numpy() * plan.grid_spacing, released
+    )
     clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
     optimizer.step()
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
-    assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+    assert torch.equal(
+        mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
+    )
     clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, exact=True, grid_spacing=2 * plan.grid_spacing)
     with pytest.raises(ValueError, match="grid_spacing of the sum"):
         optimizer.step()
@@ -137,9 +158,15 @@ def test_what_is_wrong_is_named():
         (dict(exact=True, grid_spacing=0.3), "grid_spacing is 0.3 but must be a power of two"),
         (dict(exact=True, grid_spacing=-0.5), "grid_spacing is -0.5 but must be a power of two"),
         (dict(exact=True, grid_spacing=float("inf")), "grid_spacing is inf but must be a power of two"),
-        (dict(exact=True, grid_spacing=2.0**-40), "grid_spacing is 9.09.*e-13 but must be at least 2\\^-34 of clip_norm, 0.7"),
+        (
+            dict(exact=True, grid_spacing=2.0**-40),
+            "grid_spacing is 9.09.*e-13 but must be at least 2\\^-34 of clip_norm, 0.7",
+        ),
         (dict(grid_spacing=0.5), "grid_spacing is 0.5 but must be left out where exact is False"),
-        (dict(exact=True, grid_spacing=0.5, norms="ghost"), "norms is 'ghost' but must be 'each' or 'auto' where exact is True"),
+        (
+            dict(exact=True, grid_spacing=0.5, norms="ghost"),
+            "norms is 'ghost' but must be 'each' or 'auto' where exact is True",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             clipped_sum_(model, loss, x, y, CLIP, **how)

@@ -7,16 +7,16 @@ import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset  # noqa: E402
+from torch import nn
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import clipped_sum_, lengths  # noqa: E402
-from antinoise.torch.epochs import EpochSampler  # noqa: E402
-from antinoise.torch.examples import clipped_sum_of_  # noqa: E402
-from antinoise.torch.loaders import planned_loader  # noqa: E402
-from antinoise.torch.secret import save_secret  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import clipped_sum_, lengths
+from antinoise.torch.epochs import EpochSampler
+from antinoise.torch.examples import clipped_sum_of_
+from antinoise.torch.loaders import planned_loader
+from antinoise.torch.secret import save_secret
+from antinoise.torch.sums import held_sum
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -87,7 +87,10 @@ def test_no_examples_and_portions():
     for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
         clipped_sum_of_(parts, of_mapping, {"x": x[part], "y": y[part]}, CLIP)
     clipped_sum_of_(whole, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP)
-    assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12) and held_sum(parts[0].weight).examples == 20
+    assert (
+        torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12)
+        and held_sum(parts[0].weight).examples == 20
+    )
 
 
 def test_what_is_wrong_is_named():
@@ -95,13 +98,18 @@ def test_what_is_wrong_is_named():
     for how, message in (
         (dict(clip_norm=0.0), "clip_norm is 0.0 but must be a finite number above 0"),
         (dict(micro_batch=0), "micro_batch is 0 but must be at least 1"),
-        (dict(batch={"x": x, "y": y[1:]}), r"batch is one of tensors of \[239, 240\] examples but must be made of tensors"),
+        (
+            dict(batch={"x": x, "y": y[1:]}),
+            r"batch is one of tensors of \[239, 240\] examples but must be made of tensors",
+        ),
         (dict(batch={"x": x, "y": 3}), "batch is one with a int but must be made of tensors"),
         (dict(batch={}), r"batch is one of tensors of \[\] examples but must be made of tensors"),
         (dict(model=small_model(nn.BatchNorm1d(9))), "2 is a BatchNorm1d but must treat examples apart"),
     ):
         with pytest.raises(ValueError, match=message):
-            clipped_sum_of_(**(dict(model=small_model(), loss=of_mapping, batch={"x": x, "y": y}, clip_norm=CLIP) | how))
+            clipped_sum_of_(
+                **(dict(model=small_model(), loss=of_mapping, batch={"x": x, "y": y}, clip_norm=CLIP) | how)
+            )
 
 
 def epochs(plan, step=lambda: 0, on_start=lambda: None):
@@ -124,18 +132,30 @@ def test_a_pass_is_an_epoch_from_the_step_that_comes_next():
     batches = [batch.tolist() for batch in an.Batches(plan, key())]
     sampler = epochs(plan, lambda: at[0], lambda: started.append(at[0]))
     assert len(sampler) == 12
-    for first, wanted in ((0, batches[:12]), (0, batches[:12]), (5, batches[5:12]), (12, batches[12:]), (23, batches[23:])):
+    for first, wanted in (
+        (0, batches[:12]),
+        (0, batches[:12]),
+        (5, batches[5:12]),
+        (12, batches[12:]),
+        (23, batches[23:]),
+    ):
         at[0] = first
         assert stepwise(iter(sampler), at, first) == wanted
     assert started == [0, 0, 5, 12, 23]
     at[0] = 24
-    with pytest.raises(ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"):
+    with pytest.raises(
+        ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"
+    ):
         list(sampler)
-    with pytest.raises(RuntimeError, match="There is no noise yet whose batches these are: it is made before they are drawn"):
+    with pytest.raises(
+        RuntimeError, match="There is no noise yet whose batches these are: it is made before they are drawn"
+    ):
         list(EpochSampler(plan, lambda: None))
     odd = small_plan(setting="poisson", mechanism="identity", epochs=None, steps=30)
     at[0] = 24
-    assert len(epochs(odd, lambda: at[0])) == 12 and len(stepwise(iter(epochs(odd, lambda: at[0])), at, 24)) == 6
+    assert (
+        len(epochs(odd, lambda: at[0])) == 12 and len(stepwise(iter(epochs(odd, lambda: at[0])), at, 24)) == 6
+    )
 
 
 def test_an_empty_batch_looks_like_others():
@@ -146,28 +166,47 @@ def test_an_empty_batch_looks_like_others():
     rows = [{"x": a, "pair": (b, "word")} for a, b in zip(x, y, strict=True)]
 
     def collate(rows):
-        return {"x": torch.stack([row["x"] for row in rows]), "pair": [torch.stack([row["pair"][0] for row in rows])]}
+        return {
+            "x": torch.stack([row["x"] for row in rows]),
+            "pair": [torch.stack([row["pair"][0] for row in rows])],
+        }
 
     loader = planned_loader(DataLoader(rows, batch_size=3, collate_fn=collate), plan, sampler)
     batches = stepwise(loader, at) + stepwise(loader, at, len(sampler))
     assert [len(batch["x"]) for batch in batches] == sizes and 0 in sizes
     empty = next(batch for batch in batches if not len(batch["x"]))
     assert empty["x"].shape == (0, 6) and empty["pair"][0].dtype == torch.int64
-    with pytest.raises(ValueError, match="batch is one with a str but must be made of tensors, for an empty one to be made"):
-        stepwise(planned_loader(DataLoader(rows, batch_size=3, collate_fn=lambda rows: ["word"]), plan, sampler), at)
+    with pytest.raises(
+        ValueError, match="batch is one with a str but must be made of tensors, for an empty one to be made"
+    ):
+        stepwise(
+            planned_loader(DataLoader(rows, batch_size=3, collate_fn=lambda rows: ["word"]), plan, sampler),
+            at,
+        )
 
 
 def test_a_loader_keeps_what_is_not_the_plans():
     plan, rows = small_plan(), TensorDataset(*data())
     sampler = epochs(plan)
-    how = dict(num_workers=1, timeout=7, worker_init_fn=print, prefetch_factor=3, persistent_workers=True, multiprocessing_context="spawn")
+    how = dict(
+        num_workers=1,
+        timeout=7,
+        worker_init_fn=print,
+        prefetch_factor=3,
+        persistent_workers=True,
+        multiprocessing_context="spawn",
+    )
     loader = DataLoader(rows, batch_size=20, shuffle=True, **how)
     made = planned_loader(loader, plan, sampler)
     assert made.batch_sampler is sampler and made.dataset is rows and made.collate_fn is loader.collate_fn
     assert all(getattr(made, name) == getattr(loader, name) for name in how)
-    assert planned_loader(DataLoader(rows, batch_sampler=BatchSampler(SequentialSampler(rows), 20, False)), plan, sampler)
+    assert planned_loader(
+        DataLoader(rows, batch_sampler=BatchSampler(SequentialSampler(rows), 20, False)), plan, sampler
+    )
     for batches in (dict(batch_size=None), dict(batch_sampler=[[1, 2]])):
-        with pytest.raises(ValueError, match="sampler of the loader is .* but must be left out, and batch_size given"):
+        with pytest.raises(
+            ValueError, match="sampler of the loader is .* but must be left out, and batch_size given"
+        ):
             planned_loader(DataLoader(rows, **batches), plan, sampler)
 
 
@@ -184,6 +223,10 @@ def test_large_models_are_taken_some_examples_at_a_time(monkeypatch):
     (x, y), whole, some = data(20), small_model(), small_model()
     x[3] = float("nan")
     clipped_sum_of_(whole, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
-    monkeypatch.setattr(lengths, "some_at_a_time", lambda count, *_: (slice(i, min(i + 3, count)) for i in range(0, count, 3)))
+    monkeypatch.setattr(
+        lengths, "some_at_a_time", lambda count, *_: (slice(i, min(i + 3, count)) for i in range(0, count, 3))
+    )
     clipped_sum_of_(some, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
-    assert sums_of(whole).abs().max() > 0.1 and torch.allclose(sums_of(whole), sums_of(some), rtol=1e-13, atol=1e-13)
+    assert sums_of(whole).abs().max() > 0.1 and torch.allclose(
+        sums_of(whole), sums_of(some), rtol=1e-13, atol=1e-13
+    )

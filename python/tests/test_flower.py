@@ -8,8 +8,20 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from federated import COHORT, DIM, START, FakeGrid, Seen, arrays_of, clipped, key, naive_means, row_of, trained
-from flower_run import PLAN, check_schedule, path, train, wrapped  # noqa: F401
+from federated import (
+    COHORT,
+    DIM,
+    START,
+    FakeGrid,
+    Seen,
+    arrays_of,
+    clipped,
+    key,
+    naive_means,
+    row_of,
+    trained,
+)
+from flower_run import PLAN, check_schedule, path, train, wrapped
 from flwr.app import Array, ArrayRecord, ConfigRecord
 from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
 
@@ -28,10 +40,17 @@ def test_a_strategy_sees_noisy_means_alone(path):
         got = row_of(reply.content["arrays"])
         # Rounding of the sum may change it by one point of the grid.
         assert got.dtype == np.float32 and np.allclose(got, row, atol=3e-4) and len(set(got)) == DIM
-        assert dict(reply.content["metrics"]) == {"num-examples": 1} and set(reply.content) == {"arrays", "metrics"}
-    assert np.array_equal(row_of(result.arrays), got) and all(not metrics for metrics in result.train_metrics_clientapp.values())
+        assert dict(reply.content["metrics"]) == {"num-examples": 1} and set(reply.content) == {
+            "arrays",
+            "metrics",
+        }
+    assert np.array_equal(row_of(result.arrays), got) and all(
+        not metrics for metrics in result.train_metrics_clientapp.values()
+    )
     steps = check_schedule(strategy.ledger)
-    assert sorted((user, t) for user, found in steps.items() for t in found) == sorted((u, t) for t, c in enumerate(grid.asked) for u in c)
+    assert sorted((user, t) for user, found in steps.items() for t in found) == sorted(
+        (u, t) for t, c in enumerate(grid.asked) for u in c
+    )
     assert all(len(set(cohort)) == COHORT for cohort in grid.asked) and grid.questions == 10
     assert [(r.asked, r.used, r.missing) for r in strategy.reports] == [(COHORT, COHORT, 0)] * PLAN.steps
 
@@ -44,7 +63,9 @@ def test_one_step_is_bit_by_bit_that_of_a_stream(path):
         total += clipped(trained(user, row).astype(float) - row, (1 - 2**-20) * PLAN.clip_norm)
     out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
     stream.release(total, out)
-    assert np.array_equal(row_of(inner.seen[0][0].content["arrays"]), (row + out.astype(float) / COHORT).astype(np.float32))
+    assert np.array_equal(
+        row_of(inner.seen[0][0].content["arrays"]), (row + out.astype(float) / COHORT).astype(np.float32)
+    )
 
 
 def test_an_adaptive_strategy_is_post_processing(path):
@@ -67,7 +88,11 @@ def test_the_divisor_does_not_depend_on_who_answers(path):
     inner, grid = Seen(), FakeGrid(nodes=40, change=change)
     strategy = wrapped(path, inner)
     train(strategy, grid, 1)
-    assert (strategy.reports[0].asked, strategy.reports[0].used, strategy.reports[0].missing) == (COHORT, 1, COHORT - 1)
+    assert (strategy.reports[0].asked, strategy.reports[0].used, strategy.reports[0].missing) == (
+        COHORT,
+        1,
+        COHORT - 1,
+    )
     stream, out, row = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32), row_of(START)
     stream.release(clipped(kept[0].astype(float) - row, PLAN.clip_norm), out)
     assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), row + out / COHORT, atol=3e-4)
@@ -79,7 +104,9 @@ def test_clipped_updates_are_never_longer_than_the_clip_norm():
         update, total = made.normal(size=50) * made.uniform(0.01, 1), np.zeros(50)
         assert add_clipped(total, update, 0.7)
         length, clip = np.linalg.norm(total), 0.7
-        assert np.allclose(total, update * min(1, clip / np.linalg.norm(update)), rtol=2e-6) and length <= clip * (1 - 2**-21)
+        assert np.allclose(
+            total, update * min(1, clip / np.linalg.norm(update)), rtol=2e-6
+        ) and length <= clip * (1 - 2**-21)
         cut += np.linalg.norm(update) > clip
     assert 50 < cut < 200
 
@@ -120,11 +147,18 @@ def test_what_is_no_update_counts_as_zero(path, record, what):
     train(strategy, grid, 1)
     (report,) = strategy.reports
     assert (getattr(report, what), report.used, report.missing) == (1, COHORT - 1, 0)
-    row, stream, got = row_of(START), an.NoiseStream(PLAN, DIM, key()), row_of(inner.seen[0][0].content["arrays"])
+    row, stream, got = (
+        row_of(START),
+        an.NoiseStream(PLAN, DIM, key()),
+        row_of(inner.seen[0][0].content["arrays"]),
+    )
     found = []
     for left_out in grid.asked[0]:
         out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
-        stream.release(sum(clipped(trained(u, row).astype(float) - row, 0.5) for u in grid.asked[0] if u != left_out), out)
+        stream.release(
+            sum(clipped(trained(u, row).astype(float) - row, 0.5) for u in grid.asked[0] if u != left_out),
+            out,
+        )
         found.append(np.abs(row + out / COHORT - got).max())
     assert min(found) < 3e-4 < max(found)
 
@@ -150,9 +184,15 @@ def test_evaluation_by_clients_is_left_out_unless_it_is_public(path, tmp_path):
             return "metrics"
 
     private = wrapped(path, Evaluating())
-    assert private.configure_evaluate(1, START, ConfigRecord(), None) == [] and private.aggregate_evaluate(1, []) is None
+    assert (
+        private.configure_evaluate(1, START, ConfigRecord(), None) == []
+        and private.aggregate_evaluate(1, []) is None
+    )
     public = wrapped(tmp_path / "other.db", Evaluating(), evaluation_is_public=True)
-    assert public.configure_evaluate(1, START, ConfigRecord(), None) == ["message"] and public.aggregate_evaluate(1, []) == "metrics"
+    assert (
+        public.configure_evaluate(1, START, ConfigRecord(), None) == ["message"]
+        and public.aggregate_evaluate(1, []) == "metrics"
+    )
 
 
 def test_a_strategy_that_fails_gets_the_same_bits_again(path):
@@ -230,7 +270,11 @@ def test_its_statement_says_what_is_assumed(path):
 
 def test_it_is_not_copied(path):
     strategy = wrapped(path)
-    for copied in (lambda: pickle.dumps(strategy), lambda: copy.copy(strategy), lambda: copy.deepcopy(strategy)):
+    for copied in (
+        lambda: pickle.dumps(strategy),
+        lambda: copy.copy(strategy),
+        lambda: copy.deepcopy(strategy),
+    ):
         with pytest.raises(TypeError, match="two of them would release the same noise twice"):
             copied()
     assert isinstance(strategy, Strategy) and not isinstance(strategy, FedAvg)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from federated import COHORT, DIM, FakeGrid, Seen, arrays_of, naive_means, row_of, trained
-from flower_run import PLAN, path, train, wrapped  # noqa: F401
+from flower_run import PLAN, path, train, wrapped
 from flwr.app import Error, Message, RecordDict
 
 from antinoise.flower import AskedUsers, held_users, nodes_are_users, user_record
@@ -18,7 +18,9 @@ def test_a_user_counts_once_and_only_if_asked(path):
     def change(replies):
         for reply in replies:  # what nobody asked for
             reply.content[user_record("stranger")] = arrays_of(np.full(DIM, 9.0))
-        stranger = Message(RecordDict({"arrays": arrays_of(np.full(DIM, 9.0))}), reply_to=Message(RecordDict(), 999, "train"))
+        stranger = Message(
+            RecordDict({"arrays": arrays_of(np.full(DIM, 9.0))}), reply_to=Message(RecordDict(), 999, "train")
+        )
         failed = Message(Error(code=0, reason="no"), reply_to=Message(RecordDict(), 998, "train"))
         return [stranger, failed, *replies, *replies]
 
@@ -26,20 +28,27 @@ def test_a_user_counts_once_and_only_if_asked(path):
     strategy = wrapped(path, inner)
     train(strategy, grid, 1)
     assert strategy.reports[0].used == COHORT
-    assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4)
+    assert np.allclose(
+        row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4
+    )
 
 
 def test_a_node_of_one_user_names_its_record_as_it_likes(path):
     class Plain(FakeGrid):
         def answer(self, message):
             row = row_of(message.content["arrays"])
-            return Message(RecordDict({"arrays": arrays_of(trained(str(message.metadata.dst_node_id), row))}), reply_to=message)
+            return Message(
+                RecordDict({"arrays": arrays_of(trained(str(message.metadata.dst_node_id), row))}),
+                reply_to=message,
+            )
 
     inner, grid = Seen(), Plain(nodes=20)
     strategy = wrapped(path, inner, users=nodes_are_users)
     train(strategy, grid, 1)
     assert strategy.reports[0].used == COHORT and set(grid.asked[0]) < {str(100 + n) for n in range(20)}
-    assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4)
+    assert np.allclose(
+        row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4
+    )
 
 
 def test_users_are_asked_for_once_and_belong_to_one_node():
@@ -63,7 +72,11 @@ def test_users_are_asked_for_once_and_belong_to_one_node():
 def test_too_few_users_are_an_error_and_not_a_wait_for_ever(path):
     strategy, grid = wrapped(path, any_arrays=True), FakeGrid(users=10)
     with pytest.raises(
-        ValueError, match="users who may take part in step 2 are 2 of 10 who are connected but must be at least the cohort, 4"
+        ValueError,
+        match=(
+            "users who may take part in step 2 are 2 of 10 who are connected but must be at least the"
+            " cohort, 4"
+        ),
     ):
         train(strategy, grid, 8)
     assert strategy.step == 2 and len(grid.asked) == 2
@@ -75,7 +88,9 @@ def test_too_few_users_are_an_error_and_not_a_wait_for_ever(path):
 
 def test_it_waits_for_users_who_connect_in_time(path):
     grid = FakeGrid(users=2)
-    grid.get_node_ids = lambda calls=[]: calls.append(1) or (list(grid.nodes) if len(calls) < 3 else [*grid.nodes, *later])
+    grid.get_node_ids = lambda calls=[]: (
+        calls.append(1) or (list(grid.nodes) if len(calls) < 3 else [*grid.nodes, *later])
+    )
     later = {300: ["a", "b", "c"]}
     full = grid.nodes | later
     grid.answer = lambda m: (setattr(grid, "nodes", full), FakeGrid.answer(grid, m))[1]

@@ -8,13 +8,13 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+from torch import nn
+from torch.nn import functional
 
-from antinoise.torch import clipped_sum_, ghost_parts  # noqa: E402
-from antinoise.torch.ghost_parts import Factors, Made, Pairs, Products  # noqa: E402
-from antinoise.torch.lengths import factors_for  # noqa: E402
-from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
+from antinoise.torch import clipped_sum_, ghost_parts
+from antinoise.torch.ghost_parts import Factors, Made, Pairs, Products
+from antinoise.torch.lengths import factors_for
+from antinoise.torch.sums import drop_sums, held_sum
 
 loss = functional.cross_entropy
 CLASSES = 3
@@ -75,22 +75,52 @@ def images(*layers):
 # Supported models, and an example's shape (integers below 7 where marked).
 MODELS = {
     "linear": lambda: (nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), (6,)),
-    "without biases": lambda: (nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, CLASSES, bias=False)), (6,)),
-    "biases alone": lambda: (frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "0.weight", "2.weight"), (6,)),
-    "a frozen layer": lambda: (frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "2.weight", "2.bias"), (6,)),
-    "places": lambda: (nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES), Places(), Mean()), (4, 6)),
-    "in place": lambda: (nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.Linear(9, CLASSES), nn.Softplus()), (6,)),
+    "without biases": lambda: (
+        nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, CLASSES, bias=False)),
+        (6,),
+    ),
+    "biases alone": lambda: (
+        frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "0.weight", "2.weight"),
+        (6,),
+    ),
+    "a frozen layer": lambda: (
+        frozen(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, CLASSES)), "2.weight", "2.bias"),
+        (6,),
+    ),
+    "places": lambda: (
+        nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES), Places(), Mean()),
+        (4, 6),
+    ),
+    "in place": lambda: (
+        nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.Linear(9, CLASSES), nn.Softplus()),
+        (6,),
+    ),
     "a residual": lambda: (Residual(), (6,)),
     "conv1d": lambda: convolutions(nn.Conv1d, 9, stride=2, padding=1),
     "conv2d": lambda: convolutions(nn.Conv2d, 6, 7, padding=(1, 0), dilation=2),
     "conv3d": lambda: convolutions(nn.Conv3d, 4, 5, 3, padding=1, groups=2, bias=False),
     "of one place": lambda: convolutions(nn.Conv2d, 3, 3, groups=2),
     "same": lambda: images(nn.Conv2d(4, 4, (2, 3), padding="same"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
-    "reflect": lambda: images(nn.Conv2d(4, 4, 3, padding=(2, 1), padding_mode="reflect"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
-    "circular": lambda: images(nn.Conv2d(4, 4, 3, padding="same", padding_mode="circular"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)),
-    "by channel": lambda: images(nn.Conv2d(4, 8, 3, groups=4, stride=(2, 1)), nn.Tanh(), Mean(), nn.Linear(8, CLASSES)),
-    "norms": lambda: images(nn.GroupNorm(4, 4), nn.LayerNorm((6, 6)), nn.GroupNorm(1, 4, affine=False), Mean(), nn.Linear(4, CLASSES)),
-    "a norm of vectors": lambda: (nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4, bias=False), nn.GroupNorm(2, 4), nn.Linear(4, 3)), (6,)),
+    "reflect": lambda: images(
+        nn.Conv2d(4, 4, 3, padding=(2, 1), padding_mode="reflect"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)
+    ),
+    "circular": lambda: images(
+        nn.Conv2d(4, 4, 3, padding="same", padding_mode="circular"), nn.Tanh(), Mean(), nn.Linear(4, CLASSES)
+    ),
+    "by channel": lambda: images(
+        nn.Conv2d(4, 8, 3, groups=4, stride=(2, 1)), nn.Tanh(), Mean(), nn.Linear(8, CLASSES)
+    ),
+    "norms": lambda: images(
+        nn.GroupNorm(4, 4),
+        nn.LayerNorm((6, 6)),
+        nn.GroupNorm(1, 4, affine=False),
+        Mean(),
+        nn.Linear(4, CLASSES),
+    ),
+    "a norm of vectors": lambda: (
+        nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4, bias=False), nn.GroupNorm(2, 4), nn.Linear(4, 3)),
+        (6,),
+    ),
     "text": lambda: (Text(), (9,)),
 }
 
@@ -98,7 +128,11 @@ MODELS = {
 def made(name, dtype=torch.float64, examples=13):
     torch.manual_seed(1)
     model, shape = MODELS[name]()
-    x = torch.randint(0, 7, (examples, *shape)) if name == "text" else torch.randn(examples, *shape, dtype=dtype)
+    x = (
+        torch.randint(0, 7, (examples, *shape))
+        if name == "text"
+        else torch.randn(examples, *shape, dtype=dtype)
+    )
     return model.to(dtype), x, torch.randint(0, CLASSES, (examples,))
 
 
@@ -162,7 +196,10 @@ def test_sums_are_those_of_a_loop(name, form):
     assert form or name in ("biases alone",)
 
 
-@pytest.mark.parametrize("places, width, kind", [(1, 64, Products), (8, 64, Pairs), (30, 64, Made), (60, 1500, Pairs), (400, 1500, Made)])
+@pytest.mark.parametrize(
+    "places, width, kind",
+    [(1, 64, Products), (8, 64, Pairs), (30, 64, Made), (60, 1500, Pairs), (400, 1500, Made)],
+)
 def test_gradients_are_made_where_that_costs_less(places, width, kind):
     factors = Factors(torch.ones(2, 1, width, places), torch.ones(2, 1, width, places), width)
     part = ghost_parts.matrix("weight", factors)
@@ -265,8 +302,12 @@ def test_nothing_is_left_behind():
     def checked():
         assert {n: id(p) for n, p in model.named_parameters()} == {n: id(p) for n, p in parameters.items()}
         assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
-        assert all(torch.equal(before[n], p) for n, p in model.state_dict().items()) and torch.equal(state, torch.get_rng_state())
-        assert torch.equal(marked, torch.ones_like(marked)) and all(p.grad is None for p in list(parameters.values())[1:])
+        assert all(torch.equal(before[n], p) for n, p in model.state_dict().items()) and torch.equal(
+            state, torch.get_rng_state()
+        )
+        assert torch.equal(marked, torch.ones_like(marked)) and all(
+            p.grad is None for p in list(parameters.values())[1:]
+        )
 
     clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
     checked()
@@ -394,11 +435,31 @@ REFUSED = {
     "outside": (Outside, VECTORS, "inner.weight is used outside of its module but must be used there alone"),
     "changed": (Changed, VECTORS, "inner is a Linear but must be given what is not changed in place later"),
     "unused": (Unused, VECTORS, "other is a Linear but must be one whose output the loss depends on"),
-    "turned": (Turned, PLACES, "inner is a Linear but must be called with the examples in the first dimension"),
-    "positions": (Positions, PLACES, "places is a Embedding but must be called with the examples in the first dimension"),
-    "own": (lambda: nn.Sequential(nn.Linear(6, 6), Own()), VECTORS, "1 is a Own but must be one of Linear, Conv1d"),
-    "doubled": (lambda: nn.Sequential(Same(6, 6), Doubled(6, 6)), VECTORS, "1 is a Doubled but must be one of Linear, Conv1d"),
-    "a slope": (lambda: nn.Sequential(nn.Linear(6, 6), nn.PReLU()), VECTORS, "1 is a PReLU but must be one of Linear, Conv1d"),
+    "turned": (
+        Turned,
+        PLACES,
+        "inner is a Linear but must be called with the examples in the first dimension",
+    ),
+    "positions": (
+        Positions,
+        PLACES,
+        "places is a Embedding but must be called with the examples in the first dimension",
+    ),
+    "own": (
+        lambda: nn.Sequential(nn.Linear(6, 6), Own()),
+        VECTORS,
+        "1 is a Own but must be one of Linear, Conv1d",
+    ),
+    "doubled": (
+        lambda: nn.Sequential(Same(6, 6), Doubled(6, 6)),
+        VECTORS,
+        "1 is a Doubled but must be one of Linear, Conv1d",
+    ),
+    "a slope": (
+        lambda: nn.Sequential(nn.Linear(6, 6), nn.PReLU()),
+        VECTORS,
+        "1 is a PReLU but must be one of Linear, Conv1d",
+    ),
 }
 
 
@@ -418,7 +479,9 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     for a, b in zip(x, y):
         gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
         wanted.append(torch.cat([g.reshape(-1) for g in gradients]))
-    with pytest.warns(UserWarning, match=f'norms="auto" makes the gradients one by one, which is slower: {message}') as warned:
+    with pytest.warns(
+        UserWarning, match=f'norms="auto" makes the gradients one by one, which is slower: {message}'
+    ) as warned:
         clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
     assert [warning.filename for warning in warned] == [__file__]
     found = taken(model, trained)
@@ -475,7 +538,9 @@ def test_no_examples_and_one(norms):
     clipped_sum_(model, loss, x[:0], y[:0], 0.3, norms=norms)
     assert taken(model).abs().max() == 0
     clipped_sum_(model, loss, x[:1], y[:1], 0.3, norms=norms)
-    assert torch.allclose(taken(model), clipped(looped(model, loss, x[:1], y[:1]), 0.3), rtol=1e-9, atol=1e-12)
+    assert torch.allclose(
+        taken(model), clipped(looped(model, loss, x[:1], y[:1]), 0.3), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_what_is_wrong_is_named():
@@ -485,11 +550,26 @@ def test_what_is_wrong_is_named():
     turned = nn.Sequential(nn.Linear(6, CLASSES), nn.Flatten(0))
     over_examples = nn.Sequential(nn.Linear(6, 6), nn.LayerNorm((8, 6)))
     for wrong, message in (
-        (lambda: clipped_sum_(model, loss, x, y, 1.0, norms="gram"), "norms is 'gram' but must be 'auto', 'ghost' or 'each'"),
-        (lambda: clipped_sum_(limited, loss, tokens, y, 1.0, norms="ghost"), "tokens is a Embedding but must be one without max_norm"),
-        (lambda: clipped_sum_(scaled, loss, tokens, y, 1.0, norms="ghost"), "places is a Embedding but must be one without max_norm"),
-        (lambda: clipped_sum_(turned.double(), loss, x, y, 1.0, norms="ghost"), "output of model is one without the examples in the first"),
-        (lambda: clipped_sum_(over_examples.double(), loss, x, y, 1.0, micro_batch=8, norms="ghost"), "Given normalized_shape"),
+        (
+            lambda: clipped_sum_(model, loss, x, y, 1.0, norms="gram"),
+            "norms is 'gram' but must be 'auto', 'ghost' or 'each'",
+        ),
+        (
+            lambda: clipped_sum_(limited, loss, tokens, y, 1.0, norms="ghost"),
+            "tokens is a Embedding but must be one without max_norm",
+        ),
+        (
+            lambda: clipped_sum_(scaled, loss, tokens, y, 1.0, norms="ghost"),
+            "places is a Embedding but must be one without max_norm",
+        ),
+        (
+            lambda: clipped_sum_(turned.double(), loss, x, y, 1.0, norms="ghost"),
+            "output of model is one without the examples in the first",
+        ),
+        (
+            lambda: clipped_sum_(over_examples.double(), loss, x, y, 1.0, micro_batch=8, norms="ghost"),
+            "Given normalized_shape",
+        ),
         (
             lambda: clipped_sum_(model, lambda a, b: a - 1, x, y, 1.0, norms="ghost"),
             r"loss is of shape \(1, 3\) but must be one number",

@@ -3,11 +3,11 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch_run import CLIP, data, loss, small_model, sums_of  # noqa: E402
+from torch import nn
+from torch_run import CLIP, data, loss, small_model, sums_of
 
-from antinoise.torch import clipped_sum_, ghost  # noqa: E402
-from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
+from antinoise.torch import clipped_sum_, ghost
+from antinoise.torch.sums import drop_sums, held_sum
 
 
 class Mixing(torch.autograd.Function):
@@ -34,7 +34,9 @@ def by_function():
 
 def by_module_hook():
     model = small_model()
-    model[2].register_full_backward_hook(lambda module, given, out: (given[0] + given[0].sum(0, keepdim=True),))
+    model[2].register_full_backward_hook(
+        lambda module, given, out: (given[0] + given[0].sum(0, keepdim=True),)
+    )
     return model
 
 
@@ -63,7 +65,10 @@ WAYS = [by_function, by_module_hook, by_pre_hook, by_tensor_hook]
 def test_a_model_that_mixes_examples_in_its_backward_pass_is_refused(made, micro_batch):
     (x, y), model = data(), made()
     for _ in range(2):
-        with pytest.raises(ValueError, match="whose examples change each other's gradient but must be one that treats them apart"):
+        with pytest.raises(
+            ValueError,
+            match="whose examples change each other's gradient but must be one that treats them apart",
+        ):
             clipped_sum_(model, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="ghost")
     assert held_sum(next(model.parameters())) is None and all(p.grad is None for p in model.parameters())
     # With one example at a time there is nothing to mix.
@@ -77,7 +82,15 @@ def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
     model[2].register_full_backward_pre_hook(lambda module, out: (out[0] + out[0].mean(0, keepdim=True),))
     for own in (100.0, -100.0):
         weights = torch.cat([torch.tensor([own]), torch.ones(19)])
-        clipped_sum_(model, lambda out, weight: (weight * out).sum(), x[:20], weights, CLIP, norms="ghost", micro_batch=20)
+        clipped_sum_(
+            model,
+            lambda out, weight: (weight * out).sum(),
+            x[:20],
+            weights,
+            CLIP,
+            norms="ghost",
+            micro_batch=20,
+        )
         sums.append(sums_of(model))
         drop_sums(model.parameters())
     # Replacing an example may move the sum by two clip norms.

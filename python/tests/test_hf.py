@@ -16,12 +16,12 @@ torch = pytest.importorskip("torch")
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
-from torch import nn  # noqa: E402
-from transformers.trainer_utils import HubStrategy  # noqa: E402
+from torch import nn
+from transformers.trainer_utils import HubStrategy
 
-import antinoise as an  # noqa: E402
-from antinoise.hf import NOISE_NAME, PrivateTrainer  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.hf import NOISE_NAME, PrivateTrainer
+from antinoise.torch.sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.3
@@ -43,7 +43,9 @@ def data(count=48):
     rows = []
     for i in range(count):
         ids = torch.randint(1, 30, (6 + i % 5,), generator=generator)
-        rows.append({"input_ids": torch.cat([ids, torch.zeros(10 - len(ids), dtype=torch.long)]), "length": len(ids)})
+        rows.append(
+            {"input_ids": torch.cat([ids, torch.zeros(10 - len(ids), dtype=torch.long)]), "length": len(ids)}
+        )
         rows[-1]["attention_mask"] = (torch.arange(10) < len(ids)).long()
         rows[-1]["labels"] = torch.where(rows[-1]["attention_mask"] == 1, rows[-1]["input_ids"], -100)
     return rows
@@ -52,8 +54,12 @@ def data(count=48):
 def gpt2(attention="sdpa"):
     torch.manual_seed(1)
     sizes = dict(vocab_size=30, n_positions=16, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
-    config = transformers.GPT2Config(**sizes, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation=attention)
-    lora = peft.LoraConfig(r=2, target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True, init_lora_weights=False)
+    config = transformers.GPT2Config(
+        **sizes, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation=attention
+    )
+    lora = peft.LoraConfig(
+        r=2, target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True, init_lora_weights=False
+    )
     return peft.get_peft_model(transformers.GPT2LMHeadModel(config), lora)
 
 
@@ -68,10 +74,26 @@ def trained(model):
 def trainer(plan, folder, model=None, rows=None, how=None, **arguments):
     model = model or gpt2()
     optimizer = torch.optim.SGD(trained(model), lr=0.5, momentum=0.9)
-    quiet = dict(disable_tqdm=True, use_cpu=True, report_to=[], save_strategy="no", max_grad_norm=0.0, per_device_train_batch_size=8)
-    args = transformers.TrainingArguments(output_dir=str(folder), **(quiet | dict(num_train_epochs=2, logging_steps=1) | arguments))
+    quiet = dict(
+        disable_tqdm=True,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        max_grad_norm=0.0,
+        per_device_train_batch_size=8,
+    )
+    args = transformers.TrainingArguments(
+        output_dir=str(folder), **(quiet | dict(num_train_epochs=2, logging_steps=1) | arguments)
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
-    given = dict(model=model, args=args, train_dataset=rows or data(), plan=plan, key=key(), optimizers=(optimizer, schedule)) | (how or {})
+    given = dict(
+        model=model,
+        args=args,
+        train_dataset=rows or data(),
+        plan=plan,
+        key=key(),
+        optimizers=(optimizer, schedule),
+    ) | (how or {})
     made = PrivateTrainer(**given)
     made.seen = []
     optimizer.register_step_post_hook(lambda *_: made.seen.append(flat(p.grad for p in trained(model))))
@@ -112,14 +134,21 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(plan, tmp_path):
         assert torch.equal(p, q) and torch.equal(p, old) == (name not in adapters), name
     # Nothing without noise is reported.
     assert result.training_loss == 0 and len(made.state.log_history) == STEPS + 1
-    assert not {"loss", "train_loss", "grad_norm"} & {name for logged in made.state.log_history for name in logged}
-    with pytest.raises(ValueError, match="step is 12 but must be below 12: all steps of the plan have been made"):
+    assert not {"loss", "train_loss", "grad_norm"} & {
+        name for logged in made.state.log_history for name in logged
+    }
+    with pytest.raises(
+        ValueError, match="step is 12 but must be below 12: all steps of the plan have been made"
+    ):
         made.train()
 
 
 def test_portions_by_vmap_are_near(plan, tmp_path):
     rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in data()]
-    one, some = trainer(plan, tmp_path, rows=rows), trainer(plan, tmp_path, gpt2("eager"), rows, dict(micro_batch=3))
+    one, some = (
+        trainer(plan, tmp_path, rows=rows),
+        trainer(plan, tmp_path, gpt2("eager"), rows, dict(micro_batch=3)),
+    )
     for made in (one, some):
         made.train()
     # Rounded sums differ by at most one point of the grid.
@@ -154,7 +183,9 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     with pytest.raises(ValueError, match="plan of the state is another"):
         trainer(other, tmp_path).train(resume_from_checkpoint=str(path.parent))
     path.unlink()
-    with pytest.raises(ValueError, match="checkpoint is one without noise.pt but must be one that a PrivateTrainer saved"):
+    with pytest.raises(
+        ValueError, match="checkpoint is one without noise.pt but must be one that a PrivateTrainer saved"
+    ):
         trainer(plan, tmp_path).train(resume_from_checkpoint=str(path.parent))
 
 
@@ -167,13 +198,21 @@ def test_a_resumption_that_bypasses_the_hook_is_refused(plan, tmp_path, monkeypa
     resumed = trainer(plan, tmp_path / "other")
     monkeypatch.setattr(PrivateTrainer, "_load_optimizer_and_scheduler", lambda self, checkpoint: None)
     before = flat(trained(resumed.model)).clone()
-    with pytest.raises(RuntimeError, match="the trainer is at step 4 and the noise at step 0: the noise was not restored with the checkpoint"):
+    with pytest.raises(
+        RuntimeError,
+        match=(
+            "the trainer is at step 4 and the noise at step 0: the noise was not restored with the checkpoint"
+        ),
+    ):
         resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
     assert resumed.noise.step == 0 and not resumed.seen
     # The parameters are the checkpoint's, and no step was made.
     assert not torch.equal(before, flat(trained(resumed.model)))
     monkeypatch.delattr(transformers.Trainer, "_load_optimizer_and_scheduler")
-    with pytest.raises(RuntimeError, match=f"transformers {transformers.__version__} has no Trainer._load_optimizer_and_scheduler"):
+    with pytest.raises(
+        RuntimeError,
+        match=f"transformers {transformers.__version__} has no Trainer._load_optimizer_and_scheduler",
+    ):
         trainer(plan, tmp_path)
 
 
@@ -182,7 +221,9 @@ def test_layers_are_clipped_apart_where_that_is_said(tmp_path):
     plan = small_plan(examples=48, batch_size=8, dim=200, clip_norm=clip)
     made = trainer(plan, tmp_path, how=dict(groups="layer"), max_steps=1)
     made.noise_sums = []
-    made.optimizer.register_step_pre_hook(lambda *_: made.noise_sums.extend(held_sum(p) for p in trained(made.model)))
+    made.optimizer.register_step_pre_hook(
+        lambda *_: made.noise_sums.extend(held_sum(p) for p in trained(made.model))
+    )
     made.train()
     # The two matrices of LoRA are a layer each.
     model, rows, wanted, longer = gpt2().train(), data(), [0, 0], 0
@@ -192,7 +233,10 @@ def test_layers_are_clipped_apart_where_that_is_said(tmp_path):
             longer += bool(gradient.norm() > clip / 2**0.5)
             wanted[layer] += gradient.double() * min(1.0, clip / 2**0.5 / float(gradient.double().norm()))
     assert longer > 0 and len(made.noise_sums) == 2
-    assert all(torch.allclose(held.total, total, rtol=1e-4, atol=1e-6) for held, total in zip(made.noise_sums, wanted, strict=True))
+    assert all(
+        torch.allclose(held.total, total, rtol=1e-4, atol=1e-6)
+        for held, total in zip(made.noise_sums, wanted, strict=True)
+    )
 
 
 def resumed_otherwise(plan, folder, message, how=None, change=None, **arguments):
@@ -206,17 +250,26 @@ def resumed_otherwise(plan, folder, message, how=None, change=None, **arguments)
     with pytest.raises(RuntimeError, match=message):
         made.train(resume_from_checkpoint=str(checkpoint))
     assert not made.seen and made.noise.step in (0, 4)
-    trainer(plan, folder, how=(how or {}) | dict(reuse_noise_unprotected=True), **arguments).train(resume_from_checkpoint=str(checkpoint))
+    trainer(plan, folder, how=(how or {}) | dict(reuse_noise_unprotected=True), **arguments).train(
+        resume_from_checkpoint=str(checkpoint)
+    )
 
 
 def test_a_checkpoint_is_not_gone_on_with_at_another_learning_rate(plan, tmp_path):
-    resumed_otherwise(plan, tmp_path, "learning_rate is 0.01 and was 5e-05 when the checkpoint was saved", learning_rate=0.01)
+    resumed_otherwise(
+        plan,
+        tmp_path,
+        "learning_rate is 0.01 and was 5e-05 when the checkpoint was saved",
+        learning_rate=0.01,
+    )
 
 
 def test_a_checkpoint_is_not_gone_on_with_on_other_data(plan, tmp_path):
     rows = data()
     rows[17]["input_ids"][0] = 1 + rows[17]["input_ids"][0] % 28
-    resumed_otherwise(plan, tmp_path, "data set are not as when the state of step 4 was saved", how=dict(train_dataset=rows))
+    resumed_otherwise(
+        plan, tmp_path, "data set are not as when the state of step 4 was saved", how=dict(train_dataset=rows)
+    )
 
 
 def test_a_checkpoint_is_not_gone_on_with_from_other_weights(plan, tmp_path):
@@ -234,13 +287,29 @@ REFUSALS = [
     (dict(max_grad_norm=1.0), {}, "max_grad_norm is 1.0 but must be 0: the plan clips"),
     (dict(gradient_accumulation_steps=2), {}, "gradient_accumulation_steps is 2 but must be 1"),
     (dict(auto_find_batch_size=True), {}, "auto_find_batch_size is True but must be False"),
-    ({}, dict(model=None, optimizers=(None, None), model_init=gpt2), "model_init is given but must be left out"),
+    (
+        {},
+        dict(model=None, optimizers=(None, None), model_init=gpt2),
+        "model_init is given but must be left out",
+    ),
     ({}, dict(micro_batch=0), "micro_batch is 0 but must be at least 1"),
     (dict(num_train_epochs=3), {}, "number of steps is 18 but must be at most the plan's, 12"),
     (dict(per_device_train_batch_size=4), {}, "batch_size of the loader is 4 but must be the plan's, 8"),
-    ({}, dict(train_dataset=data(40)), "data set of the loader is of 40 examples but must be of the plan's 48"),
-    (dict(train_sampling_strategy="group_by_length"), {}, "sampler of the loader is a?.*LengthGroupedSampler but must be left out"),
-    ({}, dict(optimizers=(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), None)), "parameters of the optimizer are others"),
+    (
+        {},
+        dict(train_dataset=data(40)),
+        "data set of the loader is of 40 examples but must be of the plan's 48",
+    ),
+    (
+        dict(train_sampling_strategy="group_by_length"),
+        {},
+        "sampler of the loader is a?.*LengthGroupedSampler but must be left out",
+    ),
+    (
+        {},
+        dict(optimizers=(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), None)),
+        "parameters of the optimizer are others",
+    ),
 ]
 
 
@@ -258,7 +327,10 @@ def test_what_would_void_the_claim_is_refused(arguments, how, message, plan, tmp
     [
         (dict(fp16=True), "fp16 is True but must be False: gradients would be scaled"),
         (dict(_n_gpu=2), "number of devices is 2 but must be 1"),
-        (dict(push_to_hub=True, hub_strategy=HubStrategy.CHECKPOINT), "hub_strategy is .*CHECKPOINT but must be end or every_save"),
+        (
+            dict(push_to_hub=True, hub_strategy=HubStrategy.CHECKPOINT),
+            "hub_strategy is .*CHECKPOINT but must be end or every_save",
+        ),
     ],
 )
 def test_what_this_machine_cannot_do_is_refused(arguments, message, plan, tmp_path):
@@ -272,7 +344,9 @@ def test_what_this_machine_cannot_do_is_refused(arguments, message, plan, tmp_pa
 def test_processes_that_are_no_replicas_are_refused(plan, tmp_path, monkeypatch):
     made = trainer(plan, tmp_path)
     monkeypatch.setattr(type(made.args), "world_size", 2)
-    with pytest.raises(ValueError, match="parallel_mode is .*NOT_PARALLEL but must be replicas, or one process"):
+    with pytest.raises(
+        ValueError, match="parallel_mode is .*NOT_PARALLEL but must be replicas, or one process"
+    ):
         made._refuse()
     monkeypatch.undo()
     for name in ("is_fsdp_enabled", "is_deepspeed_enabled"):
@@ -283,7 +357,10 @@ def test_processes_that_are_no_replicas_are_refused(plan, tmp_path, monkeypatch)
 
 
 def test_mixed_precision_and_evaluation(plan, tmp_path):
-    whole, made = trainer(plan, tmp_path, max_steps=1), trainer(plan, tmp_path, how=dict(eval_dataset=data(8)), bf16=True, max_steps=1)
+    whole, made = (
+        trainer(plan, tmp_path, max_steps=1),
+        trainer(plan, tmp_path, how=dict(eval_dataset=data(8)), bf16=True, max_steps=1),
+    )
     whole.train(), made.train()
     assert made.seen[0].dtype == torch.float32 and not torch.equal(made.seen[0], whole.seen[0])
     assert torch.allclose(made.seen[0], whole.seen[0], atol=1e-2) and 2 < made.evaluate()["eval_loss"] < 6
@@ -294,7 +371,9 @@ def test_each_step_has_its_own_batch(workers, plan, tmp_path):
     """Accelerate prefetches one batch, and workers more; each step still takes its own batch."""
     whole, made = trainer(plan, tmp_path), trainer(plan, tmp_path, dataloader_num_workers=workers)
     whole.train(), made.train()
-    assert len(made.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))
+    assert len(made.seen) == STEPS and all(
+        torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True)
+    )
     kept, made = [], trainer(plan, tmp_path, dataloader_num_workers=workers)
     own = made.training_step
 
@@ -303,11 +382,16 @@ def test_each_step_has_its_own_batch(workers, plan, tmp_path):
         return own(model, kept[min(len(kept) - 1, 2)], *args)
 
     made.training_step = again
-    with pytest.raises(RuntimeError, match="sums of step 3 are of the batch of step 2, which would be used twice"):
+    with pytest.raises(
+        RuntimeError, match="sums of step 3 are of the batch of step 2, which would be used twice"
+    ):
         made.train()
     made = trainer(plan, tmp_path, dataloader_num_workers=workers)
     made.create_optimizer()
-    with pytest.raises(RuntimeError, match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped"):
+    with pytest.raises(
+        RuntimeError,
+        match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped",
+    ):
         list(made.get_train_dataloader())
     assert made.noise.step == 0
     # A batch that is looked at in its own pass is handed out again.
@@ -319,7 +403,7 @@ def test_each_step_has_its_own_batch(workers, plan, tmp_path):
 def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made = trainer(plan, tmp_path)
     with pytest.raises(ValueError, match="training is one that has not begun"):
-        made.noise  # noqa: B018
+        made.noise
     made.create_optimizer()
     rows = made.data_collator(data()[:7])
     rows.pop("length")
@@ -332,7 +416,9 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
         made.optimizer.step()
     assert not any(held_sum(p) for p in made.model.parameters())
     rows["labels"] = rows["labels"][:6]
-    with pytest.raises(ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"):
+    with pytest.raises(
+        ValueError, match=r"batch is one of tensors of \[6, 7\] examples but must be made of tensors"
+    ):
         made.training_step(made.model, rows)
     rows["labels"] = "labels"
     with pytest.raises(ValueError, match="batch is one with a str but must be made of tensors"):
@@ -341,13 +427,25 @@ def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
 
 def test_noise_of_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
     trainer(plan, tmp_path / "a", save_strategy="steps", save_steps=2, max_steps=4).train()
-    trainer(plan, tmp_path / "b", how=dict(key=an.Key.from_seed_insecure(6)), save_strategy="steps", save_steps=4, max_steps=4).train()
-    path, *others = [tmp_path / name / NOISE_NAME for name in ("a/checkpoint-4", "a/checkpoint-2", "b/checkpoint-4")]
+    trainer(
+        plan,
+        tmp_path / "b",
+        how=dict(key=an.Key.from_seed_insecure(6)),
+        save_strategy="steps",
+        save_steps=4,
+        max_steps=4,
+    ).train()
+    path, *others = [
+        tmp_path / name / NOISE_NAME for name in ("a/checkpoint-4", "a/checkpoint-2", "b/checkpoint-4")
+    ]
     made = trainer(plan, tmp_path / "c")
     made.create_optimizer()
     refuses_all(path, others, lambda: made._state_in(str(path.parent)))
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + bytes(256) + whole[4352:])
-    with pytest.raises(RuntimeError, match="noise.pt is not the file that was saved: it was cut, altered or written by another program"):
+    with pytest.raises(
+        RuntimeError,
+        match="noise.pt is not the file that was saved: it was cut, altered or written by another program",
+    ):
         made.train(resume_from_checkpoint=str(path.parent))
     assert made.noise.step == 0

@@ -21,14 +21,14 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
-import jax.numpy as jnp  # noqa: E402
-from jax.sharding import AxisType, NamedSharding  # noqa: E402
-from jax.sharding import PartitionSpec as P  # noqa: E402
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
-import antinoise as an  # noqa: E402
-from antinoise._sealed import content_of, new_sealed  # noqa: E402
-from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform  # noqa: E402
-from antinoise.jax.layout import Layout, ranges_of  # noqa: E402
+import antinoise as an
+from antinoise._sealed import content_of, new_sealed
+from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform
+from antinoise.jax.layout import Layout, ranges_of
 
 DIM = 8 * 12 + 8 + 1
 PLAN = small_plan(dim=DIM)
@@ -42,7 +42,9 @@ def key():
 
 def tree():
     made = np.random.default_rng(0)
-    return {n: jnp.asarray(made.normal(size=s), jnp.float32) for n, s in (("b", (8,)), ("s", ()), ("w", (8, 12)))}
+    return {
+        n: jnp.asarray(made.normal(size=s), jnp.float32) for n, s in (("b", (8,)), ("s", ()), ("w", (8, 12)))
+    }
 
 
 def flat(tree):
@@ -86,7 +88,6 @@ def noise_of(*what, **how):
     return Noise(*what, batches_from_elsewhere=True, **how)
 
 
-
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
 def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_once(name, params, made):
     noise, wanted = noise_of(params, PLAIN, key()), rows(PLAIN, 3)
@@ -102,7 +103,11 @@ def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_onc
 @pytest.mark.parametrize("plan", [PLAN, PLAIN, UNEVEN], ids=["grid", "plain", "uneven"])
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
 def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
-    noise, stream, out = noise_of(params, plan, key()), an.NoiseStream(plan, DIM, key()), np.empty(DIM, np.float32)
+    noise, stream, out = (
+        noise_of(params, plan, key()),
+        an.NoiseStream(plan, DIM, key()),
+        np.empty(DIM, np.float32),
+    )
     for step in range(3):
         sums = {n: np.random.default_rng(step).normal(size=p.shape) for n, p in params.items()}
         if step == 2:  # arrays of JAX, laid out otherwise
@@ -111,7 +116,10 @@ def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
         stream.release(flat(sums).astype(np.float64), out)
         mean = noise.release(sums)
         assert same(flat(mean), (out.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
-        assert all(m.sharding == p.sharding for m, p in zip(jax.tree.leaves(mean), jax.tree.leaves(params), strict=True))
+        assert all(
+            m.sharding == p.sharding
+            for m, p in zip(jax.tree.leaves(mean), jax.tree.leaves(params), strict=True)
+        )
 
 
 def test_means_have_the_parameters_precision():
@@ -127,8 +135,13 @@ def test_ranges_are_those_of_numpy():
     made, seen = np.random.default_rng(1), 0
     for _ in range(300):
         shape = tuple(int(n) for n in made.integers(1, 8, size=made.integers(0, 4)))
-        box = tuple((int(a), int(made.integers(a, n + 1))) for n, a in ((n, made.integers(0, (n + 1) // 2)) for n in shape))
-        index = np.arange(7, 7 + int(np.prod(shape))).reshape(shape)[tuple(slice(*part) for part in box)].ravel()
+        box = tuple(
+            (int(a), int(made.integers(a, n + 1)))
+            for n, a in ((n, made.integers(0, (n + 1) // 2)) for n in shape)
+        )
+        index = (
+            np.arange(7, 7 + int(np.prod(shape))).reshape(shape)[tuple(slice(*part) for part in box)].ravel()
+        )
         ranges = ranges_of(7, shape, box)
         assert np.array_equal(np.concatenate([np.arange(*r) for r in ranges]) if ranges else [], index)
         seen += len(index)
@@ -172,7 +185,9 @@ def elementwise(params, example):
     return jnp.sum((params["w"] * y - 1) ** 2) * params["s"] + jnp.sum(params["b"] * x)
 
 
-@pytest.mark.parametrize("kind, loss", [(AxisType.Auto, loss), (AxisType.Explicit, elementwise)], ids=["auto", "explicit"])
+@pytest.mark.parametrize(
+    "kind, loss", [(AxisType.Auto, loss), (AxisType.Explicit, elementwise)], ids=["auto", "explicit"]
+)
 def test_sums_and_releases_of_a_mesh(kind, loss):
     for name, params, _ in list(layouts(kind))[2:5]:
         sums = clipped_sum(loss, params, (X, Y), 1.0)
@@ -207,7 +222,11 @@ def test_what_is_not_finite_adds_nothing(wrong):
     x = X.copy()
     x[3], rest = wrong, [n for n in range(20) if n != 3]
     want = flat(clipped_sum(loss, tree(), (X[rest], Y[rest]), 1.0).total)
-    got = flat(clipped_sum(lambda p, e: loss(p, e) * jnp.where(jnp.abs(e[0]).max() > 1e5, jnp.inf, 1.0), tree(), (x, Y), 1.0).total)
+    got = flat(
+        clipped_sum(
+            lambda p, e: loss(p, e) * jnp.where(jnp.abs(e[0]).max() > 1e5, jnp.inf, 1.0), tree(), (x, Y), 1.0
+        ).total
+    )
     assert np.isfinite(got).all() and np.abs(got).max() > 0.1 and np.allclose(got, want, atol=1e-5)
 
 
@@ -219,26 +238,66 @@ def test_an_empty_batch_is_a_sum_of_zeros():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: clipped_sum(loss, tree(), (X, Y), 0.0), "clip_norm is 0.0 but must be a finite number above 0"),
-        (lambda: clipped_sum(loss, tree(), (X, Y), np.inf), "clip_norm is inf but must be a finite number above 0"),
-        (lambda: clipped_sum(loss, tree(), (X, Y), 1.0, micro_batch=0), "micro_batch is 0 but must be at least 1"),
-        (lambda: clipped_sum(loss, tree(), (X, Y[:3]), 1.0), r"batch is of \[3, 20\] examples but must be of one number"),
-        (lambda: jax.jit(lambda p: clipped_sum(loss, p, (X, Y), 1.0).total)(tree()), "params and batch are traced but must be arrays"),
-        (lambda: noise_of({"w": np.zeros(3)}, PLAN, key()), r"\['w'\] is <class 'numpy.ndarray'> but must be a jax.Array"),
-        (lambda: noise_of({"w": jnp.zeros(3, jnp.int32)}, PLAN, key()), r"\['w'\] is of dtype int32 but must be of a floating one"),
+        (
+            lambda: clipped_sum(loss, tree(), (X, Y), 0.0),
+            "clip_norm is 0.0 but must be a finite number above 0",
+        ),
+        (
+            lambda: clipped_sum(loss, tree(), (X, Y), np.inf),
+            "clip_norm is inf but must be a finite number above 0",
+        ),
+        (
+            lambda: clipped_sum(loss, tree(), (X, Y), 1.0, micro_batch=0),
+            "micro_batch is 0 but must be at least 1",
+        ),
+        (
+            lambda: clipped_sum(loss, tree(), (X, Y[:3]), 1.0),
+            r"batch is of \[3, 20\] examples but must be of one number",
+        ),
+        (
+            lambda: jax.jit(lambda p: clipped_sum(loss, p, (X, Y), 1.0).total)(tree()),
+            "params and batch are traced but must be arrays",
+        ),
+        (
+            lambda: noise_of({"w": np.zeros(3)}, PLAN, key()),
+            r"\['w'\] is <class 'numpy.ndarray'> but must be a jax.Array",
+        ),
+        (
+            lambda: noise_of({"w": jnp.zeros(3, jnp.int32)}, PLAN, key()),
+            r"\['w'\] is of dtype int32 but must be of a floating one",
+        ),
         (lambda: noise_of({}, PLAN, key()), "params is a tree without numbers but must have some"),
         (lambda: noise_of(tree(), PLAN, key()).next(), "release of the plan is grid but must be plain"),
-        (lambda: noise_of(tree(), PLAN, key()).release(tree()), "sum is of dtype float32 but must be float64: sums in less precision"),
-        (lambda: noise_of(tree(), PLAN, key()).release([np.zeros(DIM)]), "sums is a tree .* but must be the parameters'"),
         (
-            lambda: noise_of(tree(), PLAN, key()).release({"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}),
+            lambda: noise_of(tree(), PLAN, key()).release(tree()),
+            "sum is of dtype float32 but must be float64: sums in less precision",
+        ),
+        (
+            lambda: noise_of(tree(), PLAN, key()).release([np.zeros(DIM)]),
+            "sums is a tree .* but must be the parameters'",
+        ),
+        (
+            lambda: noise_of(tree(), PLAN, key()).release(
+                {"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}
+            ),
             r"\['s'\] of sums is of shape \(1,\) but must be of \(\)",
         ),
-        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)), "clip_norm of the sum is 1.5 but must be the plan's, 1.0"),
-        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)), "batch of step 0 is of 19 examples but must be the plan's"),
-        (lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)), "but must be smaller, for its sum to be exact enough"),
         (
-            lambda: noise_of(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(ClippedSum(None, 20, 1.0)),
+            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)),
+            "clip_norm of the sum is 1.5 but must be the plan's, 1.0",
+        ),
+        (
+            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)),
+            "batch of step 0 is of 19 examples but must be the plan's",
+        ),
+        (
+            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)),
+            "but must be smaller, for its sum to be exact enough",
+        ),
+        (
+            lambda: noise_of(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(
+                ClippedSum(None, 20, 1.0)
+            ),
             "unit of the plan is user but must be example",
         ),
         (lambda: add_noise(PLAN), "release of the plan is grid but must be plain"),
@@ -246,7 +305,10 @@ def test_an_empty_batch_is_a_sum_of_zeros():
             lambda: noise_addition_transform(noise_of(tree(), PLAN, key()), sensitivity=1.1),
             "sensitivity is 1.1 but must be above 0 and at most",
         ),
-        (lambda: noise_addition_transform(noise_of(LAYOUTS[2][1], PLAN, key()), sensitivity=1), "pieces but must be on one device"),
+        (
+            lambda: noise_addition_transform(noise_of(LAYOUTS[2][1], PLAN, key()), sensitivity=1),
+            "pieces but must be on one device",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(call, message):
@@ -255,10 +317,17 @@ def test_what_is_wrong_is_named(call, message):
 
 
 def test_sums_in_single_precision_are_taken_from_who_answers_for_them():
-    noise, stream, out = noise_of(tree(), PLAN, key(), trust_float32_sums=True), an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
+    noise, stream, out = (
+        noise_of(tree(), PLAN, key(), trust_float32_sums=True),
+        an.NoiseStream(PLAN, DIM, key()),
+        np.empty(DIM, np.float32),
+    )
     stream.release(flat(tree()).astype(np.float64), out)
     assert same(flat(noise.release(tree())), (out.astype(np.float64) / 20).astype(np.float32))
-    assert noise.statement.startswith(PLAN.statement) and "Assumed, not proved: that one example moves the sums" in noise.statement
+    assert (
+        noise.statement.startswith(PLAN.statement)
+        and "Assumed, not proved: that one example moves the sums" in noise.statement
+    )
     assert noise_of(tree(), PLAN, key()).statement == PLAN.statement
 
 
@@ -298,7 +367,10 @@ def test_a_step_without_its_noise_is_refused():
     for given, message in (
         ({}, "noise is absent but must be the step's row"),
         ({"noise": {"w": row["w"]}}, "noise is a tree .* but must be the sums'"),
-        ({"noise": row | {"w": row["w"][0]}}, r"noise is of shape \(12,\) but must be of the sums', \(8, 12\)"),
+        (
+            {"noise": row | {"w": row["w"][0]}},
+            r"noise is of shape \(12,\) but must be of the sums', \(8, 12\)",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             tx.update(params, tx.init(params), params, **given)
@@ -316,14 +388,22 @@ def test_a_step_without_its_noise_is_refused():
 def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
     with jax.enable_x64(double):
         params = tree()
-        noise, stream = noise_of(params, plan, key(), trust_float32_sums=not double), an.NoiseStream(plan, DIM, key())
+        noise, stream = (
+            noise_of(params, plan, key(), trust_float32_sums=not double),
+            an.NoiseStream(plan, DIM, key()),
+        )
         tx = noise_addition_transform(noise, sensitivity=1.0)
         state, update, out = tx.init(params), jax.jit(tx.update), np.empty(DIM, np.float32)
         for step in range(3):
-            sums = jax.tree.map(lambda p, step=step: p.astype(jnp.float64 if double else jnp.float32) * (step + 1), params)
+            sums = jax.tree.map(
+                lambda p, step=step: p.astype(jnp.float64 if double else jnp.float32) * (step + 1), params
+            )
             got, state = update(sums, state)
             stream.release(flat(sums).astype(np.float64), out)
-            assert same(flat(got), out.astype(np.float64) if double else out) and int(state.step) == step + 1 == noise.step
+            assert (
+                same(flat(got), out.astype(np.float64) if double else out)
+                and int(state.step) == step + 1 == noise.step
+            )
 
 
 def test_the_transformation_refuses_a_step_again_and_one_past_the_last():
@@ -353,9 +433,13 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     made = [flat(noise.next()) for _ in range(2)]
     noise.save(tmp_path / "state", params)
     made += [flat(noise.next()) for _ in range(3)]
-    with pytest.raises(RuntimeError, match="the noise of step 2 was handed out in this process, to be added to something"):
+    with pytest.raises(
+        RuntimeError, match="the noise of step 2 was handed out in this process, to be added to something"
+    ):
         Noise.resume(tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True).next()
-    later = Noise.resume(tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True, reuse_noise_unprotected=True)
+    later = Noise.resume(
+        tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True, reuse_noise_unprotected=True
+    )
     assert later.step == 2
     for step in range(2, 5):
         assert same(flat(later.next()), made[step]) and not same(made[step], whole[step])
@@ -378,7 +462,10 @@ def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
     how = dict(plan=PLAN, run="a", batches_from_elsewhere=True)
     changed = [params | {name: leaf.at[(0,) * leaf.ndim].add(1e-6)} for name, leaf in params.items()]
     for other in changed:
-        with pytest.raises(RuntimeError, match="^params are not as when the noise of step 1 was saved: another sum would be released"):
+        with pytest.raises(
+            RuntimeError,
+            match="^params are not as when the noise of step 1 was saved: another sum would be released",
+        ):
             Noise.resume(folder, other, **how)
         assert Noise.resume(folder, other, reuse_noise_unprotected=True, **how).step == 1
     assert len(changed) == 3 and Noise.resume(folder, params, **how).step == 1
@@ -406,9 +493,23 @@ def test_rows_are_not_written_again():
 def test_a_row_is_not_compiled_into_a_step():
     params, noise, tx = tree(), noise_of(tree(), PLAIN, key()), add_noise(PLAIN, trust_float32_sums=True)
     row, state = noise.next(), optax.EmptyState()
-    wrong = [lambda s: tx.update(s, state, params, noise=row)[0], lambda s: noise.next(), lambda s: noise.release(params)]
-    for step, what in zip(wrong, ("a constant of the traced function", "asked for in a traced function", "asked for in a traced function")):
-        for traced in (jax.jit(step), lambda s, step=step: jax.lax.scan(lambda c, _: (c, step(s)), 0, None, length=2)):
+    wrong = [
+        lambda s: tx.update(s, state, params, noise=row)[0],
+        lambda s: noise.next(),
+        lambda s: noise.release(params),
+    ]
+    for step, what in zip(
+        wrong,
+        (
+            "a constant of the traced function",
+            "asked for in a traced function",
+            "asked for in a traced function",
+        ),
+    ):
+        for traced in (
+            jax.jit(step),
+            lambda s, step=step: jax.lax.scan(lambda c, _: (c, step(s)), 0, None, length=2),
+        ):
             with pytest.raises(ValueError, match=f"noise is {what}"):
                 traced(params)
     assert noise.step == 1
@@ -422,7 +523,9 @@ def test_sums_that_are_not_finite_are_refused(plan):
     noise = noise_of(tree(), plan, key())
     sums = {n: np.zeros(p.shape) for n, p in tree().items()}
     sums["w"][3, 4] = np.nan
-    with pytest.raises(ValueError, match="sum is not finite, or beyond what a release can hold, but must be a sum of clipped"):
+    with pytest.raises(
+        ValueError, match="sum is not finite, or beyond what a release can hold, but must be a sum of clipped"
+    ):
         noise.release(sums)
     assert noise.step == 0
 
@@ -444,7 +547,10 @@ def test_batches_go_on_with_the_noise(tmp_path):
             later.release(zeros)
     assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
-    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == ["layout-0", f"noise-0-{_commitment(tmp_path / 'state')}"]
+    assert sorted(p.name for p in (tmp_path / "state").iterdir()) == [
+        "layout-0",
+        f"noise-0-{_commitment(tmp_path / 'state')}",
+    ]
 
 
 def _commitment(folder):
@@ -473,14 +579,19 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
     for other in files[1:]:
         for number in range(2):
             files[0][number].write_bytes(other[number].read_bytes())
-            with pytest.raises((RuntimeError, ValueError, FileNotFoundError), match="files of several checkpoints|not a checkpoint|noise-0"):
+            with pytest.raises(
+                (RuntimeError, ValueError, FileNotFoundError),
+                match="files of several checkpoints|not a checkpoint|noise-0",
+            ):
                 resumed()
             files[0][number].write_bytes(kept[number])
             tried += 1
     assert tried == 6 and resumed().step == 2
     with new_sealed(files[0][0]) as layout:
         layout.write(json.dumps(json.loads(kept[0][: kept[0].rindex(b"antinoise sha256")])[:2]).encode())
-    with pytest.raises(RuntimeError, match="^state in .* is of an earlier version but must be of this version"):
+    with pytest.raises(
+        RuntimeError, match="^state in .* is of an earlier version but must be of this version"
+    ):
         resumed()
 
 
@@ -495,7 +606,9 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
     def step(noise=noise):
         return noise.release(zeros) if plan is PLAN or noise.step % 2 else noise.next()
 
-    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own: none was handed out since the last step"):
+    with pytest.raises(
+        RuntimeError, match="Step 0 has no batch of its own: none was handed out since the last step"
+    ):
         step()
     batches = noise.batches()
     assert np.array_equal(next(batches), wanted[0])
@@ -504,7 +617,12 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
         with pytest.raises(RuntimeError, match="Step 1 has no batch of its own"):
             step()
     assert all(np.array_equal(next(batches), wanted[1]) for _ in range(2))  # dropped once
-    with pytest.raises(RuntimeError, match="The batch of step 1 was handed out twice, and another one is asked for before the step is made"):
+    with pytest.raises(
+        RuntimeError,
+        match=(
+            "The batch of step 1 was handed out twice, and another one is asked for before the step is made"
+        ),
+    ):
         next(batches)
     with pytest.raises(RuntimeError, match="The batch of step 1 was handed out twice"):
         list(noise.batches())
@@ -514,7 +632,13 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
     with pytest.raises(RuntimeError, match="This pass over the batches is over: another one was begun"):
         next(first)
     next(second)
-    with pytest.raises(ValueError, match="batch of step 2 is of 19 examples but must be the plan's, of 20|is of 19 examples but must be the plan's"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            "batch of step 2 is of 19 examples but must be the plan's, of 20|is of 19 examples but must be"
+            " the plan's"
+        ),
+    ):
         noise.release(ClippedSum(None, 19, 1.0))
     step()
     noise.save(tmp_path / "state", params)
@@ -567,10 +691,16 @@ def test_processes_make_one_noise(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     command = [sys.executable, "-W", "ignore", "-c", PROCESS]
     how = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    both = [subprocess.Popen([*command, str(rank), str(port), str(tmp_path / "state")], **how) for rank in range(2)]
+    both = [
+        subprocess.Popen([*command, str(rank), str(port), str(tmp_path / "state")], **how)
+        for rank in range(2)
+    ]
     for process in both:
         out, errors = process.communicate(timeout=120)
         assert process.returncode == 0 and "refused" in out, errors
@@ -607,5 +737,11 @@ assert steps == 8
 
 def test_jax_privacy_takes_the_transformation():
     pytest.importorskip("jax_privacy")
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=300, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
+    )
     assert done.returncode == 0, done.stderr

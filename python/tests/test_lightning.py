@@ -13,16 +13,16 @@ from corruption import refuses_all
 
 torch = pytest.importorskip("torch")
 lightning = pytest.importorskip("lightning")
-from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
-from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-import antinoise as an  # noqa: E402
-from antinoise._sealed import seal  # noqa: E402
-from antinoise.lightning import PrivateTraining, SecretCheckpoints  # noqa: E402
-from antinoise.torch import clipped_sum_  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise._sealed import seal
+from antinoise.lightning import PrivateTraining, SecretCheckpoints
+from antinoise.torch import clipped_sum_
+from antinoise.torch.sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.7
@@ -40,7 +40,9 @@ def key():
 
 def data(count=240):
     generator = torch.Generator().manual_seed(2)
-    return TensorDataset(torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator))
+    return TensorDataset(
+        torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator)
+    )
 
 
 class Classifier(lightning.LightningModule):
@@ -64,7 +66,9 @@ class Classifier(lightning.LightningModule):
 
     def configure_optimizers(self):
         optimizer = self.make(self.net.parameters())
-        optimizer.register_step_post_hook(lambda *_: self.seen.append(flat(p.grad for p in self.parameters())))
+        optimizer.register_step_post_hook(
+            lambda *_: self.seen.append(flat(p.grad for p in self.parameters()))
+        )
         return optimizer
 
 
@@ -74,7 +78,13 @@ def flat(tensors):
 
 def fit(plan, module=None, private=None, epochs=2, path=None, loader=None, callbacks=(), **how):
     module, private = module or Classifier(), private or PrivateTraining(plan, key())
-    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accelerator="cpu")
+    quiet = dict(
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        accelerator="cpu",
+    )
     trainer = lightning.Trainer(max_epochs=epochs, callbacks=[private, *callbacks], **(quiet | how))
     trainer.fit(module, private.loader(data()) if loader is None else loader, ckpt_path=path)
     return module, private
@@ -91,7 +101,11 @@ def by_hand(plan, steps=STEPS):
         total = flat(held_sum(p).total for p in model.parameters()).numpy()
         each = np.zeros(93)
         for a, b in zip(x, y, strict=True):
-            gradient = flat(torch.autograd.grad(loss(net(a[None]), b[None]), list(net.parameters()))).double().numpy()
+            gradient = (
+                flat(torch.autograd.grad(loss(net(a[None]), b[None]), list(net.parameters())))
+                .double()
+                .numpy()
+            )
             each += gradient * min(1.0, CLIP / np.linalg.norm(gradient))
         assert np.allclose(total, each, rtol=1e-4, atol=1e-5) and np.abs(total).max() > 0.1
         stream.release(total, row)
@@ -116,7 +130,9 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(manual, plan):
 def test_a_step_past_the_last_is_refused(plan):
     module, private = fit(plan)
     before = copy.deepcopy(module.state_dict())
-    with pytest.raises(ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"):
+    with pytest.raises(
+        ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"
+    ):
         fit(plan, module, private, epochs=1)
     assert all(torch.equal(before[name], now) for name, now in module.state_dict().items())
 
@@ -145,7 +161,9 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     assert private.step == STEPS and len(resumed.seen) == STEPS - 7
     assert all(torch.equal(a, b) for a, b in zip(resumed.seen, whole.seen[7:], strict=True))
     assert torch.equal(flat(whole.parameters()), flat(resumed.parameters()))
-    with pytest.raises(ValueError, match="checkpoint is given but must be left out: a callback serves one run"):
+    with pytest.raises(
+        ValueError, match="checkpoint is given but must be left out: a callback serves one run"
+    ):
         fit(plan, resumed, private, path=path)
     with pytest.raises(ValueError, match="plan of the state is another"):
         fit(plan, private=PrivateTraining(small_plan(dim=100, clip_norm=CLIP, epsilon=3), key()), path=path)
@@ -157,7 +175,10 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     bare = torch.load(path, weights_only=True)
     del bare["callbacks"]
     torch.save(bare, path)
-    with pytest.raises(RuntimeError, match="step=7.ckpt is not the file that was saved: it was cut, altered or written by another program"):
+    with pytest.raises(
+        RuntimeError,
+        match="step=7.ckpt is not the file that was saved: it was cut, altered or written by another program",
+    ):
         fit(plan, path=path)
     with open(path, "r+b") as file:
         seal(file)
@@ -177,7 +198,10 @@ class Nothing(Classifier):
 
 class Two(Classifier):
     def configure_optimizers(self):
-        return [torch.optim.SGD(self.net[0].parameters(), lr=1.0), torch.optim.SGD(self.net[2].parameters(), lr=1.0)]
+        return [
+            torch.optim.SGD(self.net[0].parameters(), lr=1.0),
+            torch.optim.SGD(self.net[2].parameters(), lr=1.0),
+        ]
 
     def training_step(self, batch, _):
         return None
@@ -194,7 +218,9 @@ class Closures(Classifier):
 
 def test_steps_that_lightning_does_not_see_are_noisy_too(plan):
     module, private = fit(plan, Closures(manual=True))
-    assert private.step == STEPS and all(torch.equal(a, b) for a, b in zip(module.seen, by_hand(plan)[1], strict=True))
+    assert private.step == STEPS and all(
+        torch.equal(a, b) for a, b in zip(module.seen, by_hand(plan)[1], strict=True)
+    )
 
 
 REFUSALS = [
@@ -266,15 +292,22 @@ def test_a_refusal_leaves_the_model_as_it_was(plan):
         before, private = copy.deepcopy(module.state_dict()), PrivateTraining(plan, key())
         with pytest.raises(ValueError):
             fit(plan, module, private)
-        assert private.step == 0 and all(torch.equal(before[name], now) for name, now in module.state_dict().items())
+        assert private.step == 0 and all(
+            torch.equal(before[name], now) for name, now in module.state_dict().items()
+        )
 
 
 def test_scaled_gradients_are_refused(plan):
     private = PrivateTraining(plan, key())
-    trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, precision="bf16-mixed")
+    trainer = lightning.Trainer(
+        accelerator="cpu", logger=False, enable_checkpointing=False, precision="bf16-mixed"
+    )
     trainer.precision_plugin.scaler = object()
     trainer.strategy._optimizers = [None]
-    with pytest.raises(ValueError, match="precision of the trainer is bf16-mixed but must be one that does not scale gradients"):
+    with pytest.raises(
+        ValueError,
+        match="precision of the trainer is bf16-mixed but must be one that does not scale gradients",
+    ):
         private.on_fit_start(trainer, Classifier())
 
 
@@ -293,10 +326,18 @@ def test_a_checkpoint_goes_on_with_the_options_of_its_optimizer_alone(plan, tmp_
         ("momentum of parameter group 0 is 0.8 and was 0.9", dict(lr=0.5, momentum=0.8)),
     ):
         modules = [Classifier(make=lambda p: torch.optim.SGD(p, **how)) for _ in range(2)]
-        with pytest.raises(RuntimeError, match=f"^{message} when the checkpoint was saved: another model would be trained"):
+        with pytest.raises(
+            RuntimeError, match=f"^{message} when the checkpoint was saved: another model would be trained"
+        ):
             fit(plan, modules[0], path=path)
         refused += not modules[0].seen
-        fit(plan, modules[1], PrivateTraining(plan, key(), reuse_noise_unprotected=True), path=path, max_steps=4)
+        fit(
+            plan,
+            modules[1],
+            PrivateTraining(plan, key(), reuse_noise_unprotected=True),
+            path=path,
+            max_steps=4,
+        )
         assert len(modules[1].seen) == 1
     assert refused == 2
 
@@ -308,7 +349,9 @@ def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
     path, *others = [tmp_path / name for name in ("a/step=3.ckpt", "a/step=2.ckpt", "b/step=3.ckpt")]
     files = SecretCheckpoints(TorchCheckpointIO())
     refuses_all(path, others, lambda: files.load_checkpoint(path))
-    with pytest.raises(ValueError, match="path of the checkpoint is s3://bucket/file but must be that of a local file"):
+    with pytest.raises(
+        ValueError, match="path of the checkpoint is s3://bucket/file but must be that of a local file"
+    ):
         files.save_checkpoint({}, "s3://bucket/file")
     (tmp_path / "a" / "folder").mkdir()
     with pytest.raises(OSError):

@@ -5,19 +5,19 @@ import stat
 from types import SimpleNamespace
 
 import pytest
-from conftest import STEPS, small_plan
+from conftest import small_plan
 
 torch = pytest.importorskip("torch")
 lightning = pytest.importorskip("lightning")
-from lightning.pytorch.strategies import ModelParallelStrategy  # noqa: E402
-from ranks import on_ranks, preload, refused  # noqa: E402
-from test_lightning import CLIP, Classifier, checkpoints, data, fit, flat, key, loss  # noqa: E402
-from torch.distributed.fsdp import fully_shard  # noqa: E402
-from torch.utils.data import DataLoader  # noqa: E402
+from lightning.pytorch.strategies import ModelParallelStrategy
+from ranks import on_ranks, preload, refused
+from test_lightning import CLIP, Classifier, checkpoints, data, fit, flat, key, loss
+from torch.distributed.fsdp import fully_shard
+from torch.utils.data import DataLoader
 
-import antinoise as an  # noqa: E402
-from antinoise.lightning import PrivateTraining  # noqa: E402
-from antinoise.torch import clipped_sum_  # noqa: E402
+import antinoise as an
+from antinoise.lightning import PrivateTraining
+from antinoise.torch import clipped_sum_
 
 preload("lightning.pytorch")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -55,16 +55,24 @@ def distributed(**how):
 
 def trained(folder):
     sharded = distributed(strategy=ModelParallelStrategy(2, 1))
-    for name, module, how in (("ddp", Exact(), distributed()), ("manual", Exact(manual=True), distributed()), ("fsdp", Sharded(), sharded)):
+    for name, module, how in (
+        ("ddp", Exact(), distributed()),
+        ("manual", Exact(manual=True), distributed()),
+        ("fsdp", Sharded(), sharded),
+    ):
         _, private = fit(plan_of(), module, PrivateTraining(plan_of(), key()), **how)
         assert private.step == len(module.seen) == 22
-        torch.save((module.seen, flat(module.parameters())), f"{folder}/{name}-{torch.distributed.get_rank()}")
+        torch.save(
+            (module.seen, flat(module.parameters())), f"{folder}/{name}-{torch.distributed.get_rank()}"
+        )
 
 
 def test_processes_have_the_bits_of_one(tmp_path):
     on_ranks(2, trained, tmp_path)
     one, private = fit(plan_of(), Exact())
-    assert private.step == len(one.seen) == 22 and not torch.equal(flat(one.parameters()), flat(Exact().parameters()))
+    assert private.step == len(one.seen) == 22 and not torch.equal(
+        flat(one.parameters()), flat(Exact().parameters())
+    )
     for name in ("ddp", "manual", "fsdp"):
         for rank in range(2):
             seen, parameters = torch.load(tmp_path / f"{name}-{rank}")
@@ -91,11 +99,15 @@ def test_any_number_of_processes_goes_on(tmp_path):
     wanted, parameters = torch.load(tmp_path / "0")
     assert len(wanted) == 22
     one, _ = fit(plan_of(), Exact(), path=path)
-    assert all(torch.equal(a, b) for a, b in zip(one.seen, wanted[8:], strict=True)) and torch.equal(flat(one.parameters()), parameters)
+    assert all(torch.equal(a, b) for a, b in zip(one.seen, wanted[8:], strict=True)) and torch.equal(
+        flat(one.parameters()), parameters
+    )
     on_ranks(2, resumed, path, tmp_path)
     for rank in range(2):
         seen, found = torch.load(tmp_path / str(rank))
-        assert all(torch.equal(a, b) for a, b in zip(seen, wanted[8:], strict=True)) and torch.equal(found, parameters)
+        assert all(torch.equal(a, b) for a, b in zip(seen, wanted[8:], strict=True)) and torch.equal(
+            found, parameters
+        )
 
 
 class Short(Exact):
@@ -124,24 +136,51 @@ def refusals():
         lambda: fit(plan, Exact(), **distributed(use_distributed_sampler=True)),
     )
     other = small_plan(dim=100, clip_norm=CLIP, epsilon=3)
-    refused("plan is .* on rank 1 but must be .*, as on rank 0", lambda: fit(other if rank else plan, Exact(), **distributed()))
+    refused(
+        "plan is .* on rank 1 but must be .*, as on rank 0",
+        lambda: fit(other if rank else plan, Exact(), **distributed()),
+    )
     own = PrivateTraining(plan, an.Key.from_seed_insecure(rank))
-    refused("key is .* on rank 1 but must be .*, as on rank 0", lambda: fit(plan, Exact(), own, **distributed()))
+    refused(
+        "key is .* on rank 1 but must be .*, as on rank 0", lambda: fit(plan, Exact(), own, **distributed())
+    )
     few = small_plan(dim=100, clip_norm=CLIP, batch_size=1, epochs=None, steps=240)
-    refused("batch_size of the plan is 1 but must be at least the number of processes", lambda: fit(few, Exact(), **distributed()))
+    refused(
+        "batch_size of the plan is 1 but must be at least the number of processes",
+        lambda: fit(few, Exact(), **distributed()),
+    )
     loader = DataLoader(data(), batch_size=21) if rank else None
-    refused("batch sampler of the loader is BatchSampler but must be", lambda: fit(plan, Exact(), loader=loader, **distributed()))
+    refused(
+        "batch sampler of the loader is BatchSampler but must be",
+        lambda: fit(plan, Exact(), loader=loader, **distributed()),
+    )
     again = Exact(make=lambda p: torch.optim.SGD(list(p)[: 4 - rank], lr=1.0))
-    refused("parameters of the optimizer are others but must be the model's", lambda: fit(plan, again, **distributed()))
+    refused(
+        "parameters of the optimizer are others but must be the model's",
+        lambda: fit(plan, again, **distributed()),
+    )
     short, private = Short(), PrivateTraining(plan, key())
-    refused("batch of step 0 is of 20 examples but must be the plan's, of 21", lambda: fit(plan, short, private, **distributed()))
-    assert private.step == 0 and not short.seen and torch.equal(flat(short.parameters()), flat(Exact().parameters()))
+    refused(
+        "batch of step 0 is of 20 examples but must be the plan's, of 21",
+        lambda: fit(plan, short, private, **distributed()),
+    )
+    assert (
+        private.step == 0
+        and not short.seen
+        and torch.equal(flat(short.parameters()), flat(Exact().parameters()))
+    )
     failing = Failing()
-    refused("out of memory" if rank else r"ValueError: out of memory \(rank 1\)", lambda: fit(plan, failing, **distributed()))
+    refused(
+        "out of memory" if rank else r"ValueError: out of memory \(rank 1\)",
+        lambda: fit(plan, failing, **distributed()),
+    )
     assert not failing.seen and torch.equal(flat(failing.parameters()), flat(Exact().parameters()))
     refused(
-        "enable_checkpointing of the trainer is True but must be False, or weights alone: torch.distributed.checkpoint",
-        lambda: fit(plan, Sharded(), **distributed(strategy=ModelParallelStrategy(2, 1), enable_checkpointing=True)),
+        "enable_checkpointing of the trainer is True but must be False, or weights alone:"
+        " torch.distributed.checkpoint",
+        lambda: fit(
+            plan, Sharded(), **distributed(strategy=ModelParallelStrategy(2, 1), enable_checkpointing=True)
+        ),
     )
 
 
@@ -151,10 +190,16 @@ def test_other_strategies_are_refused():
         strategy=object(),
         world_size=2,
         precision_plugin=trainer.precision_plugin,
-        **{name: getattr(trainer, name) for name in ("gradient_clip_val", "accumulate_grad_batches", "precision", "checkpoint_callbacks")},
+        **{
+            name: getattr(trainer, name)
+            for name in ("gradient_clip_val", "accumulate_grad_batches", "precision", "checkpoint_callbacks")
+        },
     )
     several.optimizers, several.ckpt_path = [None], None
-    with pytest.raises(ValueError, match="strategy of the trainer is object but must be DDPStrategy or ModelParallelStrategy, or one"):
+    with pytest.raises(
+        ValueError,
+        match="strategy of the trainer is object but must be DDPStrategy or ModelParallelStrategy, or one",
+    ):
         PrivateTraining(plan_of(), key()).on_fit_start(several, Exact())
 
 

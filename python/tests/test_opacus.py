@@ -13,8 +13,8 @@ from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
-from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
-from opacus_run import (  # noqa: E402, F401
+from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus_run import (
     CLIP,
     WAYS,
     Run,
@@ -29,14 +29,16 @@ from opacus_run import (  # noqa: E402, F401
     sum_of,
     trained,
 )
-from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-import antinoise as an  # noqa: E402
-from antinoise.opacus import PrivacyEngine  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.opacus import PrivacyEngine
+from antinoise.torch.sums import held_sum
 
-pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning"
+)
 
 
 @pytest.mark.parametrize("mode, wrap", WAYS)
@@ -53,7 +55,9 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(mode, wrap, plan):
             run.optimizer.zero_grad()
     assert len(run.seen) == len(wanted) == STEPS == len(run.engine.accountant)
     assert all(torch.equal(a, b) for a, b in zip(run.seen, wanted, strict=True))
-    with pytest.raises(ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"):
+    with pytest.raises(
+        ValueError, match="step is 24 but must be below 24: all steps of the plan have been made"
+    ):
         next(iter(run.loader))
     before = copy.deepcopy(run.model.state_dict())
     run.backward(x, y)
@@ -102,7 +106,9 @@ def test_layers_are_clipped_apart(mode, wrap, plan):
 def test_virtual_steps_make_noise_once(mode, wrap, plan):
     run, stream = Run(plan, mode, wrap), an.NoiseStream(plan, 93, key())
     wanted, total = [], np.zeros(93)
-    with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer) as portions:
+    with BatchMemoryManager(
+        data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer
+    ) as portions:
         for number, (x, y) in enumerate(portions):
             assert len(x) <= 7
             run.backward(x, y)
@@ -119,7 +125,9 @@ def test_virtual_steps_make_noise_once(mode, wrap, plan):
 def test_a_pass_that_is_broken_off_leaves_nothing_behind(plan):
     whole, broken = Run(plan), Run(plan)
     for run in (broken, whole):
-        with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=10, optimizer=run.optimizer) as portions:
+        with BatchMemoryManager(
+            data_loader=run.loader, max_physical_batch_size=10, optimizer=run.optimizer
+        ) as portions:
             for number, (x, y) in enumerate(portions):
                 if run is broken and number == 3:
                     run.backward(x, y)
@@ -128,7 +136,9 @@ def test_a_pass_that_is_broken_off_leaves_nothing_behind(plan):
     # Skip flags that were signalled ahead, as by a loader with workers, belong to that pass too.
     broken.optimizer.signal_skip_step(False)
     broken.optimizer.signal_skip_step(True)
-    with BatchMemoryManager(data_loader=broken.loader, max_physical_batch_size=10, optimizer=broken.optimizer) as portions:
+    with BatchMemoryManager(
+        data_loader=broken.loader, max_physical_batch_size=10, optimizer=broken.optimizer
+    ) as portions:
         for x, y in portions:
             broken.step(x, y)
     assert len(broken.seen) == len(whole.seen) == 12
@@ -140,21 +150,31 @@ def test_each_step_has_its_own_batch(workers, plan):
     run = Run(plan, loader=DataLoader(data(), batch_size=20, num_workers=workers))
     batches = iter(run.loader)
     first = next(batches)
-    with pytest.raises(RuntimeError, match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped"):
+    with pytest.raises(
+        RuntimeError,
+        match="batch of step 1 is asked for where step 0 comes next, so that a batch would be dropped",
+    ):
         next(batches)
     batches = iter(run.loader)
     assert torch.equal(next(batches)[0], first[0])
     run.step(*first)
     for _ in range(3):
         run.backward(*first)
-        with pytest.raises(RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"):
+        with pytest.raises(
+            RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"
+        ):
             run.optimizer.step()
         run.optimizer.zero_grad()
     assert run.engine.noise.step == 1
-    for epoch in range(2):
-        with BatchMemoryManager(data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer) as portions:
+    for _epoch in range(2):
+        with BatchMemoryManager(
+            data_loader=run.loader, max_physical_batch_size=7, optimizer=run.optimizer
+        ) as portions:
             if workers:
-                with pytest.raises(RuntimeError, match=r"asked for where step 1 comes next.* For workers, or whatever else draws ahead"):
+                with pytest.raises(
+                    RuntimeError,
+                    match=r"asked for where step 1 comes next.* For workers, or whatever else draws ahead",
+                ):
                     next(iter(portions))
             else:
                 for x, y in portions:
@@ -166,7 +186,9 @@ def test_a_sum_instead_of_a_mean(plan):
     mean, total = Run(plan), Run(plan, loss_reduction="sum")
     for run in (mean, total):
         run.step(*next(iter(run.loader)))
-    assert total.seen[0].abs().min() > 0 and torch.allclose(total.seen[0], 20 * mean.seen[0], rtol=1e-4, atol=1e-4)
+    assert total.seen[0].abs().min() > 0 and torch.allclose(
+        total.seen[0], 20 * mean.seen[0], rtol=1e-4, atol=1e-4
+    )
 
 
 def test_an_example_that_is_not_finite(plan):
@@ -181,14 +203,18 @@ def test_an_example_that_is_not_finite(plan):
     assert held.isfinite().all() and held.abs().max() > 0.1
     run = Run(plan, "ghost", loader=loader)
     run.backward(*next(iter(run.loader)))
-    with pytest.raises(ValueError, match="sum of 0.weight is not finite but must be one of clipped gradients"):
+    with pytest.raises(
+        ValueError, match="sum of 0.weight is not finite but must be one of clipped gradients"
+    ):
         run.optimizer.step()
     assert run.engine.noise.step == 0
 
 
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
 def test_sampled_batches_may_be_empty(mode):
-    plan = small_plan(setting="poisson", mechanism="identity", batch_size=3, epochs=None, steps=160, dim=100, clip_norm=CLIP)
+    plan = small_plan(
+        setting="poisson", mechanism="identity", batch_size=3, epochs=None, steps=160, dim=100, clip_norm=CLIP
+    )
     sizes = [len(batch) for batch in an.Batches(plan, key())]
     assert 0 in sizes
     run = Run(plan, mode)
@@ -199,29 +225,46 @@ def test_sampled_batches_may_be_empty(mode):
     assert run.engine.noise.step == 160 and all(p.isfinite().all() for p in run.model.parameters())
     run = Run(plan, mode)
     x, y = data()[: sizes[0] + 1]
-    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own: no batch was handed out since the last step"):
+    with pytest.raises(
+        RuntimeError, match="Step 0 has no batch of its own: no batch was handed out since the last step"
+    ):
         run.step(x, y)
     run.optimizer.zero_grad()
     assert len(next(iter(run.loader))[0]) == sizes[0]
-    refused(run, f"batch of step 0 is of {len(x)} examples but must be the plan's, of {sizes[0]}", lambda: run.step(x, y))
+    refused(
+        run,
+        f"batch of step 0 is of {len(x)} examples but must be the plan's, of {sizes[0]}",
+        lambda: run.step(x, y),
+    )
 
 
 def test_it_says_what_holds(plan):
     run = Run(plan)
-    assert run.engine.get_epsilon(1e-5) == run.engine.get_epsilon(1e-3) == run.engine.accountant.get_epsilon(1e-5) == plan.epsilon
+    assert (
+        run.engine.get_epsilon(1e-5)
+        == run.engine.get_epsilon(1e-3)
+        == run.engine.accountant.get_epsilon(1e-5)
+        == plan.epsilon
+    )
     for delta in (9e-6, 0, 1, float("nan")):
-        with pytest.raises(ValueError, match=f"delta is {delta} but must be from 1e-05, the plan's, to below 1"):
+        with pytest.raises(
+            ValueError, match=f"delta is {delta} but must be from 1e-05, the plan's, to below 1"
+        ):
             run.engine.get_epsilon(delta)
     with pytest.raises(ValueError, match="a step of the accountant is asked for"):
         run.engine.accountant.step(noise_multiplier=1.0, sample_rate=0.1)
     said = run.engine.statement
-    assert said.startswith(plan.statement) and "the loss is the mean of the rows' losses" in said and "WITHOUT A PROOF" not in said
+    assert (
+        said.startswith(plan.statement)
+        and "the loss is the mean of the rows' losses" in said
+        and "WITHOUT A PROOF" not in said
+    )
     with pytest.warns(UserWarning, match="no bound is proved"):
         warnings.simplefilter("always")
         said = Run(plan, "ghost").engine.statement
     assert said.startswith(plan.statement) and "WITHOUT A PROOF" in said and f"clip norm {CLIP}" in said
     with pytest.raises(ValueError, match="engine is one without a model but must have made one private"):
-        PrivacyEngine(plan, key()).statement  # noqa: B018
+        PrivacyEngine(plan, key()).statement
 
 
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])
@@ -239,9 +282,19 @@ def test_a_run_that_is_resumed_has_the_same_bits(mode, plan, tmp_path):
 
 def test_what_the_plan_says_may_be_said_again(plan):
     how = dict(noise_multiplier=plan.noise_multiplier, max_grad_norm=CLIP, poisson_sampling=False)
-    loader = DataLoader(data(), batch_size=20, shuffle=True, num_workers=1, collate_fn=lambda rows: tuple(map(torch.stack, zip(*rows))))
+    loader = DataLoader(
+        data(),
+        batch_size=20,
+        shuffle=True,
+        num_workers=1,
+        collate_fn=lambda rows: tuple(map(torch.stack, zip(*rows))),
+    )
     run = Run(plan, loader=loader, **how)
-    assert run.loader.num_workers == 1 and run.loader.collate_fn is loader.collate_fn and run.loader.dataset is loader.dataset
+    assert (
+        run.loader.num_workers == 1
+        and run.loader.collate_fn is loader.collate_fn
+        and run.loader.dataset is loader.dataset
+    )
     for x, y in run.loader:
         run.step(x, y)
     assert run.engine.noise.step == 12
@@ -265,6 +318,10 @@ def test_lightning_drives_it(plan):
     for _ in range(2):
         for x, y in by_hand.loader:
             by_hand.step(x, y)
-    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    quiet = dict(
+        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False
+    )
     lightning.Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(Module(run), run.loader)
-    assert len(run.seen) == STEPS and all(torch.equal(a, b) for a, b in zip(run.seen, by_hand.seen, strict=True))
+    assert len(run.seen) == STEPS and all(
+        torch.equal(a, b) for a, b in zip(run.seen, by_hand.seen, strict=True)
+    )

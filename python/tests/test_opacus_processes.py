@@ -8,11 +8,19 @@ from conftest import small_plan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
-from opacus.distributed import DifferentiallyPrivateDistributedDataParallel  # noqa: E402
-from opacus_run import CLIP, Run, data, key, mean_of, no_noise_of_opacus, plan, small_model, sum_of  # noqa: E402, F401
-from ranks import on_ranks, preload, refused  # noqa: E402
+from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+from opacus_run import (
+    CLIP,
+    Run,
+    data,
+    key,
+    mean_of,
+    small_model,
+    sum_of,
+)
+from ranks import on_ranks, preload, refused
 
-import antinoise as an  # noqa: E402
+import antinoise as an
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 preload("opacus")
@@ -28,19 +36,26 @@ def replicas(folder):
     for mode in ("hooks", "functorch", "ew", "ghost"):
         run, sums = Run(plan, mode, model=DifferentiallyPrivateDistributedDataParallel(small_model())), []
         for x, y in run.loader:
-            assert torch.equal(x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[10 * rank : 10 * rank + 10]][0])
+            assert torch.equal(
+                x, data()[an.Batches(plan, key()).at(run.engine.noise.step)[10 * rank : 10 * rank + 10]][0]
+            )
             run.backward(x, y)
             sums.append(sum_of(run, mode))
             run.optimizer.step()
             run.optimizer.zero_grad()
-        torch.save({"sums": torch.from_numpy(np.stack(sums)), "seen": torch.stack(run.seen)}, f"{folder}/{mode}-{rank}")
+        torch.save(
+            {"sums": torch.from_numpy(np.stack(sums)), "seen": torch.stack(run.seen)},
+            f"{folder}/{mode}-{rank}",
+        )
 
 
-def test_processes_join_their_sums_before_the_noise(plan, tmp_path):  # noqa: F811
+def test_processes_join_their_sums_before_the_noise(plan, tmp_path):
     on_ranks(2, replicas, tmp_path)
     for mode in ("hooks", "functorch", "ew", "ghost"):
         first, second = (torch.load(tmp_path / f"{mode}-{rank}") for rank in (0, 1))
         stream = an.NoiseStream(plan, 93, key())
         sums = first["sums"].numpy() + second["sums"].numpy()
         wanted = torch.stack([mean_of(stream, total, plan) for total in sums])
-        assert len(wanted) == 12 and torch.equal(first["seen"], wanted) and torch.equal(second["seen"], wanted)
+        assert (
+            len(wanted) == 12 and torch.equal(first["seen"], wanted) and torch.equal(second["seen"], wanted)
+        )

@@ -9,13 +9,22 @@ from corruption import refuses_all
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
-from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
-from opacus_run import CLIP, Run, data, no_noise_of_opacus, plan, refused, small_model, trained  # noqa: E402, F401
-from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler  # noqa: E402
+from opacus.schedulers import ExponentialGradClip, ExponentialNoise
+from opacus_run import (
+    CLIP,
+    Run,
+    data,
+    refused,
+    small_model,
+    trained,
+)
+from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler
 
-from antinoise.torch.sums import held_sum  # noqa: E402
+from antinoise.torch.sums import held_sum
 
-pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning"
+)
 
 
 class Endless(IterableDataset):
@@ -31,7 +40,11 @@ def weighted():
 def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
     run = Run(plan, mode)
     x, y = next(iter(run.loader))
-    refused(run, "batch of step 0 is of 19 examples but must be the plan's, of 20", lambda: run.step(x[:19], y[:19]))
+    refused(
+        run,
+        "batch of step 0 is of 19 examples but must be the plan's, of 20",
+        lambda: run.step(x[:19], y[:19]),
+    )
     run.step(x, y)
     for scheduler in (ExponentialNoise, ExponentialGradClip):
         run = Run(plan, mode)
@@ -42,7 +55,11 @@ def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
     run = Run(plan, mode)
     x, y = next(iter(run.loader))
     run.backward(x, y)
-    absent = "gradient of 0.weight is in .grad but must be the sum" if mode == "hooks" else "gradient of 0.weight is in .grad"
+    absent = (
+        "gradient of 0.weight is in .grad but must be the sum"
+        if mode == "hooks"
+        else "gradient of 0.weight is in .grad"
+    )
     refused(run, absent, run.inner.step)
     run.optimizer.zero_grad()
     gone = "Per sample gradient is not initialized" if mode == "hooks" else "gradient is absent but must be"
@@ -66,7 +83,11 @@ def test_batches_do_not_mix(plan):
     run = Run(plan, "no_op")
     for i, p in enumerate(run.model.parameters()):
         p.grad_sample = torch.zeros(20 - i, *p.shape)
-    refused(run, r"gradients of the parameters are of \[17, 18, 19, 20\] examples but must be of one batch", run.optimizer.step)
+    refused(
+        run,
+        r"gradients of the parameters are of \[17, 18, 19, 20\] examples but must be of one batch",
+        run.optimizer.step,
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +150,9 @@ def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
 def test_a_batch_that_is_dropped_is_no_other_steps(dropped, plan):
     run = Run(plan)
     steps = 0
-    with pytest.raises(RuntimeError, match=f"asked for where step {dropped} comes next, so that a batch would be dropped"):
+    with pytest.raises(
+        RuntimeError, match=f"asked for where step {dropped} comes next, so that a batch would be dropped"
+    ):
         for _ in range(2):
             for x, y in run.loader:
                 if steps == dropped:
@@ -167,5 +190,9 @@ def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
             run.step(x, y)
         run.engine.save_checkpoint(path=each, module=run.module, optimizer=run.optimizer)
     other = Run(plan, seed=7)
-    refuses_all(path, others, lambda: other.engine.load_checkpoint(path=path, module=other.module, optimizer=other.optimizer))
+    refuses_all(
+        path,
+        others,
+        lambda: other.engine.load_checkpoint(path=path, module=other.module, optimizer=other.optimizer),
+    )
     assert other.engine.noise.step == 2

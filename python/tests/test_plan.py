@@ -32,11 +32,23 @@ def test_numbers_are_those_of_the_command_line(tmp_path, antinoise):
     assert plan.widened_clip_norm > plan.clip_norm + plan.sum_allowance
     assert len(plan.candidates) == len(told["candidates"])
     for ours, theirs in zip(plan.candidates, told["candidates"]):
-        for name in ("noise_multiplier", "sensitivity", "rms_loss", "relative_to_independent", "state_bytes", "noise_seconds", "amplified"):
+        for name in (
+            "noise_multiplier",
+            "sensitivity",
+            "rms_loss",
+            "relative_to_independent",
+            "state_bytes",
+            "noise_seconds",
+            "amplified",
+        ):
             assert ours[name] == theirs[name], name
     assert [row["chosen"] for row in plan.candidates].index(True) == told["chosen"]
     verified = json.loads(antinoise("verify", path, "--json").stdout)
-    assert verified["holds"] and verified["digest"] == plan.digest and verified["statement"].strip() == plan.statement.strip()
+    assert (
+        verified["holds"]
+        and verified["digest"] == plan.digest
+        and verified["statement"].strip() == plan.statement.strip()
+    )
 
 
 def test_a_plan_makes_the_round_trip(plan, tmp_path):
@@ -66,9 +78,18 @@ def test_an_altered_plan_is_refused(plan, field):
 
 def test_settings():
     federated = small_plan(setting="federated", min_sep=6, max_participations=3)
-    assert (federated.unit, federated.sampler, federated.participation) == ("user", {"kind": "external"}, "min-sep:6,3")
-    assert small_plan(setting="poisson", mechanism=["identity", "banded-toeplitz:2"]).accountant == "sampled-gaussian"
-    assert small_plan(adjacency="replace-one").sensitivity["value"] == pytest.approx(2 * small_plan().sensitivity["value"], rel=0.05)
+    assert (federated.unit, federated.sampler, federated.participation) == (
+        "user",
+        {"kind": "external"},
+        "min-sep:6,3",
+    )
+    assert (
+        small_plan(setting="poisson", mechanism=["identity", "banded-toeplitz:2"]).accountant
+        == "sampled-gaussian"
+    )
+    assert small_plan(adjacency="replace-one").sensitivity["value"] == pytest.approx(
+        2 * small_plan().sensitivity["value"], rel=0.05
+    )
     assert small_plan(epochs=None, steps=12, setting="single").steps == 12
 
 
@@ -79,7 +100,10 @@ def test_settings():
         (dict(steps=3), "steps is 3 but must be left out with epochs"),
         (dict(batch_size=241), "batch_size is 241 but must be from 1 to examples = 240"),
         (dict(epsilon=0), "epsilon is 0"),
-        (dict(setting="other"), 'setting is "other" but must be single, cyclic, federated, poisson, b-min-sep or stream'),
+        (
+            dict(setting="other"),
+            'setting is "other" but must be single, cyclic, federated, poisson, b-min-sep or stream',
+        ),
         (dict(setting="federated"), "min_sep is absent but must be given with setting federated"),
         (dict(min_sep=3), "min_sep is 3 but must be left out: only setting federated takes it"),
         (dict(release="exact"), 'release is "exact" but must be grid or plain'),

@@ -67,7 +67,10 @@ def test_after_a_fork_secrets_are_refused_and_the_rest_works(secrets, plan):
 
 def test_other_threads_run_while_a_row_is_made():
     plan = small_plan(dim=20_000_000)
-    noise, row = an.NoiseStream(plan, 20_000_000, an.Key.from_os(), threads=1, memory=0), np.empty(20_000_000, np.float32)
+    noise, row = (
+        an.NoiseStream(plan, 20_000_000, an.Key.from_os(), threads=1, memory=0),
+        np.empty(20_000_000, np.float32),
+    )
     noise.seek(20)  # from here on, each row takes as long as 20 steps
     counted = []
     with other_thread() as counts:
@@ -88,7 +91,15 @@ def interrupted(work):
 
 
 def test_ctrl_c_stops_a_long_seek_and_a_long_design():
-    plan = an.plan(examples=10**6, batch_size=10, steps=200_000, epsilon=4, delta=1e-9, mechanism="blt:4", release="plain")
+    plan = an.plan(
+        examples=10**6,
+        batch_size=10,
+        steps=200_000,
+        epsilon=4,
+        delta=1e-9,
+        mechanism="blt:4",
+        release="plain",
+    )
     noise = an.NoiseStream(plan, 10**5, an.Key.from_os(), threads=1)
     for _ in range(3):
         before = noise.step

@@ -29,7 +29,11 @@ AT_IMPORT = [
 
 
 def message(library, where, name):
-    return re.escape(f"{library} {metadata.version(library)} has no {where}.{name}, which antinoise relies on") + ".*" + re.escape(TESTED[library])
+    return (
+        re.escape(f"{library} {metadata.version(library)} has no {where}.{name}, which antinoise relies on")
+        + ".*"
+        + re.escape(TESTED[library])
+    )
 
 
 @pytest.mark.parametrize("library, module, owner, name", AT_IMPORT)
@@ -60,7 +64,10 @@ def test_a_module_that_is_gone_is_refused():
     torch = pytest.importorskip("torch")
     with pytest.raises(RuntimeError, match=message("torch", "torch.gone", "name")):
         relied("torch", "torch.gone", "name")
-    assert relied("torch", torch, "Tensor") is torch.Tensor and relied("torch", "torch.nn", "Linear") is torch.nn.Linear
+    assert (
+        relied("torch", torch, "Tensor") is torch.Tensor
+        and relied("torch", "torch.nn", "Linear") is torch.nn.Linear
+    )
 
 
 class Without:
@@ -82,7 +89,10 @@ def test_names_of_pytorch_are_asserted_where_they_are_used():
 
     layer, optimizer = torch.nn.Conv1d(2, 2, 1), torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
     handle = optimizer.register_step_pre_hook(lambda *_: None)
-    cases = [(f"_{when}_hooks", layer, lambda m, when=when: hooks(m, when)) for when in ("forward_pre", "forward", "backward_pre", "backward")]
+    cases = [
+        (f"_{when}_hooks", layer, lambda m, when=when: hooks(m, when))
+        for when in ("forward_pre", "forward", "backward_pre", "backward")
+    ]
     cases += [("_parameters", layer, own_parameters), ("_version", layer.weight, version_of)]
     cases += [("_optimizer_step_pre_hooks", optimizer, lambda o: has_hook(o, handle))]
     for name, of, use in cases:
@@ -99,10 +109,25 @@ def test_padding_of_convolutions_is_asserted():
     model = torch.nn.Sequential(torch.nn.Conv1d(2, 2, 1), torch.nn.Flatten())
     del model[0]._reversed_padding_repeated_twice
     with pytest.raises(RuntimeError, match=message("torch", "Conv1d", "_reversed_padding_repeated_twice")):
-        clipped_sum_(model, torch.nn.functional.cross_entropy, torch.zeros(4, 2, 3), torch.zeros(4, dtype=torch.long), 1.0, norms="ghost")
+        clipped_sum_(
+            model,
+            torch.nn.functional.cross_entropy,
+            torch.zeros(4, 2, 3),
+            torch.zeros(4, dtype=torch.long),
+            1.0,
+            norms="ghost",
+        )
 
 
-STATE = ["_get_fsdp_state", "_mp_policy", "param_dtype", "reduce_dtype", "gradient_divide_factor", "_all_reduce_hook", "_reduce_scatter_comm"]
+STATE = [
+    "_get_fsdp_state",
+    "_mp_policy",
+    "param_dtype",
+    "reduce_dtype",
+    "gradient_divide_factor",
+    "_all_reduce_hook",
+    "_reduce_scatter_comm",
+]
 
 
 @pytest.mark.parametrize("name", STATE)
@@ -112,6 +137,7 @@ def test_what_fsdp_reduces_with_is_never_guessed(name):
     from types import SimpleNamespace as Fields
 
     import torch
+
     from antinoise._opacus_sharded import _check_reduction
 
     comm = type("Comm", (), {"__module__": "torch.distributed.fsdp"})()
@@ -130,7 +156,14 @@ def test_what_fsdp_reduces_with_is_never_guessed(name):
         _check_reduction("module", part)
 
 
-OF_OPTIMIZER = ["_step_skip_queue", "_is_last_step_skipped", "clip_and_accumulate", "add_noise", "scale_grad", "grad_samples"]
+OF_OPTIMIZER = [
+    "_step_skip_queue",
+    "_is_last_step_skipped",
+    "clip_and_accumulate",
+    "add_noise",
+    "scale_grad",
+    "grad_samples",
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -145,8 +178,12 @@ def test_names_of_opacus_are_asserted_when_a_model_is_made_private(name, monkeyp
         monkeypatch.delattr(DPOptimizer, name)
     else:
         # The attribute can be set, but reading it always fails.
-        monkeypatch.setattr(DPOptimizer, name, property(lambda self: _nothing(name), lambda self, value: None), raising=False)
-    with pytest.raises(RuntimeError, match=rf"opacus {metadata.version('opacus')} has no .*{name}, which antinoise relies on"):
+        monkeypatch.setattr(
+            DPOptimizer, name, property(lambda self: _nothing(name), lambda self, value: None), raising=False
+        )
+    with pytest.raises(
+        RuntimeError, match=rf"opacus {metadata.version('opacus')} has no .*{name}, which antinoise relies on"
+    ):
         Run(small_plan(dim=93, clip_norm=0.7))
 
 
@@ -166,7 +203,14 @@ def test_the_model_within_opacus_is_asserted(monkeypatch):
     assert cleaned
 
 
-OF_TRAINER = ["get_train_dataloader", "create_optimizer", "create_scheduler", "training_step", "compute_loss", "compute_loss_context_manager"]
+OF_TRAINER = [
+    "get_train_dataloader",
+    "create_optimizer",
+    "create_scheduler",
+    "training_step",
+    "compute_loss",
+    "compute_loss_context_manager",
+]
 OF_TRAINER += ["log", "_prepare_inputs", "_save_optimizer_and_scheduler", "_load_optimizer_and_scheduler"]
 
 
@@ -185,8 +229,9 @@ def test_names_of_lightning_are_asserted_when_a_fit_begins(name):
     lightning = pytest.importorskip("lightning")
     from types import SimpleNamespace as Fields
 
-    from antinoise.lightning import PrivateTraining
     from conftest import small_plan
+
+    from antinoise.lightning import PrivateTraining
 
     trainer = Fields(world_size=2, _accelerator_connector=Fields(use_distributed_sampler=True))
     with pytest.raises(ValueError, match="use_distributed_sampler of the trainer is True"):
@@ -201,7 +246,9 @@ def test_the_extras_promise_what_is_tested():
     page = Path(__file__).parents[1] / "pyproject.toml"
     if not page.exists():
         pytest.skip("not in a checkout")
-    found = dict(re.findall(r'"(torch|opacus|lightning|transformers|jax|flwr)>=([\d.]+,<[\d.]+)"', page.read_text()))
+    found = dict(
+        re.findall(r'"(torch|opacus|lightning|transformers|jax|flwr)>=([\d.]+,<[\d.]+)"', page.read_text())
+    )
     for library, tested in TESTED.items():
         first, last = (tested.split(" to ") * 2)[:2]
         major, minor = map(int, last.split("."))

@@ -7,7 +7,10 @@ from conftest import STEPS, small_plan
 import antinoise as an
 
 DIM = 5000
-USED = "the noise of step {} hides a sum that was released in this process: with another sum under the same noise"
+USED = (
+    "the noise of step {} hides a sum that was released in this process: with another sum under the same"
+    " noise"
+)
 
 
 @pytest.fixture(params=["grid", "plain"])
@@ -71,7 +74,9 @@ def test_one_file_that_is_resumed_twice_releases_one_sum(either, tmp_path):
 
 def test_shards_that_share_a_coordinate_release_one_sum(either, key_file):
     def shard(*ranges):
-        return an.NoiseStream(either, DIM, an.Key.from_file(key_file), run=f"shards {either.release}", shard=list(ranges))
+        return an.NoiseStream(
+            either, DIM, an.Key.from_file(key_file), run=f"shards {either.release}", shard=list(ranges)
+        )
 
     released(shard((0, 1000), (3000, 3500)), np.ones(1500))
     refused(shard((3499, DIM)), np.ones(1501), 0)
@@ -92,11 +97,16 @@ def test_a_row_is_handed_out_once(either):
     noise.seek(0)
     before = row.copy()
     for use in (lambda: noise.next_into(row), lambda: noise.release(sums(0), row)):
-        with pytest.raises(RuntimeError, match="the noise of step 0 was handed out in this process, to be added to something"):
+        with pytest.raises(
+            RuntimeError, match="the noise of step 0 was handed out in this process, to be added to something"
+        ):
             use()
         assert noise.step == 0
     noise.seek(2)
-    with pytest.raises(RuntimeError, match="the noise of step 2 hides a sum that was released in this process: with anything else"):
+    with pytest.raises(
+        RuntimeError,
+        match="the noise of step 2 hides a sum that was released in this process: with anything else",
+    ):
         noise.next_into(row)
     noise.seek(0, reuse_noise_unprotected=True)
     noise.next_into(row)
@@ -122,7 +132,12 @@ def test_wild_sums_are_refused_before_their_step_is_used(either, wild):
     for step in range(3):
         sum, out = sums(step), np.full(DIM, np.nan, np.float32)
         sum[step * 2000] = wild
-        with pytest.raises(ValueError, match="sum is not finite, or beyond what a release can hold, but must be a sum of clipped gradients"):
+        with pytest.raises(
+            ValueError,
+            match=(
+                "sum is not finite, or beyond what a release can hold, but must be a sum of clipped gradients"
+            ),
+        ):
             noise.release(sum, out)
         assert not out.any() and noise.step == step
         # The step's noise was not used: the step can still be made, with another sum.

@@ -22,14 +22,21 @@ EXAMPLES, SIZE, STEPS, RUNS = 12, 3, 12, 10_000
 
 def plan_of(kind):
     if kind in ("poisson", "block-cyclic poisson"):
-        how = dict(setting="poisson", mechanism="identity" if kind == "poisson" else "banded-toeplitz:3", epochs=None, steps=STEPS)
+        how = dict(
+            setting="poisson",
+            mechanism="identity" if kind == "poisson" else "banded-toeplitz:3",
+            epochs=None,
+            steps=STEPS,
+        )
     elif kind == "b-min-sep":
         how = dict(setting="b-min-sep", mechanism="banded-toeplitz:3", epochs=None, steps=STEPS)
     else:
         how = dict(mechanism="banded-toeplitz:3")
     plan = small_plan(**(dict(examples=EXAMPLES, batch_size=SIZE, epochs=3, dim=5) | how))
     if kind == "balls in bins":
-        plan = an.Plan.loads(re.sub(r'kind = "cyclic"\ngroups', 'kind = "balls-in-bins"\nbins', plan.to_toml()))
+        plan = an.Plan.loads(
+            re.sub(r'kind = "cyclic"\ngroups', 'kind = "balls-in-bins"\nbins', plan.to_toml())
+        )
     return plan
 
 
@@ -47,7 +54,9 @@ def grouped(groups):
     same, eye = np.eye(groups), np.eye(EXAMPLES)
     alone = same * sizes / EXAMPLES
     two = (np.outer(sizes, sizes) - np.diag(sizes)) / (EXAMPLES * (EXAMPLES - 1))
-    return alone[:, None, :, None] * eye[None, :, None, :] + two[:, None, :, None] * (1 - eye)[None, :, None, :]
+    return (
+        alone[:, None, :, None] * eye[None, :, None, :] + two[:, None, :, None] * (1 - eye)[None, :, None, :]
+    )
 
 
 def coins(groups):
@@ -59,7 +68,9 @@ def coins(groups):
 
 def bins(count):
     same, eye = np.eye(count), np.eye(EXAMPLES)
-    return spread(same[:, None, :, None] / count * eye[None, :, None, :] + (1 - eye)[None, :, None, :] / count**2, count)
+    return spread(
+        same[:, None, :, None] / count * eye[None, :, None, :] + (1 - eye)[None, :, None, :] / count**2, count
+    )
 
 
 def waits(apart):
@@ -86,7 +97,10 @@ def waits(apart):
         joint[step] = alone[step] * then
     joint += joint.T + np.diag(alone)
     eye = np.eye(EXAMPLES)
-    return joint[:, None, :, None] * eye[None, :, None, :] + np.outer(alone, alone)[:, None, :, None] * (1 - eye)[None, :, None, :]
+    return (
+        joint[:, None, :, None] * eye[None, :, None, :]
+        + np.outer(alone, alone)[:, None, :, None] * (1 - eye)[None, :, None, :]
+    )
 
 
 LAWS = {
@@ -123,7 +137,11 @@ def departures(found, law):
 @pytest.mark.parametrize("kind", LAWS)
 def test_the_law_is_the_definition(kind):
     plan, law = plan_of(kind), LAWS[kind]()
-    assert plan.steps == STEPS and (plan.examples, plan.batch_size) == (EXAMPLES, SIZE) and plan.sampler["kind"] in kind.replace(" ", "-")
+    assert (
+        plan.steps == STEPS
+        and (plan.examples, plan.batch_size) == (EXAMPLES, SIZE)
+        and plan.sampler["kind"] in kind.replace(" ", "-")
+    )
     assert np.allclose(np.einsum("tete->t", law), SIZE) and np.all((law >= 0) & (law <= 1))
     found = drawn(plan)
     assert found.size >= 1e6 and departures(found, law) == (0, 144 * 145 // 2)
@@ -150,7 +168,11 @@ def test_batches_of_a_resumed_run_are_those_of_the_whole_run(kind, tmp_path):
     plan, cuts = plan_of(kind), np.random.default_rng(1)
     for run in range(100):
         whole = [batch.tolist() for batch in an.Batches(plan, an.Key.from_seed_insecure(run))]
-        stream, row, cut = an.NoiseStream(plan, 5, an.Key.from_seed_insecure(run)), np.empty(5, np.float32), cuts.integers(0, STEPS)
+        stream, row, cut = (
+            an.NoiseStream(plan, 5, an.Key.from_seed_insecure(run)),
+            np.empty(5, np.float32),
+            cuts.integers(0, STEPS),
+        )
         for _ in range(cut):
             stream.release(np.zeros(5), row)
         stream.save(tmp_path / str(run))

@@ -1,21 +1,20 @@
 """Exact sums of sharded models: the bits of one process, in every layout and world size."""
 
-import numpy as np
 import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-import torch.distributed as dist  # noqa: E402
-from ranks import on_ranks, refused  # noqa: E402
-from test_distributed import Small, arranged, data, key_here  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method  # noqa: E402
-from torch.distributed.tensor import DTensor  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+import torch.distributed as dist
+from ranks import on_ranks, refused
+from test_distributed import Small, arranged, data, key_here
+from torch import nn
+from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor
+from torch.utils.data import DataLoader, TensorDataset
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_  # noqa: E402
-from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_
+from antinoise.torch.sums import drop_sums, held_sum
 
 loss = nn.functional.cross_entropy
 STEPS = 5
@@ -54,13 +53,22 @@ def train(kinds, folder):
     for kind in kinds:
         model = arranged(kind, small_model())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-        noise, seen = CorrelatedNoise(model, plan, key_here(), reuse_noise_unprotected=True).attach(optimizer), []
+        noise, seen = (
+            CorrelatedNoise(model, plan, key_here(), reuse_noise_unprotected=True).attach(optimizer),
+            [],
+        )
         for x, y in DataLoader(rows(), batch_sampler=noise.batch_sampler()):
             how = dict(micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
             if noise.step % 2:
                 clipped_sum_(model, loss, x, y, plan.clip_norm, **how)
             else:
-                clipped_sum_of_(model, lambda model, example: loss(model(example[0]), example[1]), (x, y), plan.clip_norm, **how)
+                clipped_sum_of_(
+                    model,
+                    lambda model, example: loss(model(example[0]), example[1]),
+                    (x, y),
+                    plan.clip_norm,
+                    **how,
+                )
             seen.append(flat(held_sum(p).total for p in model.parameters()))
             assert seen[-1].dtype == torch.int64 and seen[-1].abs().max() > 100
             optimizer.step()
@@ -72,7 +80,9 @@ def train(kinds, folder):
                 with torch.no_grad():
                     # FSDP2 leaves the outer parameters whole after this pass.
                     model(x)
-        torch.save((seen, flat(model.parameters())), f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}")
+        torch.save(
+            (seen, flat(model.parameters())), f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}"
+        )
 
 
 def test_every_layout_has_the_bits_of_one_process(tmp_path):
@@ -96,7 +106,9 @@ def test_every_layout_has_the_bits_of_one_process(tmp_path):
         model, (x, y) = small_model(), rows()[i]
         gradient = torch.autograd.grad(loss(model(x[None]), y[None]), list(model.parameters()))
         gradient = torch.cat([g.reshape(-1) for g in gradient]).double()
-        total += torch.round(gradient * min(1.0, (1 - 2**-20) * 0.3 / float(gradient.norm())) / plan.grid_spacing).long()
+        total += torch.round(
+            gradient * min(1.0, (1 - 2**-20) * 0.3 / float(gradient.norm())) / plan.grid_spacing
+        ).long()
     assert (wanted[0] - total).abs().max() <= 1
 
 
@@ -129,18 +141,37 @@ def one_by_one():
     hooks = [len(module._forward_pre_hooks) for module in model.modules()]
     for p, q in zip(one.parameters(), model.parameters(), strict=True):
         found, wanted = full(held_sum(q).total), held_sum(p).total
-        assert isinstance(q, DTensor) and wanted.abs().max() > 0.01 and torch.allclose(found, wanted, rtol=1e-9, atol=1e-12)
+        assert (
+            isinstance(q, DTensor)
+            and wanted.abs().max() > 0.01
+            and torch.allclose(found, wanted, rtol=1e-9, atol=1e-12)
+        )
     assert sum(hooks) == 3
     drop_sums([*one.parameters(), *model.parameters()])
     # A process can have no example.
     clipped_sum_(one, loss, x.double(), y, 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
     share_of_one = slice(0, 14 if dist.get_rank() == 0 else 0)
-    clipped_sum_(model, loss, x[share_of_one].double(), y[share_of_one], 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
-    assert all(torch.equal(held_sum(p).total, full(held_sum(q).total)) for p, q in zip(one.parameters(), model.parameters(), strict=True))
+    clipped_sum_(
+        model,
+        loss,
+        x[share_of_one].double(),
+        y[share_of_one],
+        0.3,
+        micro_batch=1,
+        exact=True,
+        grid_spacing=plan.grid_spacing,
+    )
+    assert all(
+        torch.equal(held_sum(p).total, full(held_sum(q).total))
+        for p, q in zip(one.parameters(), model.parameters(), strict=True)
+    )
     drop_sums(model.parameters())
     # A forward pass without a backward pass leaves parameters whole; ghost norms and noise must still begin
     # with shards.
-    for begin in (lambda: clipped_sum_(model, loss, x[share].double(), y[share], 0.3), lambda: CorrelatedNoise(model, plan)):
+    for begin in (
+        lambda: clipped_sum_(model, loss, x[share].double(), y[share], 0.3),
+        lambda: CorrelatedNoise(model, plan),
+    ):
         with torch.no_grad():
             model(x.double())
         assert not all(isinstance(q, DTensor) for q in model.parameters())
@@ -165,9 +196,14 @@ def one_by_one():
     fully_shard(through)
     with torch.no_grad():
         through(x)
-    with pytest.raises(ValueError, match="parameter of the model is replaced in its forward pass but must be left as it is"):
+    with pytest.raises(
+        ValueError, match="parameter of the model is replaced in its forward pass but must be left as it is"
+    ):
         clipped_sum_(through, loss, x[share], y[share], 0.3, norms="each")
-    refused("grid_spacing is None but must be a power of two", lambda: clipped_sum_(model, loss, x, y, 0.3, exact=dist.get_rank() == 1))
+    refused(
+        "grid_spacing is None but must be a power of two",
+        lambda: clipped_sum_(model, loss, x, y, 0.3, exact=dist.get_rank() == 1),
+    )
 
 
 def test_gradients_one_by_one_of_two_processes():

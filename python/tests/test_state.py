@@ -42,18 +42,25 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
     for half in halves:
         rows(half, 7)
     states = [state_of(half) for half in halves]
-    assert states[0][0] == states[1][0] and states[0][0][0] == 7 and (states[0][2] == states[1][2]).all() and states[0][2].any()
+    assert (
+        states[0][0] == states[1][0]
+        and states[0][0][0] == 7
+        and (states[0][2] == states[1][2]).all()
+        and states[0][2].any()
+    )
     # The second shard is in another order.
     words = np.concatenate([states[0][1], states[1][1][:, 1500:], states[1][1][:, :1500]], axis=1)
     total = (states[0][3] + states[1][3]) % 2**128
     commitment = halves[0].state_commitment(states[0][0], total, extra=b"weights")
     saved = an.SavedState(np.ascontiguousarray(words), states[0][0], states[0][2], plan, DIM)
-    assert saved.sum == total and commitment == halves[1].state_commitment(states[0][0], total, extra=b"weights")
+    assert saved.sum == total and commitment == halves[1].state_commitment(
+        states[0][0], total, extra=b"weights"
+    )
     resumed = saved.resume(commitment, extra=b"weights")
     with pytest.raises(ValueError, match="call of resume is another one"):
         saved.resume(commitment, extra=b"weights")
     # Each part is verified by the total.
-    for half, shard, (steps, words, run_key, mine) in zip(halves, HALVES, states):
+    for shard, (steps, words, run_key, mine) in zip(HALVES, states):
         part = an.SavedState(words, steps, run_key, plan, DIM, shard=shard)
         assert part.sum == mine and part.resume(commitment, total=total, extra=b"weights").step == 7
     assert resumed.token == halves[0].token and (rows(resumed, STEPS - 7) == whole[7:]).all()
@@ -67,8 +74,19 @@ def test_a_state_that_does_not_fit_is_refused(plan):
     steps, words, run_key, total = state_of(noise)
     commitment = noise.state_commitment(steps, total, extra=b"more")
 
-    def resumed(words=words, steps=steps, run_key=run_key, commitment=commitment, plan=plan, extra=b"more", total=None, **how):
-        return an.SavedState(words, steps, run_key, plan, DIM, **how).resume(commitment, extra=extra, total=total)
+    def resumed(
+        words=words,
+        steps=steps,
+        run_key=run_key,
+        commitment=commitment,
+        plan=plan,
+        extra=b"more",
+        total=None,
+        **how,
+    ):
+        return an.SavedState(words, steps, run_key, plan, DIM, **how).resume(
+            commitment, extra=extra, total=total
+        )
 
     assert resumed().step == 2
     altered = words.copy()
@@ -103,7 +121,11 @@ def test_a_state_that_does_not_fit_is_refused(plan):
             resumed(**wrong)
     # The state holds the run's own key: the name is a label on which no bit depends.
     assert resumed(run="other").run == "other"
-    for wrong, message in ((words[1:], "words' length"), (words.T, "words is an array of shape"), ([words], "words is")):
+    for wrong, message in (
+        (words[1:], "words' length"),
+        (words.T, "words is an array of shape"),
+        ([words], "words is"),
+    ):
         with pytest.raises(ValueError, match=message):
             noise.state(wrong, run_key)
     with pytest.raises(ValueError, match="run_key is 33 bytes but must be 32"):
@@ -117,7 +139,9 @@ def test_batches_follow_the_noise(plan):
     assert batches.token == of_noise.token == noise.token
     others = [an.Batches(plan, key(), run="other").token, an.Batches(plan, an.Key.from_os()).token]
     assert len({noise.token, *others}) == 3
-    with pytest.raises(ValueError, match="plan is another one but must be the plan that the noise was made by"):
+    with pytest.raises(
+        ValueError, match="plan is another one but must be the plan that the noise was made by"
+    ):
         an.Batches.of_noise(small_plan(epsilon=3), noise)
 
 
@@ -156,7 +180,11 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
 
 def test_whole_points_make_the_release(plan):
     released, alone = (an.NoiseStream(plan, DIM, key()) for _ in range(2))
-    sum, row, points = np.random.default_rng(3).normal(size=DIM), np.empty(DIM, np.float32), np.empty(DIM, np.int32)
+    sum, row, points = (
+        np.random.default_rng(3).normal(size=DIM),
+        np.empty(DIM, np.float32),
+        np.empty(DIM, np.int32),
+    )
     for _ in range(3):
         released.release(sum, row)
         alone.next_points_into(points)

@@ -44,9 +44,18 @@ def test_bits_are_those_of_the_command_line(kind, tmp_path, key_file, antinoise)
 
 def test_threads_memory_and_look_ahead_change_no_bit(plan):
     whole = rows(stream(plan), STEPS)
-    for how in (dict(threads=1), dict(threads=3), dict(memory=0), dict(look_ahead=1), dict(look_ahead=5, threads=2)):
+    for how in (
+        dict(threads=1),
+        dict(threads=3),
+        dict(memory=0),
+        dict(look_ahead=1),
+        dict(look_ahead=5, threads=2),
+    ):
         assert same(rows(stream(plan, **how), STEPS), whole), how
-    assert stream(plan).placement["state"] == "stored" and stream(plan, memory=0).placement["state"] == "replayed"
+    assert (
+        stream(plan).placement["state"] == "stored"
+        and stream(plan, memory=0).placement["state"] == "replayed"
+    )
 
 
 def test_shards_are_parts_of_the_whole(plan):
@@ -64,7 +73,9 @@ def test_a_release_is_the_sum_and_the_noise(plan, plain):
     stream(plain).release(sums, out)
     assert same(out, (sums + noise.astype(np.float64)).astype(np.float32))
     stream(plan).release(sums, out)
-    spacing = float(next(line for line in plan.to_toml().splitlines() if line.startswith("spacing")).split("=")[1])
+    spacing = float(
+        next(line for line in plan.to_toml().splitlines() if line.startswith("spacing")).split("=")[1]
+    )
     assert (out.astype(np.float64) % spacing == 0).all()
     on_grid = rows(stream(plan), 1)[0].astype(np.float64)
     assert np.abs(out - on_grid - sums).max() <= spacing * 0.5 + 1e-5
@@ -84,7 +95,11 @@ def test_noise_is_added_with_a_scale(plain):
 
 def test_a_row_may_lie_in_several_places(plan, plain):
     row = rows(stream(plan), 1)[0]
-    matrix, vector, rest = np.empty((40, 50), np.float32), array.array("f", bytes(4 * 1000)), bytearray(4 * 2000)
+    matrix, vector, rest = (
+        np.empty((40, 50), np.float32),
+        array.array("f", bytes(4 * 1000)),
+        bytearray(4 * 2000),
+    )
     stream(plan).next_into([matrix, vector, memoryview(rest).cast("f")])
     assert same(np.concatenate([matrix.ravel(), np.array(vector), np.frombuffer(rest, np.float32)]), row)
     sums = np.random.default_rng(2).normal(size=DIM)
@@ -130,7 +145,11 @@ def test_seeking_and_resuming_make_the_same_bits(plan, tmp_path):
 def test_no_step_after_the_last(plan):
     noise, row = stream(plan), np.zeros(DIM, np.float32)
     noise.seek(STEPS)
-    for again in (lambda: noise.next_into(row), lambda: noise.release(np.zeros(DIM), row), lambda: noise.next_into([row[:5], row[5:]])):
+    for again in (
+        lambda: noise.next_into(row),
+        lambda: noise.release(np.zeros(DIM), row),
+        lambda: noise.next_into([row[:5], row[5:]]),
+    ):
         with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
             again()
     assert not row.any()
@@ -154,13 +173,25 @@ def tensor_on_a_device():
     [
         (np.empty(DIM), "out is of dtype float64 but must be of dtype float32"),
         (np.empty(DIM, ">f4"), "out is of dtype >f4 but must be of dtype float32"),
-        (np.empty((DIM, 2), np.float32)[:, 0], "out is an array of shape [5000] and strides [8] but must be contiguous"),
-        (np.empty((50, 100), np.float32).T, "out is an array of shape [100, 50] and strides [4, 400] but must be contiguous"),
+        (
+            np.empty((DIM, 2), np.float32)[:, 0],
+            "out is an array of shape [5000] and strides [8] but must be contiguous",
+        ),
+        (
+            np.empty((50, 100), np.float32).T,
+            "out is an array of shape [100, 50] and strides [4, 400] but must be contiguous",
+        ),
         (np.empty(3, np.float32), "out's length is 3 but must be the shard's 5000"),
-        ([np.empty(3, np.float32)] * 2, "out is arrays that share memory but must be arrays apart from each other"),
+        (
+            [np.empty(3, np.float32)] * 2,
+            "out is arrays that share memory but must be arrays apart from each other",
+        ),
         ([np.empty(3, np.float32), np.empty(4)], "out is of dtype float64"),
         (np.frombuffer(bytes(4 * DIM), np.float32), "out is The given array is not writeable but must be"),
-        (np.frombuffer(bytearray(4 * DIM + 1), np.uint8)[1:].view(np.float32), "out is an array off its alignment but must be"),
+        (
+            np.frombuffer(bytearray(4 * DIM + 1), np.uint8)[1:].view(np.float32),
+            "out is an array off its alignment but must be",
+        ),
         ("row", "out is <class 'str'> but must be a NumPy array"),
         ([1.0, 2.0], "out is <class 'float'> but must be a NumPy array"),
         (tensor_on_a_device(), "out is can't convert cuda:0 device type tensor to numpy but must be"),

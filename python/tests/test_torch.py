@@ -7,11 +7,11 @@ import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
+from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_
+from antinoise.torch.sums import held_sum
 
 
 def gradient_of(model, x, y):
@@ -76,7 +76,10 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(kind):
         by_hand.release(sums, released)
         optimizer.step()
         mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
-        assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+        assert torch.equal(
+            mean,
+            torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)),
+        )
         assert not any(held_sum(p) for p in model.parameters())
         assert all((p != old).any() for p, old in zip(model.parameters(), before))
         optimizer.zero_grad()
@@ -100,12 +103,17 @@ def test_sums_may_lie_in_grad_where_that_is_said(plan):
     optimizer.step()
     released = np.empty(dim(model), np.float32)
     an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
-    assert torch.equal(torch.cat([p.grad.reshape(-1) for p in model.parameters()]), torch.from_numpy(released.astype(np.float64) / 20))
+    assert torch.equal(
+        torch.cat([p.grad.reshape(-1) for p in model.parameters()]),
+        torch.from_numpy(released.astype(np.float64) / 20),
+    )
 
 
 @pytest.mark.parametrize("wild", [1e9, -1e9, 2.0**28])
 def test_large_sums_are_released_alike(plan, wild):
-    at_once, ahead = (made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead) for ahead in (False, True))
+    at_once, ahead = (
+        made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead) for ahead in (False, True)
+    )
     for model, optimizer, _ in (at_once, ahead):
         for p in model.parameters():
             p.grad = torch.full_like(p, wild)
@@ -134,7 +142,10 @@ def test_a_tensor_is_written_in_place(plan):
     for wrong, message in (
         (row.T, "out is an array of shape"),
         (row.double(), "out is of dtype float64"),
-        (torch.zeros(100, device="meta"), "out is .* but must be a NumPy array, a tensor in the host's memory"),
+        (
+            torch.zeros(100, device="meta"),
+            "out is .* but must be a NumPy array, a tensor in the host's memory",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             noise.next_into(wrong)

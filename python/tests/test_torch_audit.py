@@ -13,10 +13,10 @@ import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
+from torch import nn
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_
 
 FEATURES, CLASSES, CLIP, RATE, MOMENTUM = 4, 3, 0.7, 0.5, 0.9
 DIM = (FEATURES + 1) * CLASSES
@@ -38,7 +38,10 @@ def flat(tensors):
 
 def clipped(parameters, x, y, batch, clip_norm=CLIP):
     """The sum of clipped gradients of logistic regression, by its definition."""
-    weights, biases = parameters[: FEATURES * CLASSES].reshape(CLASSES, FEATURES), parameters[FEATURES * CLASSES :]
+    weights, biases = (
+        parameters[: FEATURES * CLASSES].reshape(CLASSES, FEATURES),
+        parameters[FEATURES * CLASSES :],
+    )
     total = np.zeros(DIM)
     for i in batch:
         scores = np.exp(weights @ x[i] + biases)
@@ -56,7 +59,10 @@ class Training:
     def __init__(self, plan, key):
         """`key` makes the key anew: one object would refuse to make its noise twice."""
         generator = torch.Generator().manual_seed(2)
-        self.x, self.y = torch.randn(240, FEATURES, generator=generator), torch.randint(0, CLASSES, (240,), generator=generator)
+        self.x, self.y = (
+            torch.randn(240, FEATURES, generator=generator),
+            torch.randint(0, CLASSES, (240,), generator=generator),
+        )
         self.plan, self.key, self.seen = plan, key, []
         self.begin(key())
 
@@ -79,7 +85,11 @@ class Training:
         return flat(p.grad for p in self.model.parameters()) * self.plan.expected_batch_size
 
     def interrupt(self):
-        state = dict(model=self.model.state_dict(), optimizer=self.optimizer.state_dict(), noise=self.noise.state_dict())
+        state = dict(
+            model=self.model.state_dict(),
+            optimizer=self.optimizer.state_dict(),
+            noise=self.noise.state_dict(),
+        )
         self.begin(None)
         self.restore(state)
 
@@ -111,7 +121,9 @@ class OwnSums(Training):
     clip_norm = CLIP
 
     def put_sum(self, batch):
-        self.put(clipped(flat(self.model.parameters()), self.x.numpy(), self.y.numpy(), batch, self.clip_norm))
+        self.put(
+            clipped(flat(self.model.parameters()), self.x.numpy(), self.y.numpy(), batch, self.clip_norm)
+        )
 
     def put(self, total):
         parts = torch.from_numpy(total).float().split([p.numel() for p in self.model.parameters()])
@@ -137,7 +149,12 @@ class OptimizerWithoutNoise(Training):
         batch = next(iter(an.Batches(self.plan, self.key())))  # any sum at all
         release = super().step()
         with torch.no_grad():
-            moved = before - RATE * clipped(before, self.x.numpy(), self.y.numpy(), batch) / self.plan.expected_batch_size
+            moved = (
+                before
+                - RATE
+                * clipped(before, self.x.numpy(), self.y.numpy(), batch)
+                / self.plan.expected_batch_size
+            )
             nn.utils.vector_to_parameters(torch.from_numpy(moved).float(), self.model.parameters())
         return release
 
@@ -161,7 +178,9 @@ class PastLost(Training):
     batches = NoiseOfAnotherRun.batches
 
     def restore(self, state):
-        self.noise = CorrelatedNoise(self.model, self.plan, self.key(), reuse_noise_unprotected=True, **self.how)
+        self.noise = CorrelatedNoise(
+            self.model, self.plan, self.key(), reuse_noise_unprotected=True, **self.how
+        )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
 
@@ -212,7 +231,10 @@ class Audit:
     def rejects(self, training, shards=shards):
         seen = training(self.plan, self.key).run()
         again = training(self.plan, self.key).run(interrupted=self.plan.steps // 2)
-        differ = [a[0] != b[0] or (a[1] != b[1]).any() or (a[2] != b[2]).any() for a, b in zip(seen, again, strict=True)]
+        differ = [
+            a[0] != b[0] or (a[1] != b[1]).any() or (a[2] != b[2]).any()
+            for a, b in zip(seen, again, strict=True)
+        ]
         rows = {
             "batches": [batch for batch, _, _ in seen] != self.batches,
             "release": not self.released_sums(training(self.plan, self.key), seen),
@@ -227,7 +249,9 @@ class Audit:
         single precision.
         """
         parameters, far = np.zeros(DIM), 0.0
-        for (_, release, after), noise, batch in zip(seen, self.noise.astype(np.float64), self.batches, strict=True):
+        for (_, release, after), noise, batch in zip(
+            seen, self.noise.astype(np.float64), self.batches, strict=True
+        ):
             found = release - noise - clipped(parameters, data.x.numpy(), data.y.numpy(), batch)
             far = max(far, np.abs(found / ((self.plan.grid_spacing or 0) + 1e-5 * (1 + np.abs(noise)))).max())
             parameters = after
@@ -238,14 +262,21 @@ class Audit:
         velocity, parameters, far = np.zeros(DIM), np.zeros(DIM), 0.0
         for _, release, after in seen:
             velocity = MOMENTUM * velocity + release / self.plan.expected_batch_size
-            far = max(far, np.abs(parameters - RATE * velocity - after).max() / (1 + np.abs(after).max() + np.abs(velocity).max()))
+            far = max(
+                far,
+                np.abs(parameters - RATE * velocity - after).max()
+                / (1 + np.abs(after).max() + np.abs(velocity).max()),
+            )
             parameters = after
         return far <= 1e-5
 
 
 @pytest.fixture(scope="module", params=PLANS)
 def audit(request, tmp_path_factory, antinoise):
-    plan, folder = small_plan(dim=100, clip_norm=CLIP, **PLANS[request.param]), tmp_path_factory.mktemp("audit")
+    plan, folder = (
+        small_plan(dim=100, clip_norm=CLIP, **PLANS[request.param]),
+        tmp_path_factory.mktemp("audit"),
+    )
     (folder / "key").write_bytes(bytes(range(32)))
     (folder / "key").chmod(0o600)
     return Audit(plan, folder, folder / "key", antinoise)

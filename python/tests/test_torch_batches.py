@@ -10,12 +10,18 @@ import pytest
 from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
+from torch.utils.data import DataLoader, TensorDataset
+from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import BatchSampler, CollateEmpty, CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import (
+    BatchSampler,
+    CollateEmpty,
+    CorrelatedNoise,
+    clipped_sum_,
+    leave_sums,
+)
+from antinoise.torch.sums import held_sum
 
 
 def test_batches_are_the_plans(plan):
@@ -36,7 +42,9 @@ def test_batches_belong_to_the_noise(plan):
     with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be from loader"):
         step()
     drawn = noise.batch_sampler()
-    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own: no batch was handed out since the last step"):
+    with pytest.raises(
+        RuntimeError, match="Step 0 has no batch of its own: no batch was handed out since the last step"
+    ):
         step()
     assert drawn.token == an.Batches(plan, key()).token == noise.token
     for at, batch in enumerate(drawn):
@@ -81,7 +89,9 @@ class Loop:
     def __init__(self, plan, workers=0, state=None, raw=False):
         self.model, self.optimizer, self.noise = made(plan, batches_from_elsewhere=False)
         if raw:
-            self.loader = DataLoader(Numbered(), batch_sampler=self.noise.batch_sampler(), num_workers=workers)
+            self.loader = DataLoader(
+                Numbered(), batch_sampler=self.noise.batch_sampler(), num_workers=workers
+            )
         else:
             self.loader = self.noise.loader(Numbered(), num_workers=workers)
         self.used = []
@@ -99,7 +109,12 @@ class Loop:
         self.used.append(numbers.tolist())
 
     def state(self):
-        return self.noise.state_dict(), list(self.used), copy.deepcopy(self.model.state_dict()), self.optimizer.state_dict()
+        return (
+            self.noise.state_dict(),
+            list(self.used),
+            copy.deepcopy(self.model.state_dict()),
+            self.optimizer.state_dict(),
+        )
 
 
 def whole_of(plan):
@@ -164,11 +179,15 @@ def test_a_batch_is_used_once(plan, workers):
     first = next(loop.batches)
     loop.step(first)
     for _ in range(5):
-        with pytest.raises(RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"):
+        with pytest.raises(
+            RuntimeError, match="Step 1 has no batch of its own: no batch was handed out since the last step"
+        ):
             loop.step(first)
     # If the next batch was handed out, the marks on the tensors show it.
     second = next(loop.batches)
-    with pytest.raises(RuntimeError, match="The sums of step 1 are of the batch of step 0, which would be used twice"):
+    with pytest.raises(
+        RuntimeError, match="The sums of step 1 are of the batch of step 0, which would be used twice"
+    ):
         loop.step(first)
     loop.step(second)
     assert loop.used == whole_of(plan)[:2]
@@ -187,7 +206,13 @@ def test_a_loader_of_the_batches_alone_has_no_workers(plan):
     for batch in loop.batches:
         loop.step(batch)
     assert loop.used == whole_of(plan)
-    with pytest.raises(RuntimeError, match=r"step 1 is asked for where step 0 comes next.* noise.loader\(dataset, num_workers=...\) makes the loader"):
+    with pytest.raises(
+        RuntimeError,
+        match=(
+            r"step 1 is asked for where step 0 comes next.* noise.loader\(dataset, num_workers=...\) makes"
+            r" the loader"
+        ),
+    ):
         next(iter(Loop(plan, 2, raw=True).loader))
 
 
@@ -279,7 +304,13 @@ def test_the_guard_itself_refuses_what_a_sampler_gets_wrong(plan, monkeypatch):
     wrong = type("Wrong", (), {"at": lambda self, step: an.Batches(plan, key()).at(step % 5)})()
     monkeypatch.setattr(loop.noise._sampler, "_batches", wrong)
     batch = next(loop.batches)
-    with pytest.raises(ValueError, match="batch of step 5 is with an example that took part too often, too few steps ago or in another group's step"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            "batch of step 5 is with an example that took part too often, too few steps ago or in another"
+            " group's step"
+        ),
+    ):
         loop.step(batch)
     assert loop.noise.step == 5
 
@@ -290,7 +321,9 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
         loop.step(next(loop.batches))
     state, *others = loop.state()
     taken = state["participations"]
-    assert an.Participations.from_bytes(plan, taken.numpy().tobytes()).next_step == 13 and len(taken) == 8 * 241
+    assert (
+        an.Participations.from_bytes(plan, taken.numpy().tobytes()).next_step == 13 and len(taken) == 8 * 241
+    )
     for at, value in ((0, 12), (8, 1), (8 + 4, 5), (len(taken) - 8, 0)):
         altered = taken.clone()
         altered[at] = value + (altered[at] == value)
@@ -298,12 +331,16 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
             Loop(plan, state=(state | {"participations": altered}, *others))
         with pytest.raises(ValueError, match="participations"):
             loop.noise._examples.restored(altered, loop.noise._stream, 13)
-    with pytest.raises(ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"):
+    with pytest.raises(
+        ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"
+    ):
         loop.noise._examples.restored(taken[:8], loop.noise._stream, 13)
     # A run whose batches came from elsewhere cannot resume with the plan's batches.
     elsewhere = made(plan)[2]
     elsewhere.add_()
-    with pytest.raises(ValueError, match="participations of the state are others than of the 1 steps of its run"):
+    with pytest.raises(
+        ValueError, match="participations of the state are others than of the 1 steps of its run"
+    ):
         made(plan, batches_from_elsewhere=False)[2].load_state_dict(elsewhere.state_dict())
 
 
@@ -320,10 +357,19 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
     for at in range(12):
         step(noise, optimizer, model, batches[at])
     for wrong, message in (
-        (batches[3], "batch of step 12 is with an example that took part too often, too few steps ago or in another group's step"),
+        (
+            batches[3],
+            (
+                "batch of step 12 is with an example that took part too often, too few steps ago or in"
+                " another group's step"
+            ),
+        ),
         (batches[0][:19] + batches[0][:1], "batch of step 12 is with an example twice"),
         (batches[0][:19], "batch of step 12 is of 20 examples but must be the plan's, of 19"),
-        (batches[0][:19] + [240], "batch of step 12 is with a number of no example but must be of examples below 240"),
+        (
+            batches[0][:19] + [240],
+            "batch of step 12 is with a number of no example but must be of examples below 240",
+        ),
         (batches[0][:19] + [-1], "batch is with a negative number"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -341,7 +387,9 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
     step(noise, optimizer, model, None)
     with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
         step(noise, optimizer, model, batches[1])
-    with pytest.raises(ValueError, match="batch is given but must be left to the plan, unless batches_from_elsewhere=True"):
+    with pytest.raises(
+        ValueError, match="batch is given but must be left to the plan, unless batches_from_elsewhere=True"
+    ):
         made(plan, batches_from_elsewhere=False)[2].set_batch([1])
 
 
@@ -372,14 +420,21 @@ def test_users_who_come_by_themselves_are_held_against_the_plan():
 def test_what_the_plan_says_is_not_given(plan):
     noise, rows = made(plan, batches_from_elsewhere=False)[2], TensorDataset(*data())
     for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order"):
-        with pytest.raises(ValueError, match=f"{name} is given but must be left out: the plan says which examples make a batch"):
+        with pytest.raises(
+            ValueError,
+            match=f"{name} is given but must be left out: the plan says which examples make a batch",
+        ):
             noise.loader(rows, **{name: None})
-    with pytest.raises(ValueError, match="data set of the loader is of 200 examples but must be of the plan's 240"):
+    with pytest.raises(
+        ValueError, match="data set of the loader is of 200 examples but must be of the plan's 240"
+    ):
         noise.loader(torch.utils.data.Subset(rows, range(200)))
 
 
 def test_sampled_batches_may_be_empty_in_a_loader():
-    plan = small_plan(dim=100, clip_norm=CLIP, setting="poisson", mechanism="identity", batch_size=2, epochs=None, steps=30)
+    plan = small_plan(
+        dim=100, clip_norm=CLIP, setting="poisson", mechanism="identity", batch_size=2, epochs=None, steps=30
+    )
     model, optimizer, noise = made(plan, batches_from_elsewhere=False)
     sizes = []
     for x, y in noise.loader(TensorDataset(*data()), num_workers=1):

@@ -10,12 +10,12 @@ import pytest
 from conftest import small_plan
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
+from torch import nn
+from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of
 
-from antinoise._groups import Groups  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_, leave_sums  # noqa: E402
-from antinoise.torch.sums import drop_sums, held_sum  # noqa: E402
+from antinoise._groups import Groups
+from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_, leave_sums
+from antinoise.torch.sums import drop_sums, held_sum
 
 
 class Deep(nn.Sequential):
@@ -63,9 +63,14 @@ def test_sums_that_were_clipped_apart_are_refused(ways, layers):
     model, optimizer, noise = made(small_plan(dim=1000, clip_norm=CLIP), Deep(layers))
     before = [p.detach().clone() for p in model.parameters()]
     ways(model, 100 * x[:20], y[:20])
-    with pytest.raises(RuntimeError, match="a call of this step clipped 0.bias, 0.weight apart from 1.bias, .*Clip all trained"):
+    with pytest.raises(
+        RuntimeError,
+        match="a call of this step clipped 0.bias, 0.weight apart from 1.bias, .*Clip all trained",
+    ):
         optimizer.step()
-    assert noise.step == 0 and all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+    assert noise.step == 0 and all(
+        torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True)
+    )
     # Refused sums are dropped; a step whose examples are clipped once succeeds.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     optimizer.step()
@@ -107,7 +112,9 @@ def test_more_than_the_noise_was_made_for_is_refused(plan):
     (x, y), whole = data(), nn.Sequential(small_model(), nn.Linear(3, 3))
     model, optimizer, _ = made(plan, whole[0])
     clipped_sum_(whole, loss, x[:20], y[:20], CLIP)
-    with pytest.raises(RuntimeError, match="a call of this step clipped 2 parameters more than the noise was made for"):
+    with pytest.raises(
+        RuntimeError, match="a call of this step clipped 2 parameters more than the noise was made for"
+    ):
         optimizer.step()
 
 
@@ -129,9 +136,24 @@ def test_sums_of_one_who_clips_are_for_all_parameters():
     model = small_model()
     totals = {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}
     for wrong, message in (
-        ({n: t for n, t in totals.items() if n != "2.bias"}, "sum of 2.bias is absent but must be there for each trained parameter"),
-        (totals | {"3.bias": totals["2.bias"]}, "sum of 3.bias is given but must be there for each trained parameter of the model, and for no other"),
-        (totals | {"0.bias": totals["2.bias"]}, r"sum of 0.bias is of dtype torch.float64 and shape \(3,\) but must be of torch.float64 and \(9,\)"),
+        (
+            {n: t for n, t in totals.items() if n != "2.bias"},
+            "sum of 2.bias is absent but must be there for each trained parameter",
+        ),
+        (
+            totals | {"3.bias": totals["2.bias"]},
+            (
+                "sum of 3.bias is given but must be there for each trained parameter of the model, and for no"
+                " other"
+            ),
+        ),
+        (
+            totals | {"0.bias": totals["2.bias"]},
+            (
+                r"sum of 0.bias is of dtype torch.float64 and shape \(3,\) but must be of torch.float64 and"
+                r" \(9,\)"
+            ),
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             leave_sums(model, wrong, 20, CLIP)
@@ -144,9 +166,14 @@ def grouped(rng, names, clip):
     if kind == "layer":
         return "layer"
     if kind == "modules":
-        return {name: clip * rng.uniform(0.1, 1) / math.sqrt(3) for name in dict.fromkeys(name.split(".")[0] for name in names)}
+        return {
+            name: clip * rng.uniform(0.1, 1) / math.sqrt(3)
+            for name in dict.fromkeys(name.split(".")[0] for name in names)
+        }
     cuts = [rng.randrange(3) for _ in names]
-    groups = [tuple(name for name, cut in zip(names, cuts, strict=True) if cut == g) for g in sorted(set(cuts))]
+    groups = [
+        tuple(name for name, cut in zip(names, cuts, strict=True) if cut == g) for g in sorted(set(cuts))
+    ]
     if kind == "names":
         return groups
     weights = [rng.uniform(0.01, 1) for _ in groups]
@@ -169,7 +196,13 @@ def test_one_example_moves_groups_by_the_clip_norm_in_all(way):
     for case in range(60):
         torch.manual_seed(case)
         widths = [6, *(rng.randrange(2, 8) for _ in range(rng.randrange(2))), 3]
-        model = nn.Sequential(*(layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b, bias=rng.random() < 0.7), nn.Softsign())))
+        model = nn.Sequential(
+            *(
+                layer
+                for a, b in zip(widths, widths[1:])
+                for layer in (nn.Linear(a, b, bias=rng.random() < 0.7), nn.Softsign())
+            )
+        )
         names = [name for name, _ in model.named_parameters()]
         x, y = 10.0 ** rng.uniform(-3, 15) * torch.randn(7, 6), torch.randint(0, 3, (7,))
         clip = 10.0 ** rng.uniform(-3, 3)
@@ -192,7 +225,9 @@ def test_one_example_moves_groups_by_the_clip_norm_in_all(way):
         total = spacing * math.sqrt(sum(float(part.square().sum()) for part in moved.values()))
         assert total <= clip * (1 + 2**-20) + slack, (case, groups)
         for number, norm in enumerate(groups.norms):
-            own = spacing * math.sqrt(sum(float(part.square().sum()) for name, part in moved.items() if groups.of[name] == number))
+            own = spacing * math.sqrt(
+                sum(float(part.square().sum()) for name, part in moved.items() if groups.of[name] == number)
+            )
             assert own <= norm * (1 + 2**-20) + slack, (case, groups)
         tested, long = tested + 1, long + (total > 0.5 * clip)
     assert tested == 60 and long > 20
@@ -221,7 +256,10 @@ def test_groups_are_clipped_as_a_loop_clips_them(way, groups):
         assert torch.allclose(spacing * held_sum(p).total.double(), wanted[name], rtol=2e-5, atol=4e-5), name
     drop_sums(model.parameters())
     clipped_sum_of_(model, of_batch, (x, y[:20]), CLIP, groups=groups, micro_batch=3)
-    assert all(torch.allclose(held_sum(p).total, wanted[name], rtol=1e-5, atol=1e-6) for name, p in model.named_parameters())
+    assert all(
+        torch.allclose(held_sum(p).total, wanted[name], rtol=1e-5, atol=1e-6)
+        for name, p in model.named_parameters()
+    )
 
 
 def test_an_example_that_is_not_finite_in_one_group_adds_to_none():
@@ -261,11 +299,17 @@ def test_norms_of_groups_add_up_in_exact_arithmetic():
 @pytest.mark.parametrize(
     "groups, message",
     [
-        ("layers", "groups is 'layers' but must be 'layer', groups of names, or clip norms of groups of names"),
+        (
+            "layers",
+            "groups is 'layers' but must be 'layer', groups of names, or clip norms of groups of names",
+        ),
         (["0"], "2.weight is in 0 groups but must be in one"),
         (["0", "2", "2.bias"], "2.bias is in 2 groups but must be in one"),
         (["0", "2", "1"], "group 1 is without trained parameters but must have some"),
-        ({"0": 0.5, "2": 0.4901}, "root of the sum of the groups' squared clip norms is 0.70.* but must be at most clip_norm, 0.7"),
+        (
+            {"0": 0.5, "2": 0.4901},
+            "root of the sum of the groups' squared clip norms is 0.70.* but must be at most clip_norm, 0.7",
+        ),
         ({"0": 0.5, "2": 0.0}, "clip norm of a group is 0.0 but must be a finite number above 0"),
         ({"0": 0.5, "2": float("nan")}, "clip norm of a group is nan but must be a finite number above 0"),
     ],

@@ -6,11 +6,14 @@ import io
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch_run import CLIP, data, key, loss, made, plan, small_model  # noqa: E402, F401
+from torch_run import CLIP, data, key, loss, made, plan, small_model
 
-from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_
 
-REFUSED = "would apply a gradient without noise: its parameters have noise that is attached to another optimizer, or to none"
+REFUSED = (
+    "would apply a gradient without noise: its parameters have noise that is attached to another optimizer,"
+    " or to none"
+)
 
 
 def raw(model):
@@ -71,7 +74,10 @@ def test_an_optimizer_that_lost_its_hook_is_refused(plan):
 
 def test_loops_without_a_hook_add_the_noise_themselves(plan):
     (x, y), model = data(), small_model()
-    optimizer, noise = torch.optim.SGD(model.parameters(), lr=0.1), CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True)
+    optimizer, noise = (
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True),
+    )
     for _ in range(2):
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
         noise.add_(optimizer)

@@ -2,27 +2,42 @@
 what changed, and nothing is released."""
 
 import pytest
-from conftest import STEPS, small_plan
+from conftest import STEPS
 
 torch = pytest.importorskip("torch")
-from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
-from torch_run import CLIP, data, key, loss, plan, small_model  # noqa: E402, F401
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch_run import CLIP, data, key, loss, plan, small_model
 
-from antinoise.torch import CorrelatedNoise, clipped_sum_  # noqa: E402
-from antinoise.torch.origin import LOOKED_AT, digest_of_data  # noqa: E402
+from antinoise.torch import CorrelatedNoise, clipped_sum_
+from antinoise.torch.origin import LOOKED_AT, digest_of_data
 
 SAVED_AT = 7
 
 
 class Run:
-    def __init__(self, plan, state=None, *, noise_first=True, dataset=None, lr=0.5, optimizer=torch.optim.SGD, momentum=0.9, **how):
+    def __init__(
+        self,
+        plan,
+        state=None,
+        *,
+        noise_first=True,
+        dataset=None,
+        lr=0.5,
+        optimizer=torch.optim.SGD,
+        momentum=0.9,
+        **how,
+    ):
         self.model = small_model()
         self.optimizer = optimizer(self.model.parameters(), lr=lr, momentum=momentum)
         self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3, 0.7)
         self.noise = CorrelatedNoise(self.model, plan, None if state else key(), **how).attach(self.optimizer)
         self.sampler, self.dataset = self.noise.batch_sampler(), dataset or TensorDataset(*data())
         self.sampler.dataset = self.dataset
-        for name in ("noise", "model", "optimizer", "schedule") if noise_first else ("schedule", "optimizer", "model", "noise"):
+        for name in (
+            ("noise", "model", "optimizer", "schedule")
+            if noise_first
+            else ("schedule", "optimizer", "model", "noise")
+        ):
             if state:
                 getattr(self, name).load_state_dict(state[name])
 
@@ -50,9 +65,16 @@ def saved(plan, tmp_path, monkeypatch):
 
 def refused(run, what):
     before = [p.detach().clone() for p in run.model.parameters()]
-    with pytest.raises(RuntimeError, match=f"^{what} are not as when the state of step {SAVED_AT} was saved: another sum would be released"):
+    with pytest.raises(
+        RuntimeError,
+        match=(
+            f"^{what} are not as when the state of step {SAVED_AT} was saved: another sum would be released"
+        ),
+    ):
         run.steps(STEPS)
-    assert run.noise.step == SAVED_AT and all(torch.equal(p, old) for p, old in zip(run.model.parameters(), before))
+    assert run.noise.step == SAVED_AT and all(
+        torch.equal(p, old) for p, old in zip(run.model.parameters(), before)
+    )
 
 
 @pytest.mark.parametrize("noise_first", [True, False])
@@ -129,11 +151,15 @@ class Rows(Dataset):
         return {"image": image, "text": f"row {i}" + "!" * (i == self.changed), "of": [i, None, b"x"]}
 
 
-@pytest.mark.parametrize("count, least, most", [(LOOKED_AT, LOOKED_AT, LOOKED_AT), (10 * LOOKED_AT, 0.8 * LOOKED_AT, LOOKED_AT)])
+@pytest.mark.parametrize(
+    "count, least, most", [(LOOKED_AT, LOOKED_AT, LOOKED_AT), (10 * LOOKED_AT, 0.8 * LOOKED_AT, LOOKED_AT)]
+)
 def test_examples_of_other_data_sets_are_looked_at(count, least, most):
     whole = digest_of_data(Rows(count), "token")
     assert torch.equal(whole, digest_of_data(Rows(count), "token"))
-    found = sum(not torch.equal(whole, digest_of_data(Rows(count, changed), "token")) for changed in range(count))
+    found = sum(
+        not torch.equal(whole, digest_of_data(Rows(count, changed), "token")) for changed in range(count)
+    )
     assert least <= found <= most
     # Random values are not compared; the dataset's length is.
     random = [digest_of_data(Rows(count, changed, augmented=True), "token") for changed in (None, 3)]

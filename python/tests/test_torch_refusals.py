@@ -7,12 +7,12 @@ import pytest
 from conftest import STEPS, small_plan
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch_run import CLIP, data, dim, key, loss, made, plan, small_model  # noqa: E402, F401
+from torch import nn
+from torch_run import CLIP, data, dim, key, loss, made, plan, small_model
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums
+from antinoise.torch.sums import held_sum
 
 
 @pytest.mark.parametrize("wild", [float("nan"), float("inf"), -float("inf")])
@@ -33,7 +33,9 @@ def test_what_would_void_the_claim_is_refused(plan):
     def refused(message, step=optimizer.step):
         with pytest.raises(ValueError, match=message):
             step()
-        assert noise.step == 0 and all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+        assert noise.step == 0 and all(
+            torch.equal(before[name], now) for name, now in model.state_dict().items()
+        )
 
     def closure():
         raise AssertionError("it was called")
@@ -47,7 +49,12 @@ def test_what_would_void_the_claim_is_refused(plan):
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
     # Refused sums are dropped: they do not enter the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    leave_sums(model, {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}, 3, CLIP)
+    leave_sums(
+        model,
+        {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()},
+        3,
+        CLIP,
+    )
     refused("batch of step 0 is of 23 examples but must be the plan's, of 20")
     clipped_sum_(model, loss, x[:20], y[:20], 2 * CLIP)
     refused("clip_norm of the sum is 1.4 but must be the plan's, 0.7")
@@ -59,7 +66,10 @@ def test_what_would_void_the_claim_is_refused(plan):
     optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
     refused("parameters of the optimizer are others")
     noise.detach()
-    refused("parameters of the optimizer are others", lambda: noise.attach(torch.optim.SGD(model[0].parameters(), lr=1.0)))
+    refused(
+        "parameters of the optimizer are others",
+        lambda: noise.attach(torch.optim.SGD(model[0].parameters(), lr=1.0)),
+    )
     model[0].weight.data = torch.zeros(9, 5)
     with pytest.raises(ValueError, match="layout of the model has changed"):
         noise.add_()
@@ -71,11 +81,19 @@ def test_sums_in_single_precision_are_taken_from_who_answers_for_them(kind):
     model, optimizer, noise = made(plan, sums_in_grad=True)
     for p in model.parameters():
         p.grad = torch.ones_like(p)
-    with pytest.raises(ValueError, match="gradient of 0.weight is of dtype torch.float32 but must be float64: .* trust_float32_sums=True"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            "gradient of 0.weight is of dtype torch.float32 but must be float64: .* trust_float32_sums=True"
+        ),
+    ):
         optimizer.step()
     assert (noise.step, noise.statement) == (0, plan.statement)
     model, optimizer, noise = made(plan, sums_in_grad=True, trust_float32_sums=True)
-    assert noise.statement.startswith(plan.statement) and "Assumed, not proved: that one example moves the sums" in noise.statement
+    assert (
+        noise.statement.startswith(plan.statement)
+        and "Assumed, not proved: that one example moves the sums" in noise.statement
+    )
     for p in model.parameters():
         p.grad = torch.ones_like(p)
     optimizer.step()
@@ -96,13 +114,28 @@ def test_no_step_after_the_last(plan):
 def test_what_is_wrong_is_named(plan):
     (x, y), model = data(), small_model()
     for wrong, message in (
-        (lambda: clipped_sum_(model, loss, x, y, 0.0), "clip_norm is 0.0 but must be a finite number above 0"),
+        (
+            lambda: clipped_sum_(model, loss, x, y, 0.0),
+            "clip_norm is 0.0 but must be a finite number above 0",
+        ),
         (lambda: clipped_sum_(model, loss, x, y[1:], CLIP), "y is of 239 examples but must be of 240"),
-        (lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0), "micro_batch is 0 but must be at least 1"),
-        (lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP), "0 is a BatchNorm1d but must treat examples apart"),
-        (lambda: CorrelatedNoise(model, small_plan(setting="federated", min_sep=6), key()), "unit of the plan is user but must be example"),
+        (
+            lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0),
+            "micro_batch is 0 but must be at least 1",
+        ),
+        (
+            lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP),
+            "0 is a BatchNorm1d but must treat examples apart",
+        ),
+        (
+            lambda: CorrelatedNoise(model, small_plan(setting="federated", min_sep=6), key()),
+            "unit of the plan is user but must be example",
+        ),
         (lambda: CorrelatedNoise(nn.Tanh(), plan, key()), "model is one without trainable parameters"),
-        (lambda: CorrelatedNoise(nn.Linear(20, 20), plan, key()), "dim is 420 but must be from 1 to the plan's dim = 100"),
+        (
+            lambda: CorrelatedNoise(nn.Linear(20, 20), plan, key()),
+            "dim is 420 but must be from 1 to the plan's dim = 100",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
@@ -123,7 +156,9 @@ def test_examples_are_no_users():
     released = np.empty(dim(model), np.float32)
     an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
-    assert torch.equal(mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)))
+    assert torch.equal(
+        mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
+    )
 
 
 class Counting(nn.Module):
@@ -143,12 +178,18 @@ class Counting(nn.Module):
 @pytest.mark.parametrize("norms", ["auto", "ghost"])
 def test_a_model_that_keeps_what_it_saw_is_refused(norms):
     (x, y), kept = data(), Counting()
-    with pytest.raises(ValueError, match="buffer seen is changed by the forward pass but must be left as it was"):
+    with pytest.raises(
+        ValueError, match="buffer seen is changed by the forward pass but must be left as it was"
+    ):
         clipped_sum_(kept, loss, x[:20], y[:20], CLIP, norms=norms)
     assert kept.linear.weight.grad is None and held_sum(kept.linear.weight) is None
     clipped_sum_(kept.eval(), loss, x[:20], y[:20], CLIP, norms=norms)
-    norm = nn.Sequential(nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(6, 3))
-    with pytest.raises(ValueError, match="1 is a InstanceNorm1d with track_running_stats but must be without"):
+    norm = nn.Sequential(
+        nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(6, 3)
+    )
+    with pytest.raises(
+        ValueError, match="1 is a InstanceNorm1d with track_running_stats but must be without"
+    ):
         clipped_sum_(norm, loss, x[:20], y[:20], CLIP, norms=norms)
     assert not norm[1].running_mean.any()
 
@@ -158,7 +199,10 @@ def test_a_parameter_that_was_replaced_is_refused(plan):
     own = model[2].bias
     model[2].bias = nn.Parameter(own.detach().clone())
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    with pytest.raises(ValueError, match="parameter 2.bias of the model was replaced but must be the one that the noise was made for"):
+    with pytest.raises(
+        ValueError,
+        match="parameter 2.bias of the model was replaced but must be the one that the noise was made for",
+    ):
         optimizer.step()
     assert noise.step == 0
     model[2].bias = own

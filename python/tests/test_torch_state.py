@@ -12,14 +12,14 @@ from conftest import STEPS, small_plan
 from corruption import survey
 
 torch = pytest.importorskip("torch")
-import torch.distributed.checkpoint as dcp  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of  # noqa: E402, F401
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of
 
-import antinoise as an  # noqa: E402
-from antinoise.torch import CorrelatedNoise, clipped_sum_, sums  # noqa: E402
-from antinoise.torch.sums import held_sum  # noqa: E402
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_, sums
+from antinoise.torch.sums import held_sum
 
 
 def run(plan, steps, state=None, **how):
@@ -64,7 +64,10 @@ def test_noise_that_is_made_ahead_has_the_same_bits(kind):
         state = run(plan, 7, ahead=first)
         assert state["noise"]["steps"][2] == first and state["noise"]["steps"][0] == 7 + first
         resumed = run(plan, STEPS, state, ahead=then)
-        assert all(torch.equal(p, resumed["model"][name]) for name, p in whole["model"].items()), (first, then)
+        assert all(torch.equal(p, resumed["model"][name]) for name, p in whole["model"].items()), (
+            first,
+            then,
+        )
     model, optimizer, noise = made(plan, ahead=True)
     for _ in range(STEPS):
         optimizer.step()
@@ -78,7 +81,11 @@ def test_a_state_that_was_altered_is_refused(plan):
     noise = made(plan)[2]
     noise.add_()
     state = noise.state_dict()
-    for name, wrong in (("run_key", torch.arange(32, dtype=torch.uint8)), ("steps", torch.tensor([2, 2, 0])), ("commitment", state["plan"])):
+    for name, wrong in (
+        ("run_key", torch.arange(32, dtype=torch.uint8)),
+        ("steps", torch.tensor([2, 2, 0])),
+        ("commitment", state["plan"]),
+    ):
         with pytest.raises(RuntimeError, match="the state is not the one that was saved"):
             noise.load_state_dict(state | {name: wrong})
     with pytest.raises(ValueError, match="step of the state is 25 but must be from 0 to steps = 24"):
@@ -95,7 +102,9 @@ def test_a_run_does_not_go_back(plan):
     noise.load_state_dict(state)
     model.zero_grad()
     noise.add_()
-    with pytest.raises(ValueError, match="step of the state is 1 but must be at least 2: noise after it is in releases"):
+    with pytest.raises(
+        ValueError, match="step of the state is 1 but must be at least 2: noise after it is in releases"
+    ):
         noise.load_state_dict(state)
     other = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
     other.load_state_dict(state)
@@ -119,7 +128,9 @@ def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
         return model[0].weight.grad, noise
 
     grad, _ = resumed(first, slice(0, 20))
-    with pytest.raises(RuntimeError, match="the noise of step 1 hides a sum that was released in this process"):
+    with pytest.raises(
+        RuntimeError, match="the noise of step 1 hides a sum that was released in this process"
+    ):
         resumed(then, slice(20, 40))
     again, noise = resumed(then, slice(0, 20))
     assert torch.equal(grad, again) and noise.step == 2
@@ -171,7 +182,14 @@ def test_noise_is_not_copied(plan):
 
 def written(model, optimizer, folder):
     """All bytes written when a model, or a copy of it, is saved."""
-    for what in (model, model.state_dict(), copy.deepcopy(model), copy.copy(model), list(model.parameters()), optimizer.state_dict()):
+    for what in (
+        model,
+        model.state_dict(),
+        copy.deepcopy(model),
+        copy.copy(model),
+        list(model.parameters()),
+        optimizer.state_dict(),
+    ):
         torch.save(what, file := io.BytesIO())
         yield file.getvalue()
         yield pickle.dumps(what)
@@ -198,10 +216,14 @@ def test_a_model_that_is_saved_between_clipping_and_step_holds_no_sum(plan, exac
     total = sums_of(model).numpy() * how.get("grid_spacing", 1.0)
     saved = list(written(model, optimizer, tmp_path / "checkpoint"))
     assert len(saved) >= 14 and model[0].weight.detach().numpy()[0].tobytes() in saved[0]
-    assert not [number for number in traces(total, plan.grid_spacing) for content in saved if number in content]
+    assert not [
+        number for number in traces(total, plan.grid_spacing) for content in saved if number in content
+    ]
     # It would be seen on a parameter, and a copy has none.
     model[0].weight.kept = held_sum(model[0].weight).total
-    assert held_sum(model[0].weight).total.numpy()[0].tobytes() in next(written(model, optimizer, tmp_path / "again"))
+    assert held_sum(model[0].weight).total.numpy()[0].tobytes() in next(
+        written(model, optimizer, tmp_path / "again")
+    )
     assert not any(held_sum(p) for p in copy.deepcopy(model).parameters())
     optimizer.step()
     assert not any(held_sum(p) for p in model.parameters())
@@ -214,7 +236,9 @@ def test_what_is_in_grad_is_not_saved_with_the_model(plan, tmp_path):
         p.grad = torch.randn(p.shape, dtype=torch.float64)
     total = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).numpy()
     saved = list(written(model, optimizer, tmp_path / "checkpoint"))
-    assert not [number for number in traces(total, plan.grid_spacing) for content in saved if number in content]
+    assert not [
+        number for number in traces(total, plan.grid_spacing) for content in saved if number in content
+    ]
 
 
 def test_sums_go_with_their_parameters():
@@ -278,7 +302,9 @@ def test_a_state_in_a_file_that_was_damaged_is_refused_or_the_same(states):
         rest(plan, state),
     )
     # Damage that is not refused is in padding and the like.
-    assert refused["cut"] == corruption.CUTS and refused["flip"] > corruption.FLIPS // 2 and refused["zeros"] > 0
+    assert (
+        refused["cut"] == corruption.CUTS and refused["flip"] > corruption.FLIPS // 2 and refused["zeros"] > 0
+    )
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is")

@@ -28,7 +28,9 @@ def parameters(node):
     """Names of a declared function's parameters with their kinds and defaults."""
     arguments = node.args
     positional = arguments.posonlyargs + arguments.args
-    defaults = [None] * (len(positional) - len(arguments.defaults)) + [ast.literal_eval(d) for d in arguments.defaults]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + [
+        ast.literal_eval(d) for d in arguments.defaults
+    ]
     given = [None] * (len(positional) - len(arguments.defaults)) + [True] * len(arguments.defaults)
     found = [(p.arg, False, g, d) for p, g, d in zip(positional, given, defaults) if p.arg != "self"]
     keywords = zip(arguments.kwonlyargs, arguments.kw_defaults)
@@ -42,7 +44,9 @@ def there(function):
             continue
         given = parameter.default is not inspect.Parameter.empty
         default = parameter.default if given else None
-        found.append((parameter.name, parameter.kind is inspect.Parameter.KEYWORD_ONLY, given or None, default))
+        found.append(
+            (parameter.name, parameter.kind is inspect.Parameter.KEYWORD_ONLY, given or None, default)
+        )
     return found
 
 
@@ -68,6 +72,7 @@ def test_what_is_declared_is_what_is_there(name):
             compared(name, inner, found)
         elif not is_property and not member.startswith("__"):
             compared(f"{name}.{member}", inner, members[member])
+    return None
 
 
 def compared(name, node, found):

@@ -20,7 +20,9 @@ def small_model(dtype=torch.float32):
 
 def data(dtype=torch.float32):
     generator = torch.Generator().manual_seed(2)
-    return torch.randn(240, 6, generator=generator).to(dtype), torch.randint(0, 3, (240,), generator=generator)
+    return torch.randn(240, 6, generator=generator).to(dtype), torch.randint(
+        0, 3, (240,), generator=generator
+    )
 
 
 def dim(model):

@@ -41,7 +41,10 @@ class Loss:
 
     def saddle(self, steps, epsilon):
         low, high = -12.0, 12.0
-        f = lambda u: steps * self.ln_moment(np.array([np.exp(u)]))[0] - np.exp(u) * epsilon
+
+        def f(u):
+            return steps * self.ln_moment(np.array([np.exp(u)]))[0] - np.exp(u) * epsilon
+
         for _ in range(100):
             a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
             fa, fb = f(a), f(b)
@@ -56,9 +59,15 @@ class Loss:
         theta = self.saddle(steps, epsilon)
         centre = steps * self.ln_moment(np.array([theta]))[0] - theta * epsilon
         h = 1e-3 * theta
-        curvature = steps * (
-            self.ln_moment(np.array([theta + h]))[0] + self.ln_moment(np.array([theta - h]))[0]
-            - 2 * self.ln_moment(np.array([theta]))[0]) / h**2
+        curvature = (
+            steps
+            * (
+                self.ln_moment(np.array([theta + h]))[0]
+                + self.ln_moment(np.array([theta - h]))[0]
+                - 2 * self.ln_moment(np.array([theta]))[0]
+            )
+            / h**2
+        )
         # theta sqrt(curvature) is the distance to the pole in standard deviations: it sets the spacing.
         scale = min(1.0 / np.sqrt(curvature), theta)
         step, total, k, block = scale / 8, 0.0, 0, 256
@@ -93,9 +102,15 @@ def epsilon(sigma, rate, steps, target, low, high):
 
 CASES = [
     # sigma, rate, steps, delta, and where epsilon is
-    (1.0, 0.01, 10_000, 1e-6, 5.0, 9.0), (2.0, 0.01, 100_000, 1e-12, 11.0, 15.0), (50.0, 0.1, 100_000, 1e-12, 3.0, 6.0),
-    (5.0, 0.1, 1000, 1e-9, 2.0, 10.0), (0.7, 0.05, 5000, 1e-5, 20.0, 400.0), (10.0, 0.5, 10_000, 1e-3, 5.0, 60.0),
-    (1.0, 0.3, 1000, 1e-8, 20.0, 300.0), (20.0, 0.01, 1_000_000, 1e-6, 0.5, 10.0), (3.0, 0.02, 30_000, 1e-10, 1.0, 20.0),
+    (1.0, 0.01, 10_000, 1e-6, 5.0, 9.0),
+    (2.0, 0.01, 100_000, 1e-12, 11.0, 15.0),
+    (50.0, 0.1, 100_000, 1e-12, 3.0, 6.0),
+    (5.0, 0.1, 1000, 1e-9, 2.0, 10.0),
+    (0.7, 0.05, 5000, 1e-5, 20.0, 400.0),
+    (10.0, 0.5, 10_000, 1e-3, 5.0, 60.0),
+    (1.0, 0.3, 1000, 1e-8, 20.0, 300.0),
+    (20.0, 0.01, 1_000_000, 1e-6, 0.5, 10.0),
+    (3.0, 0.02, 30_000, 1e-10, 1.0, 20.0),
     (1.5, 0.2, 2000, 1e-4, 5.0, 200.0),
 ]
 
@@ -105,7 +120,12 @@ def main():
         out.write("sigma,rate,steps,delta,epsilon\n")
         for sigma, rate, steps, target, low, high in CASES:
             value = epsilon(sigma, rate, steps, target, low, high)
-            assert value is not None and low < value * 0.999 and value * 1.001 < high, (sigma, rate, steps, value)
+            assert value is not None and low < value * 0.999 and value * 1.001 < high, (
+                sigma,
+                rate,
+                steps,
+                value,
+            )
             out.write(f"{sigma!r},{rate!r},{steps},{target!r},{value:.12g}\n")
 
 

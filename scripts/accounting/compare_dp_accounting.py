@@ -66,10 +66,15 @@ def main():
 
     cases = grid("--quick" in sys.argv)
     rows = ours(cases)
-    width = lambda row: (float(row["upper"]) - float(row["lower"])) / max(float(row["upper"]), 1e-300)
+
+    def width(row):
+        return (float(row["upper"]) - float(row["lower"])) / max(float(row["upper"]), 1e-300)
+
     wide = [row for row in rows if width(row) > 1e-3]
-    print(f"{len(rows)} settings, {sum(float(r['seconds']) for r in rows):.1f} s, longest "
-          f"{max(float(r['seconds']) for r in rows):.2f} s; wider than 0.1%: {len(wide)}")
+    print(
+        f"{len(rows)} settings, {sum(float(r['seconds']) for r in rows):.1f} s, longest "
+        f"{max(float(r['seconds']) for r in rows):.2f} s; wider than 0.1%: {len(wide)}"
+    )
     for row in wide:
         print("  wide", {key: row[key] for key in list(row)[:6]}, f"{100 * width(row):.2f}%")
     compared, outside, differ, inside, decided = 0, 0, 0, 0, 0
@@ -94,9 +99,14 @@ def main():
                 decided += 1
                 inside += lower * (1 - 1e-9) <= truth <= upper * (1 + 1e-9)
             note = "BELOW OUR LOWER BOUND" if below else "above" if epsilon > upper else "inside"
-            print(f"  {case}: [{lower:.7g}, {upper:.7g}] theirs {epsilon:.7g} at interval {interval:g} ({seconds:.2f} s) "
-                  f"{note}; contour integration says {truth}")
-    print(f"compared with dp-accounting: {compared}; differ by more than 0.1%: {differ}; below our lower bound: {outside}")
+            print(
+                f"  {case}: [{lower:.7g}, {upper:.7g}] theirs {epsilon:.7g} at interval {interval:g}"
+                f" ({seconds:.2f} s) {note}; contour integration says {truth}"
+            )
+    print(
+        f"compared with dp-accounting: {compared}; differ by more than 0.1%: {differ}; below our lower bound:"
+        f" {outside}"
+    )
     print(f"decided by contour integration: {decided}, of which inside our bracket: {inside}")
     case = (1.0, 0.01, 10**4, 1e-6)
     own = min(float(ours([case] * 5)[k]["seconds"]) for k in range(5))

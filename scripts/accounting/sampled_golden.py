@@ -75,8 +75,13 @@ def composed(case, epsilon):
             places.append(end)
     places = sorted(set(places))
     remove = quad(
-        lambda x: ((1 - q1) * density(x, s1) + q1 * density(x - 1, s1)) * curve_remove(epsilon - loss(x, s1, q1), s2, q2),
-        places, maxdegree=4)
+        lambda x: (
+            ((1 - q1) * density(x, s1) + q1 * density(x - 1, s1))
+            * curve_remove(epsilon - loss(x, s1, q1), s2, q2)
+        ),
+        places,
+        maxdegree=4,
+    )
     add = quad(lambda x: density(x, s1) * curve_add(epsilon + loss(x, s1, q1), s2, q2), places, maxdegree=4)
     return max(remove, add)
 

@@ -7,6 +7,7 @@ Peers are installed from PyPI into .venv/noise-peers (git ignores it) on the fir
 library once, in turn; the least time of all rounds counts, so that a busy moment harms nobody. Times are
 nanoseconds a number.
 """
+
 import argparse
 import json
 import os
@@ -57,7 +58,9 @@ def time_jax(dim):
     from jax_privacy.matrix_factorization import buffered_toeplitz, toeplitz
 
     jax.config.update("jax_enable_x64", True)
-    blt = buffered_toeplitz.BufferedToeplitz.build(buf_decay=[0.9, 0.8, 0.7, 0.6], output_scale=[0.1, 0.1, 0.1, 0.1])
+    blt = buffered_toeplitz.BufferedToeplitz.build(
+        buf_decay=[0.9, 0.8, 0.7, 0.6], output_scale=[0.1, 0.1, 0.1, 0.1]
+    )
     matrices = {
         "blt:4": blt.inverse_as_streaming_matrix(),
         "banded-toeplitz:16": toeplitz.inverse_as_streaming_matrix(1 / jnp.arange(1.0, 17.0)),
@@ -118,14 +121,18 @@ def compare(options):
     print(f"blt:4 on a grid {grid:.3f} ns, {grid / ours['blt:4']:.2f}x the plain stream")
     if "banded-toeplitz:64" in ours:
         ahead, ring = ours["banded-toeplitz:64"], ours["banded-toeplitz:64 one step a pass"]
-        print(f"64 bands {ahead:.3f} ns with look-ahead, {ring:.3f} ns with a plain ring: {ring / ahead:.1f}x")
+        print(
+            f"64 bands {ahead:.3f} ns with look-ahead, {ring:.3f} ns with a plain ring: {ring / ahead:.1f}x"
+        )
     memory = found["antinoise", "memory_bytes_per_second"]
     share = found["antinoise", "blt:4 bytes_per_second"] / memory
     print(f"memory {memory / 1e9:.1f} GB/s; a blt:4 step moves its state and output at {share:.0%} of it")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dim", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
@@ -139,6 +146,7 @@ def main():
         "jax-privacy": lambda: time_jax(options.dim),
     }
     json.dump(timers[options.peer](), sys.stdout)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Writes crates/noise/tests/golden/exact_normals.rs (needs mpmath): the Box-Muller parts of 128-bit words."""
+
 from pathlib import Path
 
 from mpmath import cos, log, mp, mpf, pi, sin, sqrt
@@ -27,10 +28,13 @@ def pair(x):
 
 def main():
     path = Path(__file__).resolve().parents[2] / "crates/noise/tests/golden/exact_normals.rs"
-    lines = ["/// (word, high part, low part) of the radius.", "const RADII: [(u128, f64, f64); %d] = [" % len(WORDS)]
+    lines = [
+        "/// (word, high part, low part) of the radius.",
+        f"const RADII: [(u128, f64, f64); {len(WORDS)}] = [",
+    ]
     for w in WORDS:
         lines.append(f"    ({w:#x}, {pair(sqrt(-2 * log((mpf(w) + 0.5) / mpf(2) ** 128)))[1:]},")
-    kind = "[(u128, f64, f64, f64, f64); %d]" % len(WORDS)
+    kind = f"[(u128, f64, f64, f64, f64); {len(WORDS)}]"
     lines += ["];", "", "/// (word, cosine, sine), each as high part, low part.", f"const TURNS: {kind} = ["]
     for w in WORDS:
         angle = 2 * pi * (mpf(w) + 0.5) / mpf(2) ** 128

@@ -9,6 +9,7 @@ the piece's middle, by interpolation at Chebyshev nodes in 40 digits.
 
 The tail (|s| < 2) is z = r - Q(1 / r), r = sqrt(-2 ln p), with Q fitted for p from 2^-97 to 2^-15.
 """
+
 import struct
 from pathlib import Path
 
@@ -35,7 +36,12 @@ def probability(s):
 
 def piece(octave, half):
     middle = mpf("1.25") + mpf(half) / 2
-    return chebyfit(lambda t: beyond(probability(mpf(2) ** (octave + 1) * (middle + t))), [-0.25, 0.25], DEGREE + 1, error=True)
+    return chebyfit(
+        lambda t: beyond(probability(mpf(2) ** (octave + 1) * (middle + t))),
+        [-0.25, 0.25],
+        DEGREE + 1,
+        error=True,
+    )
 
 
 def single(x):
@@ -68,7 +74,12 @@ def main():
                 table[power][2 * octave + half] = single(c)
     far, error = tail()
     print(f"worst error of a piece {nstr(worst, 3)}, of the tail {nstr(error, 3)}")
-    lines = ["use crate::simd::Aligned;", "", "/// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.", "#[rustfmt::skip]"]
+    lines = [
+        "use crate::simd::Aligned;",
+        "",
+        "/// By power of t, then by piece: `scripts/noise/inverse_normal.py` writes this file.",
+        "#[rustfmt::skip]",
+    ]
     lines += [f"pub(super) static PIECES: Aligned<[[f32; 32]; {DEGREE + 1}]> = Aligned(["]
     for row in table:
         lines.append("    [")

@@ -4,7 +4,8 @@
 Each is the near-minimax fit (interpolation at Chebyshev nodes, in 60 digits) of the smooth remainder that the
 code multiplies by a power of its argument, so that relative accuracy holds at 0.
 """
-from mpmath import mp, mpf, chebyfit, cos, log, log1p, pi, polyval, sin, sqrt, taylor
+
+from mpmath import chebyfit, cos, log, log1p, mp, mpf, pi, polyval, sin, sqrt, taylor
 
 mp.dps = 60
 
@@ -28,7 +29,10 @@ def in_square(function):
 
 def table(name, function, interval, count):
     coefficients, error = chebyfit(function, interval, count, error=True)
-    print(f"{name}: {count} coefficients, lowest power first; absolute error of the remainder {mp.nstr(error, 3)}")
+    print(
+        f"{name}: {count} coefficients, lowest power first; absolute error of the remainder"
+        f" {mp.nstr(error, 3)}"
+    )
     for c in reversed(coefficients):
         print(f"    {mp.nstr(c, 19)},")
 

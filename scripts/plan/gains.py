@@ -7,6 +7,7 @@ The figure is the RMS loss of the chosen mechanism over that of independent nois
 sampling amplifies, at delta 0.1 / N; below 1 is a gain. `before` is what planning gave when only banded
 Toeplitz matrices and BLTs were tried.
 """
+
 import json
 import subprocess
 import time
@@ -34,7 +35,9 @@ FEDERATED = [(342_477, 1_000, 2_052, 342), (1_000_000, 1_000, 2_048, 128), (10_0
 
 def planned(arguments):
     begun = time.perf_counter()
-    run = subprocess.run([PROGRAM, "plan", *map(str, arguments), "--json"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [PROGRAM, "plan", *map(str, arguments), "--json"], capture_output=True, text=True, check=True
+    )
     found = json.loads(run.stdout)
     return found["candidates"], found["candidates"][found["chosen"]], time.perf_counter() - begun
 
@@ -46,12 +49,23 @@ def row(examples, batch_size, epochs, epsilon, setting, before):
     )
     dp_sgd = next(c for c in candidates if c["strategy"] == "identity" and c["amplified"])
     ratio = chosen["rms_loss"] / dp_sgd["rms_loss"]
-    told(f"{examples:,}, {batch_size:,}", f"{epochs} epochs, {setting}", epsilon, chosen, ratio, before, seconds)
+    told(
+        f"{examples:,}, {batch_size:,}",
+        f"{epochs} epochs, {setting}",
+        epsilon,
+        chosen,
+        ratio,
+        before,
+        seconds,
+    )
     return seconds, round(ratio, 2) <= before
 
 
 def told(data, schema, epsilon, chosen, ratio, before, seconds):
-    print(f"| {data} | {schema} | {epsilon} | {chosen['name']} | {ratio:.3f} | {before} | {seconds:.1f} |", flush=True)
+    print(
+        f"| {data} | {schema} | {epsilon} | {chosen['name']} | {ratio:.3f} | {before} | {seconds:.1f} |",
+        flush=True,
+    )
 
 
 def main():
@@ -65,11 +79,30 @@ def main():
     for examples, batch_size, steps, apart in FEDERATED:
         for epsilon in (2, 8):
             candidates, chosen, seconds = planned(
-                ["--examples", examples, "--batch-size", batch_size, "--steps", steps, "--min-sep", apart, "--epsilon", epsilon]
+                [
+                    "--examples",
+                    examples,
+                    "--batch-size",
+                    batch_size,
+                    "--steps",
+                    steps,
+                    "--min-sep",
+                    apart,
+                    "--epsilon",
+                    epsilon,
+                ]
                 + ["--delta", 0.1 / examples, "--setting", "federated"]
             )
             ratio = chosen["rms_loss"] / candidates[0]["rms_loss"]
-            told(f"{examples:,}, {batch_size:,}", f"{steps} steps, {apart} apart", epsilon, chosen, ratio, "-", seconds)
+            told(
+                f"{examples:,}, {batch_size:,}",
+                f"{steps} steps, {apart} apart",
+                epsilon,
+                chosen,
+                ratio,
+                "-",
+                seconds,
+            )
             rows.append((seconds, True))
     slowest = max(seconds for seconds, _ in rows)
     worse = sum(not held for _, held in rows)

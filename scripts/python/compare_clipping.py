@@ -10,6 +10,7 @@ step of SGD with momentum. Each round takes every way once, in an order of its o
 time over that of Opacus's ghost clipping in the same round: median, and middle half. Where Opacus is not
 installed, its ways are left out and times are over those of a step without privacy.
 """
+
 import argparse
 import copy
 import random
@@ -91,7 +92,9 @@ def opacus(mode, model, images, labels):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--micro-batch", type=int, default=125)
@@ -104,7 +107,9 @@ def main():
     ways = {
         "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.micro_batch, *how),
         "antinoise each": lambda *how: own({"norms": "each"}, options.micro_batch, *how),
-        "antinoise exact": lambda *how: own({"exact": True, "grid_spacing": 2.0**-18}, options.micro_batch, *how),
+        "antinoise exact": lambda *how: own(
+            {"exact": True, "grid_spacing": 2.0**-18}, options.micro_batch, *how
+        ),
         "Opacus ghost": lambda *how: opacus("ghost", *how),
         "Opacus hooks": lambda *how: opacus("hooks", *how),
         "without privacy": plain,

@@ -30,11 +30,15 @@ def of_antinoise(what: str, dim: int, threads: int) -> Callable[[], object]:
     from antinoise.jax import Noise
 
     release = "grid" if "grid" in what else "plain"
-    plan = an.plan(100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism="blt:4", release=release)
+    plan = an.plan(
+        100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism="blt:4", release=release
+    )
     if "NumPy" in what:
         stream, row = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), np.empty(dim, np.float32)
         return lambda: stream.next_into(row)
-    noise = Noise(jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads, batches_from_elsewhere=True)
+    noise = Noise(
+        jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads, batches_from_elsewhere=True
+    )
     if release == "plain":
         return lambda: jax.block_until_ready(noise.next())
     sums = np.zeros(dim)
@@ -48,9 +52,13 @@ def of_jax_privacy(dim: int) -> Callable[[], object]:
     from jax_privacy.matrix_factorization import buffered_toeplitz
 
     with jax.enable_x64(True):
-        blt = buffered_toeplitz.BufferedToeplitz.build(buf_decay=[0.9, 0.8, 0.7, 0.6], output_scale=[0.1, 0.1, 0.1, 0.1])
+        blt = buffered_toeplitz.BufferedToeplitz.build(
+            buf_decay=[0.9, 0.8, 0.7, 0.6], output_scale=[0.1, 0.1, 0.1, 0.1]
+        )
         matrix = blt.inverse_as_streaming_matrix()
-        transform = noise_addition.matrix_factorization_privatizer(matrix, stddev=1.0, prng_key=0, dtype=jnp.float32)
+        transform = noise_addition.matrix_factorization_privatizer(
+            matrix, stddev=1.0, prng_key=0, dtype=jnp.float32
+        )
         gradient = jnp.zeros(dim, jnp.float32)
         # It makes the state again in the same memory.
         update, state = jax.jit(transform.update, donate_argnums=(1,)), [transform.init(gradient)]
@@ -90,7 +98,18 @@ def compare(dim: int, threads: int, rounds: int) -> None:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     running = {}
     for what in CONTESTANTS:
-        command = [sys.executable, "-W", "ignore", __file__, "--contestant", what, "--dim", str(dim), "--threads", str(threads)]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            __file__,
+            "--contestant",
+            what,
+            "--dim",
+            str(dim),
+            "--threads",
+            str(threads),
+        ]
         running[what] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert running[what].stdout.readline() == "ready\n"
     times: dict[str, list[float]] = {what: [] for what in CONTESTANTS}
@@ -102,14 +121,19 @@ def compare(dim: int, threads: int, rounds: int) -> None:
     for process in running.values():
         process.stdin.close()
         process.wait()
-    print(f"{dim} coordinates, {threads} thread(s), {rounds} rounds; nanoseconds a coordinate: median (least to greatest)")
+    print(
+        f"{dim} coordinates, {threads} thread(s), {rounds} rounds; nanoseconds a coordinate: median (least to"
+        " greatest)"
+    )
     for what, found in times.items():
         ratio = median(theirs / ours for theirs, ours in zip(times[THEIRS], found, strict=True))
         print(f"{what:48} {median(found):7.2f} ({min(found):.2f} to {max(found):.2f})  {ratio:5.1f}x")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dim", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)

@@ -31,10 +31,20 @@ def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
         (BLT, "blt:4", "plain"),
         ("BLT of 4 buffers, released on the grid", "blt:4", "grid"),
     ):
-        plan = an.plan(100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism=mechanism, release=release)
-        stream, row, sums = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), torch.empty(dim), torch.zeros(dim, dtype=torch.float64)
+        plan = an.plan(
+            100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism=mechanism, release=release
+        )
+        stream, row, sums = (
+            an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads),
+            torch.empty(dim),
+            torch.zeros(dim, dtype=torch.float64),
+        )
 
-        def step(stream: an.NoiseStream = stream, row: torch.Tensor = row, sums: torch.Tensor | None = sums if release == "grid" else None) -> None:
+        def step(
+            stream: an.NoiseStream = stream,
+            row: torch.Tensor = row,
+            sums: torch.Tensor | None = sums if release == "grid" else None,
+        ) -> None:
             stream.next_into(row) if sums is None else stream.release(sums, row)
 
         made[name] = step
@@ -42,8 +52,21 @@ def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
 
 
 def rust(dim: int, threads: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "antinoise", "bench", "noise", "--dim", str(dim), "--threads", str(threads), "--json"]
-    times: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["ns_per_coordinate"]
+    command = [
+        sys.executable,
+        "-m",
+        "antinoise",
+        "bench",
+        "noise",
+        "--dim",
+        str(dim),
+        "--threads",
+        str(threads),
+        "--json",
+    ]
+    times: dict[str, float] = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )["ns_per_coordinate"]
     return {name: times[name] for name in ("identity", "blt:4")}
 
 

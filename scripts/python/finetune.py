@@ -27,7 +27,9 @@ def text_of(path: Path | None) -> str:
     if path is not None:
         return path.read_text(encoding="ascii", errors="replace").replace("\ufffd", "?")
     drawn = random.Random(0)
-    return " ".join(drawn.choice(["to", "be", "or", "not", "that", "is", "the", "question"]) for _ in range(20_000))
+    return " ".join(
+        drawn.choice(["to", "be", "or", "not", "that", "is", "the", "question"]) for _ in range(20_000)
+    )
 
 
 def sequences(text: str, length: int) -> Tensor:
@@ -36,14 +38,18 @@ def sequences(text: str, length: int) -> Tensor:
     return numbers[: len(numbers) // (length + 1) * (length + 1)].view(-1, length + 1)
 
 
-def parts(text: str, length: int, examples: int, held_out: int, capitals: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def parts(
+    text: str, length: int, examples: int, held_out: int, capitals: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The first half, which is public; of the second half, private examples, those that rates are chosen by,
     and those that are tested. With `capitals` the second half is in them: text that is written otherwise than
     what the model knows."""
     half = len(text) // 2
     rest = sequences(text[half:].upper() if capitals else text[half:], length)
     if len(rest) < examples + 2 * held_out:
-        raise ValueError(f"text is of {len(text)} characters but must be of {2 * (length + 1) * (examples + 2 * held_out)}")
+        raise ValueError(
+            f"text is of {len(text)} characters but must be of {2 * (length + 1) * (examples + 2 * held_out)}"
+        )
     public = torch.frombuffer(bytearray(text[:half], "ascii"), dtype=torch.uint8)
     private, choose, test = rest[: examples + 2 * held_out].split([examples, held_out, held_out])
     return public, private, choose, test
@@ -61,7 +67,9 @@ def drawn(text: Tensor, length: int, count: int) -> Tensor:
 
 def plan_of(way: str, examples: int, batch: int, steps: int, epsilon: float, dim: int) -> an.Plan:
     how: Any = WAYS[way]
-    return an.plan(examples, batch, steps=steps, epsilon=epsilon, delta=DELTA, clip_norm=CLIP_NORM, dim=dim, **how)
+    return an.plan(
+        examples, batch, steps=steps, epsilon=epsilon, delta=DELTA, clip_norm=CLIP_NORM, dim=dim, **how
+    )
 
 
 def noise_of(plan: an.Plan) -> float:
@@ -70,7 +78,9 @@ def noise_of(plan: an.Plan) -> float:
     return next(c["rms_loss"] for c in plan.candidates if c["chosen"])
 
 
-def best_rate(losses: Callable[[float], float], first: float, most: int = 5) -> tuple[float, dict[float, float]]:
+def best_rate(
+    losses: Callable[[float], float], first: float, most: int = 5
+) -> tuple[float, dict[float, float]]:
     """Doubles and halves until neither neighbour is better, or `most` rates are tried."""
     found = {first: losses(first)}
     while len(found) < most:
@@ -85,4 +95,8 @@ def best_rate(losses: Callable[[float], float], first: float, most: int = 5) -> 
 def with_error(values: list[float]) -> str:
     """Mean and standard error."""
     mean = statistics.mean(values)
-    return f"{mean:.4f} ± {statistics.stdev(values) / len(values) ** 0.5:.4f}" if len(values) > 1 else f"{mean:.4f}"
+    return (
+        f"{mean:.4f} ± {statistics.stdev(values) / len(values) ** 0.5:.4f}"
+        if len(values) > 1
+        else f"{mean:.4f}"
+    )

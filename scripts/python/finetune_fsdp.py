@@ -21,7 +21,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,19 @@ class Block(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.norm, self.to_heads, self.from_heads = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.inner = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.norm, self.to_heads, self.from_heads = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 3 * width),
+            nn.Linear(width, width),
+        )
+        self.inner = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = self.to_heads(self.norm(x)).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = (
+            self.to_heads(self.norm(x)).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        )
         seen = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.from_heads(seen.transpose(1, 2).flatten(2))
         return x + self.inner(x)
@@ -129,7 +137,11 @@ def pretrain(task: Task) -> None:
         rates.step()
         last = [*last[-19:], value.item()]
     torch.save(model.state_dict(), task.pretrained)
-    print(f"pre-trained in {time.perf_counter() - start:.0f} s: loss {statistics.mean(last):.3f} on public text", flush=True)
+    print(
+        f"pre-trained in {time.perf_counter() - start:.0f} s: loss {statistics.mean(last):.3f} on public"
+        " text",
+        flush=True,
+    )
 
 
 @torch.no_grad()
@@ -151,7 +163,12 @@ class Times:
 
 
 def steps_of(
-    noise: CorrelatedNoise, model: nn.Module, data: TensorDataset, optimizer: torch.optim.Optimizer, plan: an.Plan, times: Times | None
+    noise: CorrelatedNoise,
+    model: nn.Module,
+    data: TensorDataset,
+    optimizer: torch.optim.Optimizer,
+    plan: an.Plan,
+    times: Times | None,
 ) -> Iterator[str]:
     """The training loop; after each step, which one is next, and of which run."""
     stamps: list[float] = []
@@ -171,7 +188,9 @@ def steps_of(
         yield f"next step {noise.step} of the run {noise.token[:16]}"
 
 
-def tune(task: Task, way: str, rate: float, seed: int, data: TensorDataset, times: Times, middle: bool = False) -> nn.Module:
+def tune(
+    task: Task, way: str, rate: float, seed: int, data: TensorDataset, times: Times, middle: bool = False
+) -> nn.Module:
     """A whole private run. Where `middle` says so, it leaves a checkpoint there, and the model one step
     later."""
     torch.manual_seed(seed)
@@ -195,7 +214,9 @@ def tune(task: Task, way: str, rate: float, seed: int, data: TensorDataset, time
 
 def work(rank: int, task: Task) -> None:
     """One of the processes: all runs, one after the other."""
-    dist.init_process_group("gloo", init_method=f"file://{task.folder}/peers", rank=rank, world_size=PROCESSES)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{task.folder}/peers", rank=rank, world_size=PROCESSES
+    )
     torch.set_num_threads(1)
     private, choose, test = map(asked, task.parts()[1:])
 
@@ -209,7 +230,9 @@ def work(rank: int, task: Task) -> None:
     for way in WAYS:
         times, tested = Times([], [], []), {}
 
-        def losses(rate: float, way: str = way, times: Times = times, tested: dict[float, float] = tested) -> float:
+        def losses(
+            rate: float, way: str = way, times: Times = times, tested: dict[float, float] = tested
+        ) -> float:
             first = way == "correlated" and rate == FIRST_RATE
             model = tune(task, way, rate, 0, private, times, middle=first)
             tested[rate], value = loss_of(model, test), loss_of(model, choose)
@@ -218,10 +241,18 @@ def work(rank: int, task: Task) -> None:
 
         rate, _ = best_rate(losses, FIRST_RATE, task.rates)
         others = [loss_of(tune(task, way, rate, seed, private, times), test) for seed in range(1, task.seeds)]
-        rows.append(f"| {way} | {noise_of(task.plan(way)):.4f} | {rate:g} | {with_error([tested[rate], *others])} |")
+        rows.append(
+            f"| {way} | {noise_of(task.plan(way)):.4f} | {rate:g} | {with_error([tested[rate], *others])} |"
+        )
         whole, noise = statistics.median(times.whole), statistics.median(times.noise)
-        say(f"{way}: {whole:.2f} s a step (median of {len(times.whole)}), of which noise {noise:.2f} s ({noise / whole:.0%})")
-        say(f"  rank 0 makes noise for {times.coordinates} coordinates; {time.perf_counter() - start:.0f} s since the start")
+        say(
+            f"{way}: {whole:.2f} s a step (median of {len(times.whole)}), of which noise {noise:.2f} s"
+            f" ({noise / whole:.0%})"
+        )
+        say(
+            f"  rank 0 makes noise for {times.coordinates} coordinates; {time.perf_counter() - start:.0f} s"
+            " since the start"
+        )
     say("\n| | noise, by the plan | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
     dist.destroy_process_group()
 
@@ -237,24 +268,38 @@ def resume(task: Task) -> None:
     print("  and after it " + next(steps_of(noise, model, asked(task.parts()[1]), optimizer, plan, None)))
     dcp.load({"model": later}, checkpoint_id=task.folder / "later")
     moved, apart = (
-        max(float((p - q).detach().abs().max()) for p, q in zip(model.parameters(), others)) for others in (middle, later.parameters())
+        max(float((p - q).detach().abs().max()) for p, q in zip(model.parameters(), others))
+        for others in (middle, later.parameters())
     )
-    print(f"the step moves a parameter by {moved:.1e} at most; those of {PROCESSES} processes differ after it by {apart:.1e} at most")
+    print(
+        f"the step moves a parameter by {moved:.1e} at most; those of {PROCESSES} processes differ after it"
+        f" by {apart:.1e} at most"
+    )
 
 
 def elsewhere(task: Task) -> None:
     """What plans say of other sizes: correlated noise over independent, by the plan's measure."""
     dim = sum(p.numel() for p in task.model().parameters())
     epsilons = (1.0, 2.0, 4.0, 8.0, 16.0)
-    print("| examples, batch, steps | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " |\n|---" + "|---" * len(epsilons) + "|")
+    print(
+        "| examples, batch, steps | "
+        + " | ".join(f"epsilon {e:g}" for e in epsilons)
+        + " |\n|---"
+        + "|---" * len(epsilons)
+        + "|"
+    )
     examples = task.steps * task.batch
     for sizes in ((examples, task.batch), (4 * examples, task.batch), (examples, 4 * task.batch)):
         noise = [[noise_of(plan_of(way, *sizes, task.steps, e, dim)) for way in WAYS] for e in epsilons]
-        print(f"| {sizes[0]}, {sizes[1]}, {task.steps} | " + " | ".join(f"{a / b:.2f}" for a, b in noise) + " |")
+        print(
+            f"| {sizes[0]}, {sizes[1]}, {task.steps} | " + " | ".join(f"{a / b:.2f}" for a, b in noise) + " |"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("text", nargs="?", type=Path)
     parser.add_argument("--cache", type=Path, help="where the pre-trained model is, or is put")
     parser.add_argument("--epsilon", type=float, default=8.0)
@@ -263,7 +308,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rates", type=int, default=4, help="so many are tried for each way at most")
     parser.add_argument("--pretraining", type=int, default=500, help="steps of pre-training")
-    parser.add_argument("--capitals", action="store_true", help="the private text is in capitals, unlike the public")
+    parser.add_argument(
+        "--capitals", action="store_true", help="the private text is in capitals, unlike the public"
+    )
     parser.add_argument("--smoke", action="store_true", help="a tiny model and text that is made up: seconds")
     given = parser.parse_args()
     if given.text is None and not given.smoke:
@@ -275,7 +322,13 @@ def main() -> None:
         if given.smoke:
             task = Task(16, 2, 2, 16, pretraining=20, batch=16, steps=6, held_out=32, seeds=2, **shared)
         else:
-            sizes = dict(pretraining=given.pretraining, batch=given.batch, steps=given.steps, held_out=256, seeds=given.seeds)
+            sizes = dict(
+                pretraining=given.pretraining,
+                batch=given.batch,
+                steps=given.steps,
+                held_out=256,
+                seeds=given.seeds,
+            )
             task = Task(384, 6, 6, 64, **sizes, **shared)
         if not task.pretrained.exists():
             torch.set_num_threads(PROCESSES)

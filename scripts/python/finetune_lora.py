@@ -53,8 +53,12 @@ class Sizes:
 def pretrained(sizes: Sizes, text: Tensor) -> GPT2LMHeadModel:
     """On public text, without privacy."""
     torch.manual_seed(0)
-    shape = dict(vocab_size=ALPHABET, n_positions=sizes.length + 1, n_embd=sizes.width, n_layer=sizes.layers, n_head=4)
-    model = GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **shape))
+    shape = dict(
+        vocab_size=ALPHABET, n_positions=sizes.length + 1, n_embd=sizes.width, n_layer=sizes.layers, n_head=4
+    )
+    model = GPT2LMHeadModel(
+        GPT2Config(bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **shape)
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=sizes.pretraining)
     for _ in range(sizes.pretraining):
@@ -69,7 +73,13 @@ def pretrained(sizes: Sizes, text: Tensor) -> GPT2LMHeadModel:
 def adapted(model: GPT2LMHeadModel, seed: int) -> Any:
     """A copy with LoRA, which alone is trained."""
     torch.manual_seed(seed)
-    how = LoraConfig(r=8, lora_alpha=16, target_modules=["c_attn", "c_fc", "c_proj"], task_type="CAUSAL_LM", fan_in_fan_out=True)
+    how = LoraConfig(
+        r=8,
+        lora_alpha=16,
+        target_modules=["c_attn", "c_fc", "c_proj"],
+        task_type="CAUSAL_LM",
+        fan_in_fan_out=True,
+    )
     return get_peft_model(copy.deepcopy(model), how)
 
 
@@ -84,7 +94,9 @@ def examples_of(rows: Tensor) -> list[dict[str, Tensor]]:
     return [{"input_ids": row, "labels": row} for row in rows]
 
 
-def trainer_of(model: Any, plan: an.Plan, rate: float, seed: int, sizes: Sizes, private: Tensor, folder: str) -> PrivateTrainer:
+def trainer_of(
+    model: Any, plan: an.Plan, rate: float, seed: int, sizes: Sizes, private: Tensor, folder: str
+) -> PrivateTrainer:
     args = TrainingArguments(
         output_dir=folder,
         per_device_train_batch_size=sizes.batch,
@@ -103,25 +115,40 @@ def trainer_of(model: Any, plan: an.Plan, rate: float, seed: int, sizes: Sizes, 
     # an.Key.from_os().
     key = an.Key.from_seed_insecure(seed)
     run = f"{plan.strategy} {rate}"
-    trainer = PrivateTrainer(model=model, args=args, train_dataset=examples_of(private), plan=plan, key=key, run=run, micro_batch=16)
+    trainer = PrivateTrainer(
+        model=model,
+        args=args,
+        train_dataset=examples_of(private),
+        plan=plan,
+        key=key,
+        run=run,
+        micro_batch=16,
+    )
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
 def compare(sizes: Sizes, epsilon: float, text: str, capitals: bool, folder: str) -> None:
-    public, private, choose, test = parts(text, sizes.length, sizes.steps * sizes.batch, sizes.held_out, capitals)
+    public, private, choose, test = parts(
+        text, sizes.length, sizes.steps * sizes.batch, sizes.held_out, capitals
+    )
     start = time.perf_counter()
     base = pretrained(sizes, public)
     dim = sum(p.numel() for p in adapted(base, 0).parameters() if p.requires_grad)
     whole = sum(p.numel() for p in base.parameters())
-    print(f"{dim} parameters are trained beside {whole}; pre-trained in {time.perf_counter() - start:.0f} s", flush=True)
+    print(
+        f"{dim} parameters are trained beside {whole}; pre-trained in {time.perf_counter() - start:.0f} s",
+        flush=True,
+    )
     rows = [f"| before fine-tuning | | | {loss_of(base, test):.4f} |"]
     for way in WAYS:
         plan = plan_of(way, len(private), sizes.batch, sizes.steps, epsilon, dim)
         tested: dict[tuple[float, int], float] = {}
         spent = []
 
-        def losses(rate: float, seed: int = 0, plan: an.Plan = plan, tested: Any = tested, spent: list[float] = spent) -> float:
+        def losses(
+            rate: float, seed: int = 0, plan: an.Plan = plan, tested: Any = tested, spent: list[float] = spent
+        ) -> float:
             model, begun = adapted(base, seed), time.perf_counter()
             trainer = trainer_of(model, plan, rate, seed, sizes, private, folder)
             trainer.train()
@@ -131,23 +158,36 @@ def compare(sizes: Sizes, epsilon: float, text: str, capitals: bool, folder: str
             return loss_of(model, choose)
 
         rate, found = best_rate(losses, FIRST_RATE)
-        print(f"{way}, seed 0, losses by rate: " + ", ".join(f"{r:g}: {v:.3f}" for r, v in sorted(found.items())))
+        print(
+            f"{way}, seed 0, losses by rate: "
+            + ", ".join(f"{r:g}: {v:.3f}" for r, v in sorted(found.items()))
+        )
         for seed in range(1, sizes.seeds):
             losses(rate, seed)
-        rows.append(f"| {way} | {noise_of(plan):.4f} | {rate:g} | {with_error([tested[rate, seed] for seed in range(sizes.seeds)])} |")
-        print(f"  {sum(spent) / len(spent):.2f} s a step; {time.perf_counter() - start:.0f} s since the start", flush=True)
+        rows.append(
+            f"| {way} | {noise_of(plan):.4f} | {rate:g} |"
+            f" {with_error([tested[rate, seed] for seed in range(sizes.seeds)])} |"
+        )
+        print(
+            f"  {sum(spent) / len(spent):.2f} s a step; {time.perf_counter() - start:.0f} s since the start",
+            flush=True,
+        )
     print(plan.statement.split("\n\n")[0])
     print("\n| | noise, by the plan | rate | loss |\n|---|---|---|---|\n" + "\n".join(rows))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("text", nargs="?", type=Path)
     parser.add_argument("--epsilon", type=float, default=8.0)
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--capitals", action="store_true", help="the private text is in capitals, unlike the public")
+    parser.add_argument(
+        "--capitals", action="store_true", help="the private text is in capitals, unlike the public"
+    )
     parser.add_argument("--smoke", action="store_true", help="a tiny model and text that is made up: seconds")
     given = parser.parse_args()
     if given.text is None and not given.smoke:
@@ -155,7 +195,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()
     torch.set_num_threads(1)
-    sizes = Sizes(128, 2, 64, pretraining=1500, batch=given.batch, steps=given.steps, held_out=512, seeds=given.seeds)
+    sizes = Sizes(
+        128, 2, 64, pretraining=1500, batch=given.batch, steps=given.steps, held_out=512, seeds=given.seeds
+    )
     if given.smoke:
         sizes = Sizes(16, 1, 16, pretraining=20, batch=16, steps=6, held_out=32, seeds=2)
     with tempfile.TemporaryDirectory() as folder:

@@ -108,16 +108,22 @@ def serve(folder: Path, mechanism: str, seed: int, users: int, rounds: int) -> N
         model = np.load(saved) if saved.exists() else np.zeros(DIM, np.float32)
         arrays = ArrayRecord({"model": Array(model)})
         plan = plan_of(mechanism, users, rounds)
-        strategy = CorrelatedNoise(FedAvg(fraction_evaluate=0.0), plan, an.Key.from_os(), ledger=folder / "ledger.db", wait=30)
+        strategy = CorrelatedNoise(
+            FedAvg(fraction_evaluate=0.0), plan, an.Key.from_os(), ledger=folder / "ledger.db", wait=30
+        )
 
         def save(_: int, arrays: ArrayRecord) -> MetricRecord:
             model = arrays["model"].numpy()
             np.save(folder / "new.npy", model)
             os.replace(folder / "new.npy", saved)
-            (folder / "progress.json").write_text(json.dumps({"step": strategy.step, "loss": loss(model, x, y)}))
+            (folder / "progress.json").write_text(
+                json.dumps({"step": strategy.step, "loss": loss(model, x, y)})
+            )
             return MetricRecord({})
 
-        strategy.start(grid=grid, initial_arrays=arrays, num_rounds=strategy.rounds_left(arrays), evaluate_fn=save)
+        strategy.start(
+            grid=grid, initial_arrays=arrays, num_rounds=strategy.rounds_left(arrays), evaluate_fn=save
+        )
         (folder / "done").touch()
 
     cores = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
@@ -156,7 +162,10 @@ def check(folder: Path, mechanism: str, options: argparse.Namespace) -> str:
     """What the ledger holds, against the plan."""
     from antinoise.flower import Ledger
 
-    ledger, steps = Ledger(folder / "ledger.db", plan_of(mechanism, options.users, options.rounds)), defaultdict(list)
+    ledger, steps = (
+        Ledger(folder / "ledger.db", plan_of(mechanism, options.users, options.rounds)),
+        defaultdict(list),
+    )
     for user, step in ledger.participations():
         steps[user].append(step)
     apart = min(b - a for found in steps.values() for a, b in zip(found, found[1:], strict=False))
@@ -164,23 +173,36 @@ def check(folder: Path, mechanism: str, options: argparse.Namespace) -> str:
     assert apart >= MIN_SEP and most <= MOST and ledger.step == options.rounds
     made, counted = ledger.step, sum(map(len, steps.values()))
     ledger.close()
-    return f"{made} releases, {len(steps)} users, {counted} participations, at least {apart} apart, at most {most} of one user"
+    return (
+        f"{made} releases, {len(steps)} users, {counted} participations, at least {apart} apart, at most"
+        f" {most} of one user"
+    )
 
 
 def compare(options: argparse.Namespace) -> None:
     found: dict[str, list[float]] = {mechanism: [] for mechanism in MECHANISMS}
     for mechanism in MECHANISMS:
         plan = plan_of(mechanism, options.users, options.rounds)
-        print(f"{mechanism}: {plan.strategy}, epsilon {plan.epsilon:.4f}, {plan.participation}, noise {plan.noise_std:.3f}")
+        print(
+            f"{mechanism}: {plan.strategy}, epsilon {plan.epsilon:.4f}, {plan.participation}, noise"
+            f" {plan.noise_std:.3f}"
+        )
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.seeds):
             for mechanism in MECHANISMS:
-                kills = [options.rounds // 3, 2 * options.rounds // 3] if seed == 0 and mechanism == "correlated" else []
+                kills = (
+                    [options.rounds // 3, 2 * options.rounds // 3]
+                    if seed == 0 and mechanism == "correlated"
+                    else []
+                )
                 at, start = Path(folder) / f"{mechanism}-{seed}", time.perf_counter()
                 died = run(at, mechanism, seed, options, kills)
                 assert died == len(kills)
                 found[mechanism].append(progress(at)["loss"])
-                line = f"seed {seed}, {mechanism}: {died} kills, test loss {found[mechanism][-1]:.4f}, {time.perf_counter() - start:.0f} s"
+                line = (
+                    f"seed {seed}, {mechanism}: {died} kills, test loss {found[mechanism][-1]:.4f},"
+                    f" {time.perf_counter() - start:.0f} s"
+                )
                 print(f"{line}; {check(at, mechanism, options)}", flush=True)
     print(f"test loss of the first model {np.log(2):.4f}")
     for mechanism, losses in found.items():
@@ -189,7 +211,9 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--users", type=int, default=1_000)
     parser.add_argument("--seeds", type=int, default=3)

@@ -90,16 +90,38 @@ def main() -> None:
     torch.set_num_threads(1)
     data = TensorDataset(torch.rand(EXAMPLES, 64), torch.randint(0, 10, (EXAMPLES,)))
     for setting in ("cyclic", "poisson"):
-        plan = an.plan(EXAMPLES, how.batch, epochs=EPOCHS, epsilon=4, delta=1e-5, setting=setting, mechanism="banded-toeplitz:4", dim=4_810)
+        plan = an.plan(
+            EXAMPLES,
+            how.batch,
+            epochs=EPOCHS,
+            epsilon=4,
+            delta=1e-5,
+            setting=setting,
+            mechanism="banded-toeplitz:4",
+            dim=4_810,
+        )
         round_of(plan, data, how.workers, timers=False, nothing=False)
         found = []
         for _ in range(how.rounds):
             kinds = [(timers, nothing) for timers in (True, False) for nothing in (False, True)]
-            guard, timers, whole, bare = (round_of(plan, data, how.workers, timers=timers, nothing=nothing) for timers, nothing in kinds)
-            found.append(((guard[1] - timers[1]) / whole[0], whole[0] / bare[0] - 1, guard[1] - timers[1], timers[1], whole[0]))
+            guard, timers, whole, bare = (
+                round_of(plan, data, how.workers, timers=timers, nothing=nothing) for timers, nothing in kinds
+            )
+            found.append(
+                (
+                    (guard[1] - timers[1]) / whole[0],
+                    whole[0] / bare[0] - 1,
+                    guard[1] - timers[1],
+                    timers[1],
+                    whole[0],
+                )
+            )
         shares, ratios, *times = zip(*found)
         net, own, step = map(median, times)
-        print(f"{setting}: {net:.0f} of {step:.0f} microseconds, {shown(shares)} of a step (timers: {own:.0f} more); against no guard {shown(ratios)} more")
+        print(
+            f"{setting}: {net:.0f} of {step:.0f} microseconds, {shown(shares)} of a step (timers: {own:.0f}"
+            f" more); against no guard {shown(ratios)} more"
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    plan = an.plan(examples=2_400, batch_size=100, epochs=2, epsilon=4, delta=1e-6, dim=DIM, mechanism="blt:4")
+    plan = an.plan(
+        examples=2_400, batch_size=100, epochs=2, epsilon=4, delta=1e-6, dim=DIM, mechanism="blt:4"
+    )
     noise = an.NoiseStream(plan, DIM, an.Key.from_os(), threads=1, state_in_memory=True)
     noise.next_into(np.empty(DIM, np.float32))
     words, run_key = np.zeros((noise.state_words, DIM), np.int32), np.zeros(32, np.uint8)

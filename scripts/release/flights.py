@@ -15,6 +15,7 @@ Delays (dep_delay, minutes) are those of flights that departed. Errors of their 
 they are simulated over many draws of the noise, as docs/release.md says that quantiles and their intervals
 are made, for each mechanism at the same bounds and budget.
 """
+
 import csv
 import io
 import json
@@ -80,16 +81,48 @@ def running(days, carriers):
 
 def released(days, carriers, folder, queries=("counts",)):
     """What is published."""
-    run("release", "init", folder, "--keys", ",".join(carriers), "--periods", len(days), "--epsilon", EPSILON, "--delta", DELTA,
-        "--unit", "user", "--max-periods", DAYS, "--max-rows", ROWS, *(word for query in queries for word in ("--query", query)))
+    run(
+        "release",
+        "init",
+        folder,
+        "--keys",
+        ",".join(carriers),
+        "--periods",
+        len(days),
+        "--epsilon",
+        EPSILON,
+        "--delta",
+        DELTA,
+        "--unit",
+        "user",
+        "--max-periods",
+        DAYS,
+        "--max-rows",
+        ROWS,
+        *(word for query in queries for word in ("--query", query)),
+    )
     rows, counted = [], 0
     columns = ("day", "aircraft", "carrier", "delay")
     value = () if queries == ("counts",) else ("--value", "delay")
     for day, flights in days.items():
         text = io.StringIO()
-        csv.writer(text).writerows([columns[:len(flights[0]) + 1], *((day, *flight) for flight in flights)])
-        told = run("release", "freeze", folder, day, "--events", "-", "--time", "day", "--user", "aircraft", "--key", "carrier", *value,
-                   text=text.getvalue())
+        csv.writer(text).writerows([columns[: len(flights[0]) + 1], *((day, *flight) for flight in flights)])
+        told = run(
+            "release",
+            "freeze",
+            folder,
+            day,
+            "--events",
+            "-",
+            "--time",
+            "day",
+            "--user",
+            "aircraft",
+            "--key",
+            "carrier",
+            *value,
+            text=text.getvalue(),
+        )
         counted += told["frozen"][0]["counted"]
         rows += run("release", "publish", folder)["published"]
     return rows, counted, run("release", "status", folder)
@@ -151,7 +184,9 @@ def quantile(rank, numbers, deviations, surely):
     if at in (0, len(EDGES)):
         value = EDGES[max(at - 1, 0)]
     else:
-        value = EDGES[at - 1] + (EDGES[at] - EDGES[at - 1]) * (wanted - below[at - 1]) / (below[at] - below[at - 1])
+        value = EDGES[at - 1] + (EDGES[at] - EDGES[at - 1]) * (wanted - below[at - 1]) / (
+            below[at] - below[at - 1]
+        )
     return min(max(value, lower), upper), lower, upper
 
 
@@ -170,36 +205,74 @@ def delays(folder, computed):
         for carrier in values:
             ordered = np.sort(values[carrier])
             for rank in RANKS:
-                truth[day, carrier, rank] = min(max(ordered[math.ceil(rank * len(ordered)) - 1], EDGES[0]), EDGES[-1])
-    found = {(row["period"], row["key"], float(row["bucket"])): (row["value"], row["lower"], row["upper"])
-             for row in rows if row["query"] == queries[1]}
+                truth[day, carrier, rank] = min(
+                    max(ordered[math.ceil(rank * len(ordered)) - 1], EDGES[0]), EDGES[-1]
+                )
+    found = {
+        (row["period"], row["key"], float(row["bucket"])): (row["value"], row["lower"], row["upper"])
+        for row in rows
+        if row["query"] == queries[1]
+    }
     held = sum(found[key][1] <= truth[key] <= found[key][2] for key in truth) / len(truth)
     largest, last = sorted(carriers, key=lambda carrier: -len(values[carrier]))[:LARGEST], list(kept)[-1]
-    buckets = {carrier: np.bincount(np.searchsorted(EDGES, values[carrier], side="right"), minlength=len(EDGES) + 1) for carrier in largest}
+    buckets = {
+        carrier: np.bincount(np.searchsorted(EDGES, values[carrier], side="right"), minlength=len(EDGES) + 1)
+        for carrier in largest
+    }
     at_end = {(carrier, rank): truth[last, carrier, rank] for carrier in largest for rank in RANKS}
-    count, ours, alone = len(EDGES) + 1, computed(status["strategy"], "--order", 1)[1], computed("identity")[1]
-    mechanisms = [("this release", correlated(count), ours), ("the same, buckets not correlated", np.eye(count), ours),
-                  ("independent noise, buckets correlated", correlated(count), alone), ("independent noise", np.eye(count), alone)]
+    count, ours, alone = (
+        len(EDGES) + 1,
+        computed(status["strategy"], "--order", 1)[1],
+        computed("identity")[1],
+    )
+    mechanisms = [
+        ("this release", correlated(count), ours),
+        ("the same, buckets not correlated", np.eye(count), ours),
+        ("independent noise, buckets correlated", correlated(count), alone),
+        ("independent noise", np.eye(count), alone),
+    ]
     told = []
     for name, matrix, deviation in mechanisms:
         of_rank = simulated(buckets, at_end, matrix, deviation)
         cell = deviation * np.linalg.norm(np.linalg.inv(matrix), axis=1).max()
-        told.append(f"| {name} | " + " | ".join(f"{error:.1f} | {width:.0f}" for error, width in of_rank.values()) + f" | {cell:.0f} |")
-    show = lambda found: f"{found[0]:.1f} ({found[1]:g} to {found[2]:g})"
-    ends = [f"| {carrier} | {len(values[carrier]):,} | " + " | ".join(
-        f"{truth[last, carrier, rank]:g} | {show(found[last, carrier, rank])}" for rank in RANKS) + " |" for carrier in largest]
+        told.append(
+            f"| {name} | "
+            + " | ".join(f"{error:.1f} | {width:.0f}" for error, width in of_rank.values())
+            + f" | {cell:.0f} |"
+        )
+
+    def show(found):
+        return f"{found[0]:.1f} ({found[1]:g} to {found[2]:g})"
+
+    ends = [
+        f"| {carrier} | {len(values[carrier]):,} | "
+        + " | ".join(f"{truth[last, carrier, rank]:g} | {show(found[last, carrier, rank])}" for rank in RANKS)
+        + " |"
+        for carrier in largest
+    ]
     return [
         "## How late they departed",
         "",
-        f"The same bounds and budget, for a histogram of departure delays by carrier and its quantiles, in {count} buckets from {EDGES[0]} to {EDGES[-1]} minutes, which share one part. "
-        f"After the whole year, for the {LARGEST} carriers with the most flights: RMS errors of quantiles from those of the bounded flights, and mean widths of 95% intervals, in minutes, over 250 simulated draws "
-        "of each mechanism's noise; and the largest standard deviation of a bucket, in flights. Independent noise is added to each day's numbers.",
+        (
+            "The same bounds and budget, for a histogram of departure delays by carrier and its quantiles,"
+            f" in {count} buckets from {EDGES[0]} to {EDGES[-1]} minutes, which share one part. After the"
+            f" whole year, for the {LARGEST} carriers with the most flights: RMS errors of quantiles from"
+            " those of the bounded flights, and mean widths of 95% intervals, in minutes, over 250 simulated"
+            " draws of each mechanism's noise; and the largest standard deviation of a bucket, in flights."
+            " Independent noise is added to each day's numbers."
+        ),
         "",
-        "| mechanism, simulated | " + " | ".join(f"{rank:g}: error | width" for rank in RANKS) + " | bucket |",
+        "| mechanism, simulated | "
+        + " | ".join(f"{rank:g}: error | width" for rank in RANKS)
+        + " | bucket |",
         "|---|" + "---|" * (2 * len(RANKS) + 1),
         *told,
         "",
-        "What pays for that is the histogram: its buckets have more noise than they have by themselves. Errors of the 0.9-quantile are those of the tail, where buckets hold fewer flights than the noise.",
+        (
+            "What pays for that is the histogram: its buckets have more noise than they have by themselves."
+            " Errors of the 0.9-quantile are those of the tail, where buckets hold fewer flights than the"
+            " noise."
+        ),
         "",
         "The release itself, after the year; each quantile of the bounded flights, and what was published:",
         "",
@@ -207,7 +280,10 @@ def delays(folder, computed):
         "|---|---|" + "---|" * (2 * len(RANKS)),
         *ends,
         "",
-        f"Intervals held {100 * held:.1f}% of {len(truth):,} quantiles of all carriers and days. Those of carriers with few flights are lost in the noise, and their intervals are the whole range.",
+        (
+            f"Intervals held {100 * held:.1f}% of {len(truth):,} quantiles of all carriers and days. Those of"
+            " carriers with few flights are lost in the noise, and their intervals are the whole range."
+        ),
         "",
     ]
 
@@ -233,9 +309,12 @@ def main():
         late = delays(Path(folder) / "delays", computed)
 
     again = sigma * ROWS * math.sqrt(sum(min(t, DAYS) ** 2 for t in range(1, n + 1)))
-    table = [("independent noise", *computed("identity")), ("binary tree", *computed("tree")),
-             ("binary tree, all nodes used (Honaker)", *computed("honaker-full")),
-             ("counted anew each day, composed", again, again)]
+    table = [
+        ("independent noise", *computed("identity")),
+        ("binary tree", *computed("tree")),
+        ("binary tree, all nodes used (Honaker)", *computed("honaker-full")),
+        ("counted anew each day, composed", again, again),
+    ]
     # What is planned is the best BLT, of one buffer where more gain less than the plan's tolerance.
     planned, most = computed(status["strategy"], "--order", 1)
     lines = [
@@ -243,19 +322,29 @@ def main():
         "",
         "<!-- written by scripts/release/flights.py -->",
         "",
-        f"{sum(map(len, days.values())):,} flights of 2013 with an aircraft, {len(carriers)} carriers, {n} days; the unit is the aircraft, with at most "
-        f"{ROWS} flights a day on at most {DAYS} days; epsilon {EPSILON:g}, delta {DELTA:g} for the whole year. Standard deviations of running counts, in flights:",
+        (
+            f"{sum(map(len, days.values())):,} flights of 2013 with an aircraft, {len(carriers)} carriers,"
+            f" {n} days; the unit is the aircraft, with at most {ROWS} flights a day on at most {DAYS} days;"
+            f" epsilon {EPSILON:g}, delta {DELTA:g} for the whole year. Standard deviations of running"
+            " counts, in flights:"
+        ),
         "",
         "| mechanism, computed | RMS over days | largest | times this release (RMS) |",
         "|---|---|---|---|",
         f"| this release ({status['strategy']}) | {planned:.0f} | {most:.0f} | 1 |",
         *(f"| {name} | {mean:.0f} | {most:.0f} | {mean / planned:.1f} |" for name, mean, most in table),
         "",
-        f"Measured in this release: an RMS of {ours:.0f} from the bounded counts. The trees' sensitivities are upper bounds. 95% intervals held {100 * held:.1f}% of {len(rows):,} "
-        "bounded counts, which are not independent of each other: noise is correlated over days.",
+        (
+            f"Measured in this release: an RMS of {ours:.0f} from the bounded counts. The trees'"
+            f" sensitivities are upper bounds. 95% intervals held {100 * held:.1f}% of {len(rows):,} bounded"
+            " counts, which are not independent of each other: noise is correlated over days."
+        ),
         "",
-        f"{counted:,} flights are within the bounds. What the bounds leave out is the larger error: an RMS of {of_all:.0f} flights from the counts of all. A release "
-        "whose aircraft may be counted on more days has less of that, and more noise.",
+        (
+            f"{counted:,} flights are within the bounds. What the bounds leave out is the larger error: an"
+            f" RMS of {of_all:.0f} flights from the counts of all. A release whose aircraft may be counted on"
+            " more days has less of that, and more noise."
+        ),
         "",
         *late,
     ]

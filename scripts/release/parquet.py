@@ -4,6 +4,7 @@ CSV.
 
     pip install pyarrow && python3 scripts/release/parquet.py
 """
+
 import csv
 import datetime
 from pathlib import Path
@@ -35,7 +36,10 @@ def main():
     with open(FOLDER / "events.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**row, "time": row["time"].strftime("%Y-%m-%dT%H:%M:%S"), "late": str(row["late"]).lower()} for row in rows())
+        writer.writerows(
+            {**row, "time": row["time"].strftime("%Y-%m-%dT%H:%M:%S"), "late": str(row["late"]).lower()}
+            for row in rows()
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ town, on 30 days.
 Columns: day (a number from 1), person, town (one alone), x and y (km from the south-western corner of a
 square of 10 km). The same file every time. Python's standard library suffices.
 """
+
 import random
 from pathlib import Path
 

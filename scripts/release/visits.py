@@ -7,6 +7,7 @@ days.
 Columns: day (a number from 1), person, branch, minutes. The same file every time. Python's standard library
 suffices.
 """
+
 import random
 from pathlib import Path
 

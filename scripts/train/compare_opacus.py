@@ -7,6 +7,7 @@ The model is `Model::cnn` on 28x28 images: 26,010 parameters. torch and opacus a
 .venv/opacus (git ignores it) on the first run. Rounds take turns; each gives the median of its steps. What
 counts is the median of the rounds, with the smallest and the largest.
 """
+
 import argparse
 import os
 import re
@@ -75,7 +76,9 @@ def opacus_round(options):
     python = FOLDER / "bin" / "python"
     command = [python, __file__, "--opacus", str(options.threads), str(options.steps)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "PYTHONWARNINGS": "ignore"}
-    lines = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     private, plain = ([float(x) for x in line.split()] for line in lines[-2:])
     return statistics.median(private), statistics.median(plain)
 
@@ -88,7 +91,9 @@ def own_round(binary, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)

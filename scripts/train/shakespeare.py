@@ -15,6 +15,7 @@ of it raises the mean validation loss; the test speakers are reported for the le
 cohort, rounds, clip norm, local steps) was chosen by training without privacy and with independent noise,
 before any correlated noise ran.
 """
+
 import argparse
 import json
 import math
@@ -25,11 +26,57 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ["--embedding", "8", "--hidden", "32", "--length", "40"]
-LOCAL = ["--local-rate", "3", "--local-batch", "8", "--local-steps", "4", "--clip-norm", "1", "--momentum", "0.9"]
+LOCAL = [
+    "--local-rate",
+    "3",
+    "--local-batch",
+    "8",
+    "--local-steps",
+    "4",
+    "--clip-norm",
+    "1",
+    "--momentum",
+    "0.9",
+]
 SETTINGS = {
-    "speakers": ["--users", "speakers", "--characters", "4000", "--cohort", "46", "--min-sep", "5", "--rounds", "100"],
-    "stretches": ["--users", "stretches", "--characters", "1280", "--cohort", "70", "--min-sep", "10", "--rounds", "100"],
-    "twice": ["--users", "stretches", "--characters", "1280", "--cohort", "15", "--min-sep", "10", "--max-participations", "2", "--rounds", "100"],
+    "speakers": [
+        "--users",
+        "speakers",
+        "--characters",
+        "4000",
+        "--cohort",
+        "46",
+        "--min-sep",
+        "5",
+        "--rounds",
+        "100",
+    ],
+    "stretches": [
+        "--users",
+        "stretches",
+        "--characters",
+        "1280",
+        "--cohort",
+        "70",
+        "--min-sep",
+        "10",
+        "--rounds",
+        "100",
+    ],
+    "twice": [
+        "--users",
+        "stretches",
+        "--characters",
+        "1280",
+        "--cohort",
+        "15",
+        "--min-sep",
+        "10",
+        "--max-participations",
+        "2",
+        "--rounds",
+        "100",
+    ],
 }
 # Bands beyond the separation are of use where users may not come as often as it allows.
 BANDS = {"speakers": [5], "stretches": [10], "twice": [10, 30]}
@@ -41,7 +88,14 @@ FIRST_RATES = {"none": 0.8}
 def mechanisms(unit):
     """Specification, name and whether it is designed."""
     banded = [(f"banded-toeplitz:{bands}", f"banded Toeplitz, {bands} bands", True) for bands in BANDS[unit]]
-    tree, independent = ("honaker-full", "tree (Honaker, full)", False), ("identity", "independent noise", False)
+    tree, independent = (
+        ("honaker-full", "tree (Honaker, full)", False),
+        (
+            "identity",
+            "independent noise",
+            False,
+        ),
+    )
     return [("none", "no noise", False), ("blt:4", "BLT, 4 buffers", True), *banded, tree, independent]
 
 
@@ -115,7 +169,8 @@ def row(name, found):
 def ahead(rows):
     """Which private mechanism is the best, and by how much, seed by seed."""
     private = sorted(
-        ((name, found[least(found)][1]) for name, found in rows if name != "no noise"), key=lambda item: mean(item[1], "loss")
+        ((name, found[least(found)][1]) for name, found in rows if name != "no noise"),
+        key=lambda item: mean(item[1], "loss"),
     )
     (best, first), (second, next_) = private[:2]
     by_seed = {result["seed"]: result["loss"] for result in next_}
@@ -126,13 +181,16 @@ def ahead(rows):
 def table(program, plays, unit, seeds):
     rows, users, parameters = [], 0, 0
     for mechanism, name, is_designed in mechanisms(unit):
+
         def run(damping, rates, count):
             return runs(program, plays, SETTINGS[unit], mechanism, damping, rates, seeds[:count])
 
         found = designs(run, FIRST_RATES.get(mechanism, 0.2), is_designed)
         users, parameters = found[0][1][0]["users"], found[0][1][0]["parameters"]
         rows.append((name, found))
-        tried = {damping: round(mean(results, "validation_loss"), 4) for damping, (_, results) in found.items()}
+        tried = {
+            damping: round(mean(results, "validation_loss"), 4) for damping, (_, results) in found.items()
+        }
         print(unit, row(name, found), tried, flush=True)
     lines = [HEAD, *(row(*found) for found in rows), "", ahead(rows)]
     return "\n".join(lines), users, parameters
@@ -196,7 +254,11 @@ def main():
     arguments = parser.parse_args()
     program = arguments.program
     if program is None:
-        subprocess.run(["cargo", "build", "--release", "-p", "antinoise-train", "--example", "fedavg"], cwd=ROOT, check=True)
+        subprocess.run(
+            ["cargo", "build", "--release", "-p", "antinoise-train", "--example", "fedavg"],
+            cwd=ROOT,
+            check=True,
+        )
         program = str(ROOT / "target/release/examples/fedavg")
     seeds = list(range(1, arguments.seeds + 1))
     tables = {unit: table(program, arguments.plays, unit, seeds) for unit in SETTINGS}

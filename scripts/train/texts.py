@@ -8,6 +8,7 @@ lists are there); the class is one of the ten largest sections. Packages come in
 SHA-256, and the last fifth is tested with. Words are hashed, logistic regression, learning rates searched.
 Prints rows of docs/results/tables.md.
 """
+
 import argparse
 import csv
 import hashlib
@@ -18,14 +19,16 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
 # Given, not read from the data, as a schema has to be.
-SECTIONS = "devel doc haskell libdevel libs net perl python rust utils".split()
+SECTIONS = ["devel", "doc", "haskell", "libdevel", "libs", "net", "perl", "python", "rust", "utils"]
 
 
 def packages():
     """Name, section and description of each package of these sections."""
     dump = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
     for entry in dump.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in entry.splitlines() if ": " in line and not line.startswith(" "))
+        fields = dict(
+            line.split(": ", 1) for line in entry.splitlines() if ": " in line and not line.startswith(" ")
+        )
         if fields.get("Section") in SECTIONS and "Description" in fields:
             yield fields["Package"], fields["Section"], fields["Description"]
 
@@ -42,7 +45,9 @@ def write(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epsilon", default="1,4")
     parser.add_argument("--features", type=int, default=2048)
     parser.add_argument("--epochs", type=int, default=10)
@@ -50,17 +55,38 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "packages.csv"
-        print(f"{write(table)} packages\n\n| epsilon | mechanism | test accuracy | learning rate | seconds a run |\n|---|---|---|---|---|")
+        print(
+            f"{write(table)} packages\n\n| epsilon | mechanism | test accuracy | learning rate | seconds a"
+            " run |\n|---|---|---|---|---|"
+        )
         for epsilon in options.epsilon.split(","):
             command = [PROGRAM, "train", "--data", f"csv:{table}", "--label", "section=" + ",".join(SECTIONS)]
-            command += ["--text", f"description={options.features}", "--epsilon", epsilon, "--epochs", options.epochs]
-            command += ["--repeats", options.repeats, "--without-noise", "--out", Path(folder) / f"run-{epsilon}", "--json"]
+            command += [
+                "--text",
+                f"description={options.features}",
+                "--epsilon",
+                epsilon,
+                "--epochs",
+                options.epochs,
+            ]
+            command += [
+                "--repeats",
+                options.repeats,
+                "--without-noise",
+                "--out",
+                Path(folder) / f"run-{epsilon}",
+                "--json",
+            ]
             run = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True)
             if run.returncode:
                 raise SystemExit(run.returncode)
             for row in json.loads(run.stdout)["runs"]:
                 accuracy, error = 100 * row["test_accuracy"], 100 * (row["standard_error"] or 0)
-                print(f"| {epsilon} | {row['mechanism']} | {accuracy:.2f} +- {error:.2f} | {row['learning_rate']:g} | {row['seconds']:.1f} |", flush=True)
+                print(
+                    f"| {epsilon} | {row['mechanism']} | {accuracy:.2f} +- {error:.2f} |"
+                    f" {row['learning_rate']:g} | {row['seconds']:.1f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

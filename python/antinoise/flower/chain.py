@@ -40,7 +40,10 @@ def add(database: sqlite3.Connection, part: str, step: int, content: str) -> Non
     """Adds a link to the chain, within the transaction of the change."""
     last = database.execute("SELECT number, token FROM chain ORDER BY number DESC LIMIT 1").fetchone()
     number, before = (-1, _BEGINNING) if last is None else last
-    database.execute("INSERT INTO chain VALUES (?, ?, ?, ?, ?)", (number + 1, part, step, content, _token(before, part, step, content)))
+    database.execute(
+        "INSERT INTO chain VALUES (?, ?, ?, ?, ?)",
+        (number + 1, part, step, content, _token(before, part, step, content)),
+    )
 
 
 def damage(database: sqlite3.Connection, following: int, users: Mapping[int, Users]) -> str | None:

@@ -43,7 +43,9 @@ def limits_of(plan: Plan) -> tuple[int, int]:
     kind, _, numbers = plan.participation.partition(":")
     if plan.unit != "user" or plan.sampler["kind"] != "external" or kind != "min-sep":
         got = f"{plan.participation} of units {plan.unit}"
-        raise ValueError(f'participation of the plan is {got} but must be that of users, from an.plan(setting="federated")')
+        raise ValueError(
+            f'participation of the plan is {got} but must be that of users, from an.plan(setting="federated")'
+        )
     min_sep, most = numbers.split(",")
     return int(min_sep), int(most)
 
@@ -55,7 +57,9 @@ def checked_names(users: Iterable[str]) -> list[str]:
         try:
             user.encode()
         except (UnicodeEncodeError, AttributeError):
-            raise ValueError(f"name of a user is {user!a} but must be a string that UTF-8 can write") from None
+            raise ValueError(
+                f"name of a user is {user!a} but must be a string that UTF-8 can write"
+            ) from None
     return found
 
 
@@ -79,7 +83,9 @@ class Ledger:
         self._database = self._opened()
         try:
             self._bind(plan, run)
-            rows = self._database.execute("SELECT user, COUNT(*), MAX(step) FROM participations GROUP BY user")
+            rows = self._database.execute(
+                "SELECT user, COUNT(*), MAX(step) FROM participations GROUP BY user"
+            )
             self._past: dict[str, tuple[int, int]] = {user: (count, last) for user, count, last in rows}
             self._charged = self._checked()
         except BaseException:
@@ -124,7 +130,9 @@ class Ledger:
             database.execute("COMMIT")
         except sqlite3.OperationalError as error:
             database.close()
-            raise ValueError(f"ledger {self.path} is {error} but must be free: one server at a time may use it") from None
+            raise ValueError(
+                f"ledger {self.path} is {error} but must be free: one server at a time may use it"
+            ) from None
         except sqlite3.DatabaseError:
             database.close()
             raise ValueError(f"ledger {self.path} is another file but must be a ledger") from None
@@ -136,7 +144,11 @@ class Ledger:
     def _create_or_check(self, database: sqlite3.Connection) -> None:
         application, version, tables = (
             database.execute(f"SELECT * FROM {what}").fetchone()[0]
-            for what in ("pragma_application_id", "pragma_user_version", "(SELECT COUNT(*) FROM sqlite_master)")
+            for what in (
+                "pragma_application_id",
+                "pragma_user_version",
+                "(SELECT COUNT(*) FROM sqlite_master)",
+            )
         )
         if (application, version, tables) == (0, 0, 0):
             for statement in _TABLES.split(";"):
@@ -161,7 +173,9 @@ class Ledger:
         if (held := self.bound(name)) is None:
             self.rebind(name, value)
         elif held != value:
-            raise ValueError(f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run")
+            raise ValueError(
+                f"{name} is {value} but must be the ledger's, {held}: {self.path} is of another run"
+            )
 
     def rebind(self, name: str, value: str) -> None:
         """Replaces the value that the ledger is bound to."""
@@ -196,10 +210,14 @@ class Ledger:
         refused = [user for user in users if not self._may(user, step)]
         if refused or len(set(users)) < len(users):
             must_be = f"users who took part less than {self._most} times, {self._min_sep} steps ago or longer, once each"
-            raise ValueError(f"participants of step {step} are {refused or list(users)} but must be {must_be}")
+            raise ValueError(
+                f"participants of step {step} are {refused or list(users)} but must be {must_be}"
+            )
         charged = self._charged.with_others(users)
         with self._change():
-            self._database.executemany("INSERT INTO participations VALUES (?, ?)", [(user, step) for user in users])
+            self._database.executemany(
+                "INSERT INTO participations VALUES (?, ?)", [(user, step) for user in users]
+            )
             chain.add(self._database, "participations", step, charged.content())
         self._charged = charged
         for user in users:
@@ -211,8 +229,12 @@ class Ledger:
             raise ValueError(f"step of a release is {release.step} but must be {self.step}, which comes next")
         with self._change():
             self._database.execute("UPDATE releases SET noisy_sum = NULL WHERE noisy_sum IS NOT NULL")
-            self._database.execute("INSERT INTO releases VALUES (?, ?, ?)", (release.step, release.base, release.noisy_sum))
-            chain.add(self._database, "releases", release.step, chain.release(release.base, release.noisy_sum))
+            self._database.execute(
+                "INSERT INTO releases VALUES (?, ?, ?)", (release.step, release.base, release.noisy_sum)
+            )
+            chain.add(
+                self._database, "releases", release.step, chain.release(release.base, release.noisy_sum)
+            )
         self._charged = Users()
 
     @contextmanager
@@ -228,12 +250,16 @@ class Ledger:
 
     def last_release(self) -> Release | None:
         """The last step's release, if any."""
-        row = self._database.execute("SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1").fetchone()
+        row = self._database.execute(
+            "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1"
+        ).fetchone()
         return None if row is None else Release(*row)
 
     def participations(self) -> list[tuple[str, int]]:
         """All pairs of user and step, ordered by user, then step."""
-        with closing(self._database.execute("SELECT user, step FROM participations ORDER BY user, step")) as rows:
+        with closing(
+            self._database.execute("SELECT user, step FROM participations ORDER BY user, step")
+        ) as rows:
             return [(str(user), int(step)) for user, step in rows]
 
     def close(self) -> None:

@@ -40,7 +40,12 @@ def _sampling_all(strategy: Strategy) -> Iterator[None]:
 
 
 def messages_to(
-    nodes: Iterable[int], strategy: Strategy, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    nodes: Iterable[int],
+    strategy: Strategy,
+    server_round: int,
+    arrays: ArrayRecord,
+    config: ConfigRecord,
+    grid: Grid,
 ) -> list[Message]:
     """The training messages that a strategy sends if the grid lists only these nodes: one message per
     node."""
@@ -50,5 +55,8 @@ def messages_to(
         messages = list(strategy.configure_train(server_round, arrays, config, shown))
     if sorted(message.metadata.dst_node_id for message in messages) != nodes:
         got = f"for {len(messages)} nodes"
-        raise ValueError(f"messages of the strategy are {got} but must be one for each of the {len(nodes)} that it was shown")
+        raise ValueError(
+            f"messages of the strategy are {got} but must be one for each of the {len(nodes)} that it was"
+            " shown"
+        )
     return messages

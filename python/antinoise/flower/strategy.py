@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -30,8 +29,9 @@ from .users import RECORD, AskedUsers, user_record, users_listed
 log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 
 ASSUMED = (
-    "Assumed in addition: nodes name users rightly; who takes part in which step may be known, and does not follow from users' data; the files "
-    "of ledger and noise are not put back to an earlier state; reports of rounds stay with who runs the server."
+    "Assumed in addition: nodes name users rightly; who takes part in which step may be known, and does not"
+    " follow from users' data; the files of ledger and noise are not put back to an earlier state; reports of"
+    " rounds stay with who runs the server."
 )
 
 
@@ -161,17 +161,38 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._ledger.close()
 
     def summary(self) -> None:
-        log(INFO, "\t├──> Correlated noise: (%.4f, %g)-differential privacy of users", self._plan.epsilon, self._plan.delta)
-        log(INFO, "\t│\t└── Step %d of %d, cohort %d, ledger %s", self.step, self._plan.steps, self._plan.batch_size, self._ledger.path)
+        log(
+            INFO,
+            "\t├──> Correlated noise: (%.4f, %g)-differential privacy of users",
+            self._plan.epsilon,
+            self._plan.delta,
+        )
+        log(
+            INFO,
+            "\t│\t└── Step %d of %d, cohort %d, ledger %s",
+            self.step,
+            self._plan.steps,
+            self._plan.batch_size,
+            self._ledger.path,
+        )
         self._strategy.summary()
 
-    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         if self._unsure:
-            raise RuntimeError("an earlier round failed half way, or the strategy is closed: make another one from its ledger")
+            raise RuntimeError(
+                "an earlier round failed half way, or the strategy is closed: make another one from its"
+                " ledger"
+            )
         self._round, model = None, Model(arrays)
         self._begin_or_resume(model)
         if self._pending is not None and self._pending.base == model.digest():
-            log(INFO, "Step %d was released before, from this model: its release is handed on again", self._pending.step)
+            log(
+                INFO,
+                "Step %d was released before, from this model: its release is handed on again",
+                self._pending.step,
+            )
             self._messages(server_round, arrays, config, grid, {})
             self._round = _Round(model, again=self._pending)
             return []
@@ -203,7 +224,10 @@ class CorrelatedNoise(NotCopied, Strategy):
             stream = self._saved(model)
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
-                raise ValueError(f"step of the ledger is {got}, but must be no earlier: an old copy would release with noise that was used")
+                raise ValueError(
+                    f"step of the ledger is {got}, but must be no earlier: an old copy would release with"
+                    " noise that was used"
+                )
             # The saved noise is behind by the releases made before the last server died. A release that is
             # not in the ledger was not passed on.
             stream.seek(self.step, reuse_noise_unprotected=True)
@@ -219,12 +243,23 @@ class CorrelatedNoise(NotCopied, Strategy):
         """Refuses a model other than the last step's result or its starting point."""
         assert self._stream is not None
         held = self._ledger.bound("model")
-        if self.step > 0 and not self._any_arrays and held not in (None, self._model_next(model, self._stream)):
-            must_be = f"what the round of step {self.step - 1} made, or what it started from; any_arrays=True takes others"
-            raise ValueError(f"arrays for step {self.step} are another model than the ledger's but must be {must_be}")
+        if (
+            self.step > 0
+            and not self._any_arrays
+            and held not in (None, self._model_next(model, self._stream))
+        ):
+            must_be = (
+                f"what the round of step {self.step - 1} made, or what it started from; any_arrays=True takes"
+                " others"
+            )
+            raise ValueError(
+                f"arrays for step {self.step} are another model than the ledger's but must be {must_be}"
+            )
 
     def _saved(self, model: Model) -> NoiseStream:
-        return NoiseStream.resume(self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads)
+        return NoiseStream.resume(
+            self._noise_file, self._plan, model.dim, run=self._run, threads=self._threads
+        )
 
     def _check_unused(self, model: Model) -> None:
         """Refuses to begin a run over a noise file that was used: of a lost ledger, whose noise was
@@ -237,7 +272,10 @@ class CorrelatedNoise(NotCopied, Strategy):
         except ValueError:
             got = "of another run"
         if got != "at step 0":
-            must_be = "absent where a ledger begins: continue with the ledger that it belongs to, or begin elsewhere with a new run or key"
+            must_be = (
+                "absent where a ledger begins: continue with the ledger that it belongs to, or begin"
+                " elsewhere with a new run or key"
+            )
             raise ValueError(f"{self._noise_file} is {got} but must be {must_be}")
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
@@ -250,7 +288,10 @@ class CorrelatedNoise(NotCopied, Strategy):
                 break
             if time.monotonic() >= deadline:
                 got = f"{len(eligible)} of {len(nodes)} who are connected"
-                raise ValueError(f"users who may take part in step {self.step} are {got} but must be at least the cohort, {cohort}")
+                raise ValueError(
+                    f"users who may take part in step {self.step} are {got} but must be at least the cohort,"
+                    f" {cohort}"
+                )
             time.sleep(min(1.0, self._wait))
         asked: dict[int, list[str]] = {}
         for user in SystemRandom().sample(sorted(eligible), cohort):
@@ -258,7 +299,12 @@ class CorrelatedNoise(NotCopied, Strategy):
         return asked
 
     def _messages(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, asked: dict[int, list[str]]
+        self,
+        server_round: int,
+        arrays: ArrayRecord,
+        config: ConfigRecord,
+        grid: Grid,
+        asked: dict[int, list[str]],
     ) -> list[Message]:
         """The wrapped strategy's training messages to these nodes, each with its list of users."""
         messages = messages_to(asked, self._strategy, server_round, arrays, config, grid)
@@ -266,10 +312,16 @@ class CorrelatedNoise(NotCopied, Strategy):
         for message in messages:
             about = message.metadata
             content = RecordDict({**message.content, RECORD: users_listed(asked[about.dst_node_id])})
-            made.append(Message(content, about.dst_node_id, about.message_type, ttl=about.ttl, group_id=about.group_id))
+            made.append(
+                Message(
+                    content, about.dst_node_id, about.message_type, ttl=about.ttl, group_id=about.group_id
+                )
+            )
         return made
 
-    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         if (now := self._round) is None:
             raise RuntimeError("aggregate_train was called before configure_train")
         self._round = None
@@ -324,9 +376,13 @@ class CorrelatedNoise(NotCopied, Strategy):
         """The single reply that the wrapped strategy sees."""
         arrays = getattr(self._strategy, "arrayrecord_key", "arrays")
         weight = getattr(self._strategy, "weighted_by_key", "num-examples")
-        return Message(RecordDict({arrays: private, "metrics": MetricRecord({weight: 1})}), 0, MessageType.TRAIN)
+        return Message(
+            RecordDict({arrays: private, "metrics": MetricRecord({weight: 1})}), 0, MessageType.TRAIN
+        )
 
-    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         return self._strategy.configure_evaluate(server_round, arrays, config, grid) if self._evaluate else []
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
@@ -336,6 +392,11 @@ class CorrelatedNoise(NotCopied, Strategy):
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
     """The models that a node trained for the users it was asked for."""
     named = [records[user_record(user)] for user in users if user_record(user) in records]
-    if not named and len(users) == 1 and len(records) == 1 and not any(name.startswith(user_record("")) for name in records):
+    if (
+        not named
+        and len(users) == 1
+        and len(records) == 1
+        and not any(name.startswith(user_record("")) for name in records)
+    ):
         return list(records.values())
     return named

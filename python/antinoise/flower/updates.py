@@ -24,7 +24,8 @@ class Model:
         for name, array in self._arrays.items():
             if not np.issubdtype(array.dtype, np.floating):
                 raise ValueError(
-                    f"{name} is of dtype {array.dtype} but must be of a floating one: what is not trained stays out of the arrays"
+                    f"{name} is of dtype {array.dtype} but must be of a floating one: what is not trained"
+                    " stays out of the arrays"
                 )
         self.dim = sum(array.size for array in self._arrays.values())
         if self.dim == 0:

@@ -69,7 +69,9 @@ class AskedUsers:
     def __call__(self, grid: Grid) -> Mapping[str, int]:
         nodes = sorted(grid.get_node_ids())
         questions = [
-            Message(RecordDict({RECORD: ConfigRecord()}), node, f"{MessageType.QUERY}.users") for node in nodes if node not in self._answers
+            Message(RecordDict({RECORD: ConfigRecord()}), node, f"{MessageType.QUERY}.users")
+            for node in nodes
+            if node not in self._answers
         ]
         if questions:
             for answer in grid.send_and_receive(questions, timeout=self._timeout):

@@ -49,7 +49,10 @@ def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, group
     gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
     # Sums along axes, without reshaping, keep the arrays' shardings.
     squares = [jnp.square(g).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
-    found = [sum(s for s, group in zip(squares, groups, strict=True) if group == number) for number in range(len(most))]
+    found = [
+        sum(s for s, group in zip(squares, groups, strict=True) if group == number)
+        for number in range(len(most))
+    ]
     lengths = jnp.sqrt(jnp.stack(found))
     factors = jnp.where(lengths <= most[:, None], 1.0, most[:, None] / lengths)
     # An example that is not finite in one group is left out of all groups.
@@ -116,7 +119,9 @@ def clipped_sum(
         raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
     leaves = jax.tree.leaves((params, batch))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        raise ValueError("params and batch are traced but must be arrays: call clipped_sum outside of transformations")
+        raise ValueError(
+            "params and batch are traced but must be arrays: call clipped_sum outside of transformations"
+        )
     counts = {len(leaf) for leaf in jax.tree.leaves(batch)}
     if len(counts) != 1:
         raise ValueError(f"batch is of {sorted(counts)} examples but must be of one number in all its leaves")
@@ -125,9 +130,14 @@ def clipped_sum(
         if platforms - {"cpu", "gpu", "cuda", "rocm"}:
             # A TPU emulates double precision by pairs of singles: fewer digits and less range than the proof
             # needs.
-            raise ValueError(f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision")
+            raise ValueError(
+                f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision"
+            )
     examples, batch = counts.pop(), jax.tree.map(jnp.asarray, batch)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
+    names = [
+        jax.tree_util.keystr(path, simple=True, separator=".")
+        for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]
+    ]
     grouped = Groups.made(groups, names, clip_norm)
     of = tuple(grouped.of[name] for name in names)
     with enable_x64(True):

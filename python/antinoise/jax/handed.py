@@ -29,12 +29,15 @@ class HandedOut:
         times: dict[int, int] = {}
         while (step := self._next_step()) < len(self._batches):
             if self._pass is not mine:
-                raise RuntimeError("This pass over the batches is over: another one was begun. Take batches from that one.")
+                raise RuntimeError(
+                    "This pass over the batches is over: another one was begun. Take batches from that one."
+                )
             times = {step: times.get(step, 0) + 1}
             if times[step] > 2:
                 raise RuntimeError(
-                    f"The batch of step {step} was handed out twice, and another one is asked for before the step is made. Each batch is one step; to "
-                    "look at batches, use Batches. batches() begins again with this one."
+                    f"The batch of step {step} was handed out twice, and another one is asked for before the"
+                    " step is made. Each batch is one step; to look at batches, use Batches. batches()"
+                    " begins again with this one."
                 )
             self._handed = (step, self._batches.at(step))
             yield self._handed[1].copy()
@@ -51,8 +54,9 @@ class HandedOut:
         step = self._stream.step
         if self._handed is None or self._handed[0] != step:
             raise RuntimeError(
-                f"Step {step} has no batch of its own: none was handed out since the last step. Each step takes one batch from batches(), and none is "
-                "used again; batches_from_elsewhere=True says that they are the plan's all the same."
+                f"Step {step} has no batch of its own: none was handed out since the last step. Each step"
+                " takes one batch from batches(), and none is used again; batches_from_elsewhere=True says"
+                " that they are the plan's all the same."
             )
         self._recorded.check(step, self._handed[1])
         return self._handed[1]

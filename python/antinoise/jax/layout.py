@@ -84,7 +84,9 @@ class Layout:
         for path, leaf in found:
             name = jax.tree_util.keystr(path)
             if not isinstance(leaf, jax.Array) or isinstance(leaf, Tracer):
-                raise ValueError(f"{name or 'params'} is {type(leaf)} but must be a jax.Array, outside of transformations")
+                raise ValueError(
+                    f"{name or 'params'} is {type(leaf)} but must be a jax.Array, outside of transformations"
+                )
             if not jnp.issubdtype(leaf.dtype, jnp.floating):
                 raise ValueError(f"{name or 'params'} is of dtype {leaf.dtype} but must be of a floating one")
             self.leaves.append(Leaf(name, leaf.shape, leaf.dtype, leaf.sharding, self.dim))
@@ -136,7 +138,9 @@ class Layout:
 
         return jax.tree_util.tree_unflatten(self.tree, [array(i, leaf) for i, leaf in enumerate(self.leaves)])
 
-    def _part(self, row: NDArray[np.float32], i: int, dtype: Any, index: tuple[slice, ...] | None) -> NDArray[Any]:
+    def _part(
+        self, row: NDArray[np.float32], i: int, dtype: Any, index: tuple[slice, ...] | None
+    ) -> NDArray[Any]:
         piece = self.pieces[i, box_of(index or (), self.leaves[i].shape)]
         return row[piece.start : piece.stop].astype(dtype, copy=False).reshape(piece.shape)
 
@@ -148,7 +152,9 @@ class Layout:
             raise ValueError(f"{what} is a tree {found} but must be the parameters', {self.tree}")
         for leaf, given in zip(self.leaves, leaves, strict=True):
             if np.shape(given) != leaf.shape:
-                raise ValueError(f"{leaf.name or what} of {what} is of shape {np.shape(given)} but must be of {leaf.shape}")
+                raise ValueError(
+                    f"{leaf.name or what} of {what} is of shape {np.shape(given)} but must be of {leaf.shape}"
+                )
         return leaves
 
     def on_host(self, leaves: list[Any]) -> list[NDArray[Any]]:
@@ -163,7 +169,10 @@ class Layout:
                     # For an array that processes share, JAX may not list the shards.
                     parts[i, tuple((0, size) for size in leaf.shape)] = np.asarray(given.addressable_data(0))
                 else:
-                    parts |= {(i, box_of(shard.index, leaf.shape)): np.asarray(shard.data) for shard in given.addressable_shards}
+                    parts |= {
+                        (i, box_of(shard.index, leaf.shape)): np.asarray(shard.data)
+                        for shard in given.addressable_shards
+                    }
             else:
                 of_leaf = [box for at, box in self.pieces if at == i]
                 parts |= {(i, box): given[tuple(slice(*part) for part in box)] for box in of_leaf}

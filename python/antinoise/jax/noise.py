@@ -24,7 +24,9 @@ from .clipping import ClippedSum, Tracer
 from .handed import HandedOut
 from .layout import Layout
 
-process_allgather: Callable[[Any], Any] = relied("jax", "jax.experimental.multihost_utils", "process_allgather")
+process_allgather: Callable[[Any], Any] = relied(
+    "jax", "jax.experimental.multihost_utils", "process_allgather"
+)
 
 
 def is_traced(*arrays: Any) -> bool:
@@ -36,7 +38,10 @@ def is_traced(*arrays: Any) -> bool:
 
 def _refuse_in_trace() -> None:
     if is_traced():
-        raise ValueError("noise is asked for in a traced function, whose every call would use it again, but must be made outside of it")
+        raise ValueError(
+            "noise is asked for in a traced function, whose every call would use it again, but must be made"
+            " outside of it"
+        )
 
 
 class Noise(NotCopied):
@@ -166,14 +171,22 @@ class Noise(NotCopied):
     def _leaves(self, sums: ClippedSum | Any) -> list[Any]:
         if isinstance(sums, ClippedSum):
             if self._plan.unit == "user":
-                must_be = "example: clipped_sum clips examples; who clips users' gradients gives the tree of their sums"
+                must_be = (
+                    "example: clipped_sum clips examples; who clips users' gradients gives the tree of their"
+                    " sums"
+                )
                 raise ValueError(f"unit of the plan is user but must be {must_be}")
             if sums.clip_norm > self._plan.clip_norm:
-                raise ValueError(f"clip_norm of the sum is {sums.clip_norm} but must be the plan's, {self._plan.clip_norm}")
+                raise ValueError(
+                    f"clip_norm of the sum is {sums.clip_norm} but must be the plan's, {self._plan.clip_norm}"
+                )
             check_batch(self._plan, self.step, sums.examples)
             batch = self._own_batch()
             if batch is not None and sums.examples != len(batch):
-                raise ValueError(f"batch of step {self.step} is of {sums.examples} examples but must be the plan's, of {len(batch)}")
+                raise ValueError(
+                    f"batch of step {self.step} is of {sums.examples} examples but must be the plan's, of"
+                    f" {len(batch)}"
+                )
             sums = sums.total
         leaves = self._layout.check("sums", sums)
         for leaf in leaves:
@@ -204,7 +217,9 @@ class Noise(NotCopied):
         is handed out once more.
         """
         if self._handed is None:
-            raise ValueError("batches are from elsewhere but must be the plan's, for batches() to hand them out")
+            raise ValueError(
+                "batches are from elsewhere but must be the plan's, for batches() to hand them out"
+            )
         return self._handed.handed_out()
 
     def save(self, folder: str | os.PathLike[str], params: Any) -> None:
@@ -268,23 +283,32 @@ class Noise(NotCopied):
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
         found = json.loads(content_of(_layout_file(Path(folder))))
         if len(found) != 3:
-            must_be = "of this version, whose states name the parameters: finish the run with the version that saved it"
+            must_be = (
+                "of this version, whose states name the parameters: finish the run with the version that"
+                " saved it"
+            )
             raise RuntimeError(f"state in {folder} is of an earlier version but must be {must_be}")
         commitment, shapes, weights = found
         if shapes != noise._layout.shapes():
-            raise ValueError("params is a tree of other names or shapes but must be what the noise was saved for")
+            raise ValueError(
+                "params is a tree of other names or shapes but must be what the noise was saved for"
+            )
         where = dict(run=run, shard=noise._layout.ranges, threads=threads)
         stream = NoiseStream.resume(_noise_file(Path(folder), commitment), plan, noise._layout.dim, **where)  # type: ignore[arg-type]
         if stream.commitment != commitment:
-            raise RuntimeError(f"noise in {folder} is not what was saved with its layout: files of several checkpoints were mixed. Use another one")
+            raise RuntimeError(
+                f"noise in {folder} is not what was saved with its layout: files of several checkpoints were"
+                " mixed. Use another one"
+            )
         noise._stream = stream
         if reuse_noise_unprotected:
             stream._forget_released(stream.step)
         elif weights != noise._weights(params):
             raise RuntimeError(
-                f"params are not as when the noise of step {stream.step} was saved: another sum would be released under the noise of the run that saved it, "
-                "and the difference of both has none. Give the parameters of the same checkpoint, or begin a run with another key or name; "
-                "reuse_noise_unprotected=True says that nobody sees what that run released since"
+                f"params are not as when the noise of step {stream.step} was saved: another sum would be"
+                " released under the noise of the run that saved it, and the difference of both has none."
+                " Give the parameters of the same checkpoint, or begin a run with another key or name;"
+                " reuse_noise_unprotected=True says that nobody sees what that run released since"
             )
         noise._use(stream, batches_from_elsewhere)
         return noise

@@ -54,10 +54,15 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             constant of the traced function, or sums are in single precision.
     """
     if plan.release != "plain":
-        must_be = "plain: on a grid sum and noise are added in whole numbers, by Noise.release(sums), outside of the jitted step"
+        must_be = (
+            "plain: on a grid sum and noise are added in whole numbers, by Noise.release(sums), outside of"
+            " the jitted step"
+        )
         raise ValueError(f"release of the plan is {plan.release} but must be {must_be}")
 
-    def update(sums: Any, state: optax.EmptyState, params: Any = None, *, noise: Any = None, **_: Any) -> tuple[Any, optax.EmptyState]:
+    def update(
+        sums: Any, state: optax.EmptyState, params: Any = None, *, noise: Any = None, **_: Any
+    ) -> tuple[Any, optax.EmptyState]:
         if noise is None:
             raise ValueError("noise is absent but must be the step's row, Noise.next()")
         given: Any = jax.tree.structure(noise)
@@ -67,7 +72,10 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
             # A constant would be compiled into the function, and every step would get the same noise.
             if is_traced(total) and not isinstance(row, Tracer):
-                raise ValueError("noise is a constant of the traced function but must be one of its arguments, another row in each step")
+                raise ValueError(
+                    "noise is a constant of the traced function but must be one of its arguments, another row"
+                    " in each step"
+                )
             _refuse_single(total, trust_float32_sums)
             # Broadcasting would give several coordinates the same noise.
             if total.shape != row.shape:
@@ -109,18 +117,29 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
     """
     plan = noise.plan
     if not 0 < sensitivity <= plan.clip_norm:
-        raise ValueError(f"sensitivity is {sensitivity} but must be above 0 and at most the plan's clip norm, {plan.clip_norm}")
+        raise ValueError(
+            f"sensitivity is {sensitivity} but must be above 0 and at most the plan's clip norm,"
+            f" {plan.clip_norm}"
+        )
     layout = noise._layout
     if len(layout.pieces) != len(layout.leaves):
-        raise ValueError(f"params is a tree in {len(layout.pieces)} pieces but must be on one device, for ordered callbacks")
+        raise ValueError(
+            f"params is a tree in {len(layout.pieces)} pieces but must be on one device, for ordered"
+            " callbacks"
+        )
 
     def made(step: Any, leaves: list[Any]) -> list[Any]:
         if int(step) != noise.step:
-            raise ValueError(f"step is {int(step)} but must be {noise.step}, which comes next: a step's noise is for one sum")
+            raise ValueError(
+                f"step is {int(step)} but must be {noise.step}, which comes next: a step's noise is for"
+                " one sum"
+            )
         row = layout.row()
         noise._release_into([np.asarray(leaf) for leaf in leaves], row)
         cut = [row[leaf.offset :][: leaf.size].reshape(leaf.shape) for leaf in layout.leaves]
-        return [part.astype(np.asarray(leaf).dtype, copy=False) for part, leaf in zip(cut, leaves, strict=True)]
+        return [
+            part.astype(np.asarray(leaf).dtype, copy=False) for part, leaf in zip(cut, leaves, strict=True)
+        ]
 
     def init(params: Any) -> NoiseState:
         layout.check("params", params)

@@ -102,14 +102,22 @@ class BatchSampler(Sampler[list[int]]):
                 batch.
         """
         if self._handed != step:
-            found = "no batch was handed out since the last step" if self._handed is None else f"the last one handed out was of step {self._handed}"
+            found = (
+                "no batch was handed out since the last step"
+                if self._handed is None
+                else f"the last one handed out was of step {self._handed}"
+            )
             raise RuntimeError(
-                f"Step {step} has no batch of its own: {found}. Each step of the optimizer takes one batch of the plan, from noise.loader(dataset) or "
-                "a loader of noise.batch_sampler(), and none is used again."
+                f"Step {step} has no batch of its own: {found}. Each step of the optimizer takes one batch of"
+                " the plan, from noise.loader(dataset) or a loader of noise.batch_sampler(), and none is"
+                " used again."
             )
         others = sorted(of for name, of in clipped if name == self._name and of != step)
         if others:
-            raise RuntimeError(f"The sums of step {step} are of the batch of step {others[0]}, which would be used twice: clip the batch that was handed out last.")
+            raise RuntimeError(
+                f"The sums of step {step} are of the batch of step {others[0]}, which would be used twice:"
+                " clip the batch that was handed out last."
+            )
 
     def at(self, step: int) -> NDArray[np.int64]:
         """A step's batch over all processes: the drawn one, or else computed."""
@@ -137,22 +145,29 @@ class BatchSampler(Sampler[list[int]]):
             mark(found, (self._name, step))
             yield found.pop()
             step += 1
-            self._check_turn(step, mine, "Each batch is one step; a batch to look at is drawn in a pass of its own")
+            self._check_turn(
+                step, mine, "Each batch is one step; a batch to look at is drawn in a pass of its own"
+            )
             found = list(islice(batches, 1))
 
     def _check_turn(self, step: int, mine: object, advice: str) -> None:
         if self._pass is not mine:
-            raise RuntimeError("This pass over the batches is over: another one was begun, or the noise is of another state. Draw from a new pass.")
+            raise RuntimeError(
+                "This pass over the batches is over: another one was begun, or the noise is of another state."
+                " Draw from a new pass."
+            )
         now = self._next_step()
         if now != step:
             raise RuntimeError(
-                f"The batch of step {step} is asked for where step {now} comes next, so that a batch would be dropped. {advice}: iter(loader) begins "
-                f"with the batch of step {now} again."
+                f"The batch of step {step} is asked for where step {now} comes next, so that a batch would be"
+                f" dropped. {advice}: iter(loader) begins with the batch of step {now} again."
             )
 
     def _made(self) -> Batches:
         if self._batches is None:
-            raise RuntimeError("There is no noise yet whose batches these are: it is made before they are drawn.")
+            raise RuntimeError(
+                "There is no noise yet whose batches these are: it is made before they are drawn."
+            )
         return self._batches
 
     def _next_step(self) -> int:
@@ -176,7 +191,12 @@ class BatchSampler(Sampler[list[int]]):
     def _handing_out(self, first: int, last: int, mine: object) -> Iterator[list[int]]:
         """This process's shares, each handed out when it is drawn."""
         for step in range(first, last):
-            self._check_turn(step, mine, "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the loader; else")
+            self._check_turn(
+                step,
+                mine,
+                "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the"
+                " loader; else",
+            )
             self._handed = step
             yield self._share(step)
 
@@ -212,4 +232,6 @@ def _none_of(batch: Any) -> Any:
         return {name: _none_of(part) for name, part in batch.items()}
     if isinstance(batch, (list, tuple)):
         return [_none_of(part) for part in batch]
-    raise ValueError(f"batch is one with a {type(batch).__name__} but must be made of tensors, for an empty one to be made")
+    raise ValueError(
+        f"batch is one with a {type(batch).__name__} but must be made of tensors, for an empty one to be made"
+    )

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from .._groups import Asked, Groups
-from .examples import each_sums
 from .exact import checked_spacing
+from .examples import each_sums
 from .failures import told_to_others
 from .ghost import Loss, ghost_sums
 from .ghost_layers import Unsupported
@@ -121,13 +121,18 @@ def _check(x: Tensor, y: Tensor, norms: str, exact: bool) -> None:
     if norms not in ("auto", "ghost", "each"):
         raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'each'")
     if exact and norms == "ghost":
-        raise ValueError("norms is 'ghost' but must be 'each' or 'auto' where exact is True: what is rounded is each gradient")
+        raise ValueError(
+            "norms is 'ghost' but must be 'each' or 'auto' where exact is True: what is rounded is each"
+            " gradient"
+        )
 
 
 _Sums = tuple[Sums, float]
 
 
-def _ghosts_or_each(model: nn.Module, norms: str, by_ghosts: Callable[[], _Sums], each: Callable[[], _Sums]) -> _Sums:
+def _ghosts_or_each(
+    model: nn.Module, norms: str, by_ghosts: Callable[[], _Sums], each: Callable[[], _Sums]
+) -> _Sums:
     try:
         return by_ghosts()
     except Unsupported as reason:
@@ -136,5 +141,7 @@ def _ghosts_or_each(model: nn.Module, norms: str, by_ghosts: Callable[[], _Sums]
         if model not in _warned:
             _warned.add(model)
             # `stacklevel` points at the caller of clipped_sum_.
-            warnings.warn(f'norms="auto" makes the gradients one by one, which is slower: {reason}', stacklevel=3)
+            warnings.warn(
+                f'norms="auto" makes the gradients one by one, which is slower: {reason}', stacklevel=3
+            )
     return each()

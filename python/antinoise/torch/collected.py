@@ -41,7 +41,9 @@ class Collected:
         return "in double precision" if self.spacing is None else f"in whole points of {self.spacing}"
 
 
-def collect(parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool) -> Collected:
+def collect(
+    parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool
+) -> Collected:
     """Collects the sums. Refuses sums whose sensitivity is not bounded; sums in single precision are
     accepted if `trusted`.
     """
@@ -76,13 +78,20 @@ def _check_calls(held: Mapping[str, ClippedSum | None]) -> None:
     """
     calls = {name: found.calls if found is not None else () for name, found in held.items()}
     for call in dict.fromkeys(call for of in calls.values() for call in of):
-        inside, outside = (sorted(name for name, of in calls.items() if (call in of) is there) for there in (True, False))
+        inside, outside = (
+            sorted(name for name, of in calls.items() if (call in of) is there) for there in (True, False)
+        )
         further = len(call.names) - len(inside)
         if outside or further:
-            apart = f"{_listed(inside)} apart from {_listed(outside)}" if outside else f"{further} parameters more than the noise was made for"
+            apart = (
+                f"{_listed(inside)} apart from {_listed(outside)}"
+                if outside
+                else f"{further} parameters more than the noise was made for"
+            )
             raise RuntimeError(
-                f"a call of this step clipped {apart}: its examples can move the sums by more than the clip norm in all. Clip all trained "
-                'parameters of the model in one call, without freezing or unfreezing any between calls; groups="layer" clips them by layer'
+                f"a call of this step clipped {apart}: its examples can move the sums by more than the clip"
+                " norm in all. Clip all trained parameters of the model in one call, without freezing or"
+                ' unfreezing any between calls; groups="layer" clips them by layer'
             )
 
 
@@ -96,20 +105,29 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], plan: Plan) -> None:
         raise ValueError(f"clip_norm of the sum is {most} but must be the plan's, {plan.clip_norm}")
     units = {found.unit for found in clipped.values()}
     if units != {plan.unit}:
-        raise ValueError(f"unit of the sum is {' and '.join(sorted(units))} but must be the plan's, {plan.unit}: what is clipped is what is protected")
+        raise ValueError(
+            f"unit of the sum is {' and '.join(sorted(units))} but must be the plan's, {plan.unit}: what is"
+            " clipped is what is protected"
+        )
     spacings = {found.spacing for found in clipped.values()}
     if len(spacings) > 1 or not spacings <= {None, plan.grid_spacing}:
-        raise ValueError(f"grid_spacing of the sums is {spacings} but must be the plan's, {plan.grid_spacing}, or none")
+        raise ValueError(
+            f"grid_spacing of the sums is {spacings} but must be the plan's, {plan.grid_spacing}, or none"
+        )
 
 
 def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bool, trusted: bool) -> Tensor:
     if not sums_in_grad:
-        must_be = "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
+        must_be = (
+            "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
+        )
         raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
     refuse_single(f"gradient of {name}", grad.dtype, grad.dtype == torch.float64, trusted)
     if getattr(grad, "placements", None) != getattr(p, "placements", None):
         places = getattr(grad, "placements", "whole")
-        raise ValueError(f"gradient of {name} is {places} but must be reduced and laid out as its parameter is")
+        raise ValueError(
+            f"gradient of {name} is {places} but must be reduced and laid out as its parameter is"
+        )
     return _finite(name, local_part(grad).to(torch.float64))
 
 
@@ -139,7 +157,9 @@ def report(step: int, found: Collected | None, error: Exception | None, shared: 
         return Report(str(error), step, "", None, ())
     names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
     sums = tuple((ranks, name, _bits(found.sums[name])) for ranks, name in names)
-    return Report(None if error is None else str(error), step, found.kind, found.examples, sums, tuple(found.unreduced))
+    return Report(
+        None if error is None else str(error), step, found.kind, found.examples, sums, tuple(found.unreduced)
+    )
 
 
 def _bits(sum: Tensor) -> int:
@@ -171,6 +191,9 @@ def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, 
     for told in reports:
         for ranks, name, bits in told.shared:
             if sums.setdefault((ranks, name), bits) != bits:
-                raise ValueError(f"gradient of {name} is another on another rank but must be reduced: the same on all that hold it")
+                raise ValueError(
+                    f"gradient of {name} is another on another rank but must be reduced: the same on all that"
+                    " hold it"
+                )
     counts = [told.examples for told in reports if told.examples is not None]
     return sum(counts) if counts else None, {name for told in reports for name in told.unreduced}

@@ -20,11 +20,15 @@ def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -
         return None
     # Division by a power of two is exact in double precision.
     if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
-        raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's")
+        raise ValueError(
+            f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's"
+        )
     # With that bound 2^16 examples, more than a sum may have, add up to less than 2^51 points, the noise's
     # limit.
     if clip_norm > 2**34 * grid_spacing:
-        raise ValueError(f"grid_spacing is {grid_spacing} but must be at least 2^-34 of clip_norm, {clip_norm}")
+        raise ValueError(
+            f"grid_spacing is {grid_spacing} but must be at least 2^-34 of clip_norm, {clip_norm}"
+        )
     return float(grid_spacing)
 
 

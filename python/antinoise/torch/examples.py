@@ -84,11 +84,17 @@ def clipped_sum_of_(
 
     def check() -> tuple[int, Groups, float | None]:
         check_clipping(model, clip_norm, micro_batch)
-        return _examples(batch), Groups.made(groups, parameters, clip_norm), checked_spacing(exact, grid_spacing, clip_norm)
+        return (
+            _examples(batch),
+            Groups.made(groups, parameters, clip_norm),
+            checked_spacing(exact, grid_spacing, clip_norm),
+        )
 
     with told_to_others(parameters.values()):
         with unchanged_buffers(model):
-            count, grouped, spacing = all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
+            count, grouped, spacing = (
+                all_make(check) if any(is_sharded(p) for p in parameters.values()) else check()
+            )
             sums, losses = each_sums(model, loss, batch, count, grouped, micro_batch, spacing)
         leave(parameters, sums, count, clip_norm, spacing, sources=sources_of(batch))
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
@@ -114,7 +120,9 @@ def each_sums(
         losses = 0.0
         for gradients, values, examples in gradients_of(model, loss, batch, count, micro_batch):
             named = {name: g[:examples] for name, g in zip(parameters, gradients, strict=True)}
-            totals = clipped_totals(named, groups) if spacing is None else clipped_points(named, groups, spacing)
+            totals = (
+                clipped_totals(named, groups) if spacing is None else clipped_points(named, groups, spacing)
+            )
             for name, more in totals.items():
                 sums[name] += more
             losses += float(values[:examples].detach().to(torch.float64).sum())
@@ -135,7 +143,9 @@ def _examples(batch: Any) -> int:
     counts = {len(leaf) for leaf in leaves if not wrong}
     if wrong or len(counts) != 1:
         found = f"one with a {wrong[0]}" if wrong else f"one of tensors of {sorted(counts)} examples"
-        raise ValueError(f"batch is {found} but must be made of tensors with the examples in their first dimension")
+        raise ValueError(
+            f"batch is {found} but must be made of tensors with the examples in their first dimension"
+        )
     return counts.pop()
 
 
@@ -145,10 +155,16 @@ def gradients_of(
     """Per-example gradients, portion by portion. For portions of one example they are PyTorch's ordinary
     gradients.
     """
-    return _one_by_one(model, loss, batch, count) if micro_batch == 1 else _together(model, loss, batch, count, micro_batch)
+    return (
+        _one_by_one(model, loss, batch, count)
+        if micro_batch == 1
+        else _together(model, loss, batch, count, micro_batch)
+    )
 
 
-def _one_by_one(model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int) -> Iterator[_Portion]:
+def _one_by_one(
+    model: nn.Module, loss: Callable[[nn.Module, Any], Tensor], batch: Any, count: int
+) -> Iterator[_Portion]:
     parameters = list(trainable(model).values())
     for place in range(count):
         with torch.enable_grad():
@@ -173,13 +189,19 @@ def _together(
 ) -> Iterator[_Portion]:
     whole = _Loss(model, loss)
     trained = {name: p.detach() for name, p in whole.named_parameters() if p.requires_grad}
-    fixed = {name: p.detach() for name, p in whole.named_parameters() if not p.requires_grad} | dict(whole.named_buffers())
+    fixed = {name: p.detach() for name, p in whole.named_parameters() if not p.requires_grad} | dict(
+        whole.named_buffers()
+    )
 
     def one(trained: dict[str, Tensor], example: Any) -> Tensor:
-        value: Tensor = functional_call(whole, {**fixed, **trained}, (tree_map(lambda leaf: leaf.unsqueeze(0), example),))
+        value: Tensor = functional_call(
+            whole, {**fixed, **trained}, (tree_map(lambda leaf: leaf.unsqueeze(0), example),)
+        )
         return value
 
     of_each = vmap(grad_and_value(one), in_dims=(None, 0), randomness="different")
     for places, examples in portions(count, micro_batch):
-        gradients, values = of_each(trained, tree_map(lambda leaf, places=places: leaf[places.to(leaf.device)], batch))
+        gradients, values = of_each(
+            trained, tree_map(lambda leaf, places=places: leaf[places.to(leaf.device)], batch)
+        )
         yield list(gradients.values()), values, examples

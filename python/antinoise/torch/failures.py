@@ -43,7 +43,9 @@ def told_to_others(parameters: Collection[nn.Parameter]) -> Iterator[None]:
     except Exception as error:
         if _are_awaited(parameters):
             what = f"{type(error).__name__}: {error}"
-            warnings.warn(f"clipping failed, which the other processes hear at their next step: {what}", stacklevel=4)
+            warnings.warn(
+                f"clipping failed, which the other processes hear at their next step: {what}", stacklevel=4
+            )
             # If the others are gone, only this process's own error is raised.
             with suppress(Exception):
                 exchanged(Report(what, -1, "", None, ()))

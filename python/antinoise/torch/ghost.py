@@ -76,7 +76,9 @@ class _Taps:
                 # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
 
-    def _after(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor | None:
+    def _after(
+        self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor
+    ) -> Tensor | None:
         self._give_back(layer)
         if not torch.is_grad_enabled():
             return None
@@ -113,7 +115,10 @@ class _Taps:
             found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
         for name, gradient in zip(self._parameters, found[1:]):
             if gradient is not None:
-                raise Unsupported(f"{name} is used outside of its module but must be used there alone, for norms without gradients")
+                raise Unsupported(
+                    f"{name} is used outside of its module but must be used there alone, for norms without"
+                    " gradients"
+                )
         for layer, parts in self._parts.items():
             if parts is None:
                 raise layer.unsupported("one whose output the loss depends on")
@@ -153,7 +158,10 @@ def ghost_sums(
         agreed: Whether the condition holds in any process: they must agree on what to try.
     """
     layers = layers_of(model)
-    sums = {name: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for name, p in trainable(model).items()}
+    sums = {
+        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
+        for name, p in trainable(model).items()
+    }
     total = 0.0
     with _Taps(model, layers) as taps:
         examples = len(x)

@@ -21,7 +21,9 @@ _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 Passes = Callable[[Tensor, Tensor], tuple[list[Tensor], Sums]]
 
 
-def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]) -> None:
+def check_apart(
+    model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]
+) -> None:
     """Refuses a model for which an example's output or gradient depends on the other examples, or whose
     layers do not have examples in the first dimension.
 
@@ -33,7 +35,10 @@ def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_ba
         agreed: Whether the condition holds in any of the processes that must run the model together.
     """
     count = 2 if micro_batch != 2 else 3
-    state = ((id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre"))) for module in model.modules())
+    state = (
+        (id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre")))
+        for module in model.modules()
+    )
     kind = (tuple(x.shape[1:]), x.dtype, x.device, tuple(y.shape[1:]), y.dtype, count, *state)
     if not agreed(micro_batch > 1 and len(x) > 0 and kind not in _tried.get(model, ())):
         return
@@ -51,7 +56,10 @@ def check_apart(model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_ba
     for what, differs in (("output", not all(same)), ("gradient", not all(same_gradient))):
         if agreed(differs):
             found = f"model is a {type(model).__name__} whose examples change each other's {what}"
-            raise Unsupported(f'{found} but must be one that treats them apart, for norms without gradients: norms="each" does')
+            raise Unsupported(
+                f'{found} but must be one that treats them apart, for norms without gradients: norms="each"'
+                " does"
+            )
     if not torch.equal(x[0], x[-1]):
         _tried.setdefault(model, set()).add(kind)
 
@@ -69,4 +77,6 @@ def _same(a: Tensor, b: Tensor) -> bool:
 def check_output(found: list[Any], examples: int) -> None:
     """Refuses an output without examples in the first dimension."""
     if any(not isinstance(o, Tensor) or o.dim() == 0 or len(o) != examples for o in found):
-        raise Unsupported("output of model is one without the examples in the first dimension but must have them there")
+        raise Unsupported(
+            "output of model is one without the examples in the first dimension but must have them there"
+        )

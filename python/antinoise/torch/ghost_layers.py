@@ -37,7 +37,9 @@ def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
     """The inputs of each output place, as a view of shape (examples, groups, inputs, kernel...,
     places...)."""
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-    x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(1, (module.groups, -1))
+    x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(
+        1, (module.groups, -1)
+    )
     for i, (size, stride, dilation) in enumerate(zip(module.kernel_size, module.stride, module.dilation)):
         x = x.unfold(3 + i, (size - 1) * dilation + 1, stride)[..., ::dilation]
     count = len(module.kernel_size)
@@ -56,7 +58,9 @@ def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> 
 def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
     assert isinstance(module, nn.Embedding)
     rows, examples = module.num_embeddings, len(x)
-    place = torch.arange(examples, device=x.device).repeat_interleave(x[0].numel()) * rows + x.reshape(-1).to(torch.int64)
+    place = torch.arange(examples, device=x.device).repeat_interleave(x[0].numel()) * rows + x.reshape(-1).to(
+        torch.int64
+    )
     gradient = gradient.reshape(-1, module.embedding_dim).to(torch.float64)
     if module.padding_idx is not None:
         gradient = gradient.masked_fill((x.reshape(-1) == module.padding_idx).unsqueeze(1), 0)
@@ -105,12 +109,16 @@ class Layer:
         if not kinds or not trained.keys() <= {"weight", "bias"}:
             raise self.unsupported(f"one of {_NAMES}")
         if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
-            raise self.unsupported("one without max_norm and scale_grad_by_freq, which look at other examples")
+            raise self.unsupported(
+                "one without max_norm and scale_grad_by_freq, which look at other examples"
+            )
         self._gradients = _KINDS[kinds[0]]
 
     def unsupported(self, must_be: str) -> Unsupported:
         what = f"{self.name or 'model'} is a {type(self.module).__name__}"
-        return Unsupported(f"{what} but must be {must_be}, for norms without gradients: norms=\"each\" takes it")
+        return Unsupported(
+            f'{what} but must be {must_be}, for norms without gradients: norms="each" takes it'
+        )
 
     def check_input(self, x: Tensor, output: Tensor, examples: int) -> None:
         """Refuses an input or output without examples in the first dimension."""
@@ -137,7 +145,9 @@ def layers_of(model: nn.Module) -> list[Layer]:
     owner: dict[int, str] = {}
     layers = []
     for name, module in model.named_modules():
-        own = {n: p for n, p in module.named_parameters(recurse=False, remove_duplicate=False) if p.requires_grad}
+        own = {
+            n: p for n, p in module.named_parameters(recurse=False, remove_duplicate=False) if p.requires_grad
+        }
         if not own:
             continue
         layer = Layer(name, module, {n: f"{name}.{n}" if name else n for n in own})

@@ -63,11 +63,17 @@ class Products:
     squares: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        a, g = (torch.linalg.vector_norm(v, dim=-1, dtype=torch.float64) for v in (self.activations, self.gradients))
+        a, g = (
+            torch.linalg.vector_norm(v, dim=-1, dtype=torch.float64)
+            for v in (self.activations, self.gradients)
+        )
         self.squares = (a * g).square().sum(0)
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        a, g = (v if kept is None else only(kept, v.transpose(0, 1)).transpose(0, 1) for v in (self.activations, self.gradients))
+        a, g = (
+            v if kept is None else only(kept, v.transpose(0, 1)).transpose(0, 1)
+            for v in (self.activations, self.gradients)
+        )
         into = sums[self.name]
         into += ((g * factors.unsqueeze(1)).mT @ a.to(torch.float64)).reshape(into.shape)
 
@@ -137,7 +143,9 @@ class Pairs:
         # Each gradient is computed separately: in one product over all examples, rounding would depend on
         # cancellation in other examples.
         for some in self.factors.slices(self.factors.size):
-            a, g = (only(None if kept is None else kept[some], v).to(torch.float64) for v in self.factors.of(some))
+            a, g = (
+                only(None if kept is None else kept[some], v).to(torch.float64) for v in self.factors.of(some)
+            )
             if made is None:
                 made = g @ a.mT
             into.addmv_(torch.matmul(g, a.mT, out=made[: len(g)]).flatten(1).T, factors[some])
@@ -159,7 +167,9 @@ class Rows:
     squares: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        self.squares = self.gradients.new_zeros(self.examples).index_add_(0, self.example, squares_of(self.gradients))
+        self.squares = self.gradients.new_zeros(self.examples).index_add_(
+            0, self.example, squares_of(self.gradients)
+        )
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
         gradients = only(None if kept is None else kept[self.example], self.gradients)

@@ -35,7 +35,9 @@ def like(p: Any, local: Tensor) -> Tensor:
         return local
     from torch.distributed.tensor import DTensor
 
-    made: Tensor = DTensor.from_local(local, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride())
+    made: Tensor = DTensor.from_local(
+        local, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
+    )
     return made
 
 
@@ -48,7 +50,9 @@ def stacked_like(p: Any, local: Tensor) -> Tensor:
     places = [_moved(place, place.dim % p.ndim + 1) if _cuts(place) else place for place in p.placements]
     shape = torch.Size([len(local), *p.shape])
     stride = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-    made: Tensor = DTensor.from_local(local, p.device_mesh, places, run_check=False, shape=shape, stride=stride)
+    made: Tensor = DTensor.from_local(
+        local, p.device_mesh, places, run_check=False, shape=shape, stride=stride
+    )
     return made
 
 
@@ -76,7 +80,9 @@ def ranges_of(p: nn.Parameter, start: int) -> Ranges:
         return [(start, start + 1)]
     indices = held[cut]
     breaks = (torch.nonzero(indices[1:] != indices[:-1] + 1).flatten() + 1).tolist()
-    pieces = [(int(indices[a]), int(indices[b - 1]) + 1) for a, b in zip([0, *breaks], [*breaks, len(indices)])]
+    pieces = [
+        (int(indices[a]), int(indices[b - 1]) + 1) for a, b in zip([0, *breaks], [*breaks, len(indices)])
+    ]
     found = [(int(s) + a * stride[cut], int(s) + b * stride[cut]) for s in starts.tolist() for a, b in pieces]
     return joined(found)
 
@@ -124,7 +130,10 @@ def _held(p: Any, d: int) -> Tensor:
     places = []
     for place in p.placements:
         if place.is_partial():
-            raise ValueError(f"placements of a parameter are {p.placements} but must be sharded or replicated: reduce it first")
+            raise ValueError(
+                f"placements of a parameter are {p.placements} but must be sharded or replicated: reduce it"
+                " first"
+            )
         places.append(_moved(place, 0) if _cuts(place) and place.dim % p.ndim == d else Replicate())
     indices = torch.arange(p.shape[d], device=p.device_mesh.device_type)
     return distribute_tensor(indices, p.device_mesh, places, src_data_rank=None).to_local().cpu()

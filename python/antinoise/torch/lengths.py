@@ -60,7 +60,9 @@ def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
 def squares_of(gradients: Tensor) -> Tensor:
     """The squared length of each example's gradient, float64, shape (examples,)."""
     found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
-    return torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
+    return (
+        torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
+    )
 
 
 def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple[dict[str, Tensor], Tensor]:
@@ -80,7 +82,9 @@ def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple
         found.setdefault(groups.of[name], []).append(s.to(device))
     lengths = {group: torch.stack(of).sum(0).sqrt() for group, of in found.items()}
     kept = torch.stack([torch.isfinite(of) for of in lengths.values()]).all(0)
-    factors = {group: torch.where(kept, factors_for(of, groups.norms[group]), 0.0) for group, of in lengths.items()}
+    factors = {
+        group: torch.where(kept, factors_for(of, groups.norms[group]), 0.0) for group, of in lengths.items()
+    }
     return {name: factors[groups.of[name]] for name, _ in squares}, kept
 
 
@@ -95,4 +99,8 @@ def only(kept: Tensor | None, values: Tensor) -> Tensor:
     """The values with zeros for the examples that are not `kept`. Multiplying by 0 would turn infinity into
     NaN.
     """
-    return values if kept is None else torch.where(kept.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
+    return (
+        values
+        if kept is None
+        else torch.where(kept.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
+    )

@@ -13,7 +13,16 @@ from .batches import BatchSampler, CollateEmpty
 
 # Arguments of `DataLoader` that the plan determines.
 _PLANNED = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order")
-_KEPT = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers")
+_KEPT = (
+    "num_workers",
+    "pin_memory",
+    "timeout",
+    "worker_init_fn",
+    "multiprocessing_context",
+    "generator",
+    "prefetch_factor",
+    "persistent_workers",
+)
 
 
 class PlannedLoader(DataLoader[Any]):
@@ -52,7 +61,9 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
     _check_examples(dataset, plan)
     for name in _PLANNED:
         if name in how:
-            raise ValueError(f"{name} is given but must be left out: the plan says which examples make a batch")
+            raise ValueError(
+                f"{name} is given but must be left out: the plan says which examples make a batch"
+            )
     if plan.sampler["kind"] in ("poisson", "balls-in-bins", "b-min-sep"):
         collate = how.get("collate_fn")
         how["collate_fn"] = CollateEmpty(dataset) if collate is None else CollateEmpty(dataset, collate)
@@ -62,12 +73,19 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
 
 def _check_examples(dataset: Any, plan: Plan) -> None:
     if isinstance(dataset, IterableDataset):
-        raise ValueError(f"data set of the loader is a {type(dataset).__name__} but must be one whose examples have numbers")
+        raise ValueError(
+            f"data set of the loader is a {type(dataset).__name__} but must be one whose examples have"
+            " numbers"
+        )
     if len(dataset) != plan.examples:
-        raise ValueError(f"data set of the loader is of {len(dataset)} examples but must be of the plan's {plan.examples}")
+        raise ValueError(
+            f"data set of the loader is of {len(dataset)} examples but must be of the plan's {plan.examples}"
+        )
 
 
-def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1) -> DataLoader[Any]:
+def planned_loader(
+    loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1
+) -> DataLoader[Any]:
     """A copy of `loader` that draws the plan's batches, with the same dataset, workers and memory settings.
 
     Args:
@@ -80,12 +98,18 @@ def planned_loader(loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *
     """
     _check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
-    if type(batches) is not data.BatchSampler or not isinstance(batches.sampler, (RandomSampler, SequentialSampler)):
+    if type(batches) is not data.BatchSampler or not isinstance(
+        batches.sampler, (RandomSampler, SequentialSampler)
+    ):
         found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
         raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
     wanted = -(-plan.batch_size // shares)
     if batches.batch_size != wanted:
-        must_be = f"the plan's, {wanted}" if shares == 1 else f"{wanted}, a process's share of the plan's, {plan.batch_size}"
+        must_be = (
+            f"the plan's, {wanted}"
+            if shares == 1
+            else f"{wanted}, a process's share of the plan's, {plan.batch_size}"
+        )
         raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be {must_be}")
     kept = {name: getattr(loader, name) for name in _KEPT}
     return loader_of(loader.dataset, plan, sampler, collate_fn=loader.collate_fn, **kept)

@@ -23,9 +23,14 @@ def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None
         if not module.training:
             continue
         if isinstance(module, BATCH_NORM):
-            raise ValueError(f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)")
+            raise ValueError(
+                f"{name} is a {type(module).__name__} but must treat examples apart (GroupNorm, LayerNorm)"
+            )
         if isinstance(module, ANY_NORM) and module.track_running_stats:
-            raise ValueError(f"{name} is a {type(module).__name__} with track_running_stats but must be without: it would keep what it saw")
+            raise ValueError(
+                f"{name} is a {type(module).__name__} with track_running_stats but must be without: it would"
+                " keep what it saw"
+            )
 
 
 @contextmanager
@@ -38,5 +43,8 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
     now = dict(model.named_buffers())
     for name, buffer in now.items():
         if name not in before or before[name][0] is not buffer or before[name][1] != version_of(buffer):
-            must_be = "left as it was: make the model anew, this one keeps what it saw of the examples, without noise"
+            must_be = (
+                "left as it was: make the model anew, this one keeps what it saw of the examples, without"
+                " noise"
+            )
             raise ValueError(f"buffer {name} is changed by the forward pass but must be {must_be}")

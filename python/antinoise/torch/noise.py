@@ -104,7 +104,9 @@ class CorrelatedNoise(NotCopied):
         for name, p in self._parameters.items():
             ranges[name] = ranges_of(p, start)
             start += p.numel()
-        self._parts = [Part(same, self._parameters, ranges, ahead=ahead) for same in replicas(list(ranges.items()))]
+        self._parts = [
+            Part(same, self._parameters, ranges, ahead=ahead) for same in replicas(list(ranges.items()))
+        ]
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
@@ -128,7 +130,9 @@ class CorrelatedNoise(NotCopied):
         if not self._parameters:
             return ValueError("model is one without trainable parameters but must have some")
         if self._plan.unit == "user" and not self._sums_in_grad:
-            must_be = "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
+            must_be = (
+                "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
+            )
             return ValueError(f"unit of the plan is user but must be {must_be}")
         return None
 
@@ -208,7 +212,9 @@ class CorrelatedNoise(NotCopied):
     def _layout_now(self) -> list[tuple[str, tuple[int, ...], torch.dtype, torch.device]]:
         return [(name, tuple(p.shape), p.dtype, p.device) for name, p in self._parameters.items()]
 
-    def attach(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None = None) -> CorrelatedNoise:
+    def attach(
+        self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None = None
+    ) -> CorrelatedNoise:
         """Adds noise at the beginning of each later step of `optimizer`.
 
         Args:
@@ -234,7 +240,11 @@ class CorrelatedNoise(NotCopied):
 
     def serves(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether a hook on this optimizer's step adds the noise."""
-        return self._optimizer is not None and self._optimizer() is optimizer and has_hook(optimizer, self._handle)
+        return (
+            self._optimizer is not None
+            and self._optimizer() is optimizer
+            and has_hook(optimizer, self._handle)
+        )
 
     def _prepare(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None) -> None:
         if self._handle is not None:
@@ -253,18 +263,25 @@ class CorrelatedNoise(NotCopied):
     def check_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Refuses an optimizer whose step could apply anything but the noisy mean, or a multiple of it."""
         if getattr(optimizer, "grad_scale", None) is not None:
-            raise ValueError("grad_scale of the optimizer is set but must not be: gradients would be a multiple of what was clipped")
+            raise ValueError(
+                "grad_scale of the optimizer is set but must not be: gradients would be a multiple of what"
+                " was clipped"
+            )
         # A parameter that was added later would be moved by its raw gradient.
         held = [p for group in optimizer.param_groups for p in group["params"]]
         if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
-            raise ValueError("parameters of the optimizer are others but must be the model's trainable ones, all of them")
+            raise ValueError(
+                "parameters of the optimizer are others but must be the model's trainable ones, all of them"
+            )
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # The hook gets the optimizer itself first.
         given = [a for a in args if a is not optimizer] + list(kwargs.values())
         error: Exception | None = None
         if any(a is not None for a in given):
-            error = ValueError("closure is given but must be left out: it would make gradients after the noise")
+            error = ValueError(
+                "closure is given but must be left out: it would make gradients after the noise"
+            )
         self._add(error, optimizer)
 
     def takes(self, p: nn.Parameter) -> bool:
@@ -343,21 +360,28 @@ class CorrelatedNoise(NotCopied):
         error = None
         if changed:
             error = RuntimeError(
-                f"{' and '.join(changed)} are not as when the state of step {self.step} was saved: another sum would be released under the noise of the run that "
-                "saved it, and the difference of both has none. Nothing was released. Load model, optimizer and noise of one checkpoint and give it the same data, "
-                "or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
+                f"{' and '.join(changed)} are not as when the state of step {self.step} was saved: another"
+                " sum would be released under the noise of the run that saved it, and the difference of both"
+                " has none. Nothing was released. Load model, optimizer and noise of one checkpoint and give"
+                " it the same data, or begin a run with another key or name; reuse_noise_unprotected=True"
+                " says that nobody sees what that run released since"
             )
         together(error)
         self._origin = None
 
     def _found(self, step: int) -> Collected:
         if self._layout_now() != self._layout:
-            raise ValueError("layout of the model has changed but must be the one that the noise was made for")
+            raise ValueError(
+                "layout of the model has changed but must be the one that the noise was made for"
+            )
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._from_elsewhere and step < self._plan.steps:
             if self._sampler is None:
-                raise ValueError(f"batch of step {step} is from elsewhere but must be from loader(dataset), batch_sampler() or attach()'s batches")
+                raise ValueError(
+                    f"batch of step {step} is from elsewhere but must be from loader(dataset),"
+                    " batch_sampler() or attach()'s batches"
+                )
             self._sampler.check_handed(step, found.sources)
         return found
 
@@ -371,20 +395,33 @@ class CorrelatedNoise(NotCopied):
             switched |= {name: "unfrozen" for name in now if name not in self._parameters}
             replaced = [name for name, p in now.items() if self._parameters.get(name, p) is not p]
             if replaced:
-                raise ValueError(f"parameter {replaced[0]} of the model was replaced but must be the one that the noise was made for")
+                raise ValueError(
+                    f"parameter {replaced[0]} of the model was replaced but must be the one that the noise"
+                    " was made for"
+                )
         for name, what in switched.items():
-            raise RuntimeError(f"parameter {name} was {what} after the noise was made: freeze parameters before, or make noise for a run of its own")
+            raise RuntimeError(
+                f"parameter {name} was {what} after the noise was made: freeze parameters before, or make"
+                " noise for a run of its own"
+            )
 
-    def _check_batch(self, step: int, examples: int | None, spacing: float | None, batch: NDArray[np.int64] | None) -> None:
+    def _check_batch(
+        self, step: int, examples: int | None, spacing: float | None, batch: NDArray[np.int64] | None
+    ) -> None:
         if examples is None or step == self._plan.steps:
             return
         if spacing is not None and examples * (self._plan.clip_norm / spacing + 1) > 2**51:
-            raise ValueError(f"batch of step {step} is of {examples} examples but must be smaller, for whole points to be added exactly")
+            raise ValueError(
+                f"batch of step {step} is of {examples} examples but must be smaller, for whole points to be"
+                " added exactly"
+            )
         check_terms(self._plan, step, examples)
         if batch is None and self._batches is not None:
             batch = self._batches.at(step)
         if batch is not None and examples != (wanted := len(batch)):
-            raise ValueError(f"batch of step {step} is of {examples} examples but must be the plan's, of {wanted}")
+            raise ValueError(
+                f"batch of step {step} is of {examples} examples but must be the plan's, of {wanted}"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the step and the noise state by coordinate. **As secret as the key**: store it where only
@@ -442,11 +479,16 @@ class CorrelatedNoise(NotCopied):
     def _saved(self, state: dict[str, Any]) -> tuple[SavedState, Tensor]:
         """This process's part of the state, not yet verified."""
         with readable():
-            for name, mine, got in (("plan", self._plan.digest, "another"), ("layout", self._digest, "another model's")):
+            for name, mine, got in (
+                ("plan", self._plan.digest, "another"),
+                ("layout", self._digest, "another model's"),
+            ):
                 if not torch.equal(state[name].cpu(), as_tensor(bytes.fromhex(mine))):
                     raise ValueError(f"{name} of the state is {got} but must be what this noise was made for")
             count = self._stream.state_words + 1
-            past = words_of(state, {name: (count, *local_part(p).shape) for name, p in self._parameters.items()})
+            past = words_of(
+                state, {name: (count, *local_part(p).shape) for name, p in self._parameters.items()}
+            )
             shares = [part.own_share([past[name] for name in part.names]) for part in self._parts]
             words = torch.cat(shares, 1).contiguous()
             first, made, _ = state["steps"].tolist()
@@ -454,13 +496,24 @@ class CorrelatedNoise(NotCopied):
             how: dict[str, Any] = dict(run=self._run, shard=self._shard, threads=self._threads)
             return SavedState(words.numpy(), (first, made), run_key, self._plan, self._dim, **how), words
 
-    def _checked(self, saved: SavedState, words: Tensor, total: int, state: dict[str, Any]) -> tuple[NoiseStream, Tensor | None, Participations]:
+    def _checked(
+        self, saved: SavedState, words: Tensor, total: int, state: dict[str, Any]
+    ) -> tuple[NoiseStream, Tensor | None, Participations]:
         with readable():
-            stream = saved.resume(state["commitment"].cpu().numpy().tobytes(), total=total, extra=extra_of(state))
+            stream = saved.resume(
+                state["commitment"].cpu().numpy().tobytes(), total=total, extra=extra_of(state)
+            )
         has_row = bool(state["steps"][2])
         if self._sampler is not None:
             self._sampler.check(stream)
         step = stream.step - has_row
         if stream.token == self._stream.token and step < self.step:
-            raise ValueError(f"step of the state is {step} but must be at least {self.step}: noise after it is in releases of this process")
-        return stream, words[-1] if has_row else None, self._examples.restored(state["participations"], stream, step)
+            raise ValueError(
+                f"step of the state is {step} but must be at least {self.step}: noise after it is in releases"
+                " of this process"
+            )
+        return (
+            stream,
+            words[-1] if has_row else None,
+            self._examples.restored(state["participations"], stream, step),
+        )

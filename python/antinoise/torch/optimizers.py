@@ -53,9 +53,14 @@ def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             continue
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if p.grad is not None and noise.takes(p) and getattr(p.grad, _NOISY, None) != version_of(p.grad):
+                if (
+                    p.grad is not None
+                    and noise.takes(p)
+                    and getattr(p.grad, _NOISY, None) != version_of(p.grad)
+                ):
                     raise RuntimeError(
-                        f"this {type(optimizer).__name__} would apply a gradient without noise: its parameters have noise that is attached to another "
-                        "optimizer, or to none (a copied or unpickled optimizer has no hooks). Step with the optimizer that attach() was given, or "
-                        "call add_() right before the step and leave .grad as it is"
+                        f"this {type(optimizer).__name__} would apply a gradient without noise: its"
+                        " parameters have noise that is attached to another optimizer, or to none (a copied"
+                        " or unpickled optimizer has no hooks). Step with the optimizer that attach() was"
+                        " given, or call add_() right before the step and leave .grad as it is"
                     )

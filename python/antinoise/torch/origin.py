@@ -60,7 +60,10 @@ def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts:
     depend on the layout.
     """
     dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
-    shares = [part.own_share([local_part(parameters[name]).detach()[None].to(dtype) for name in part.names])[0] for part in parts]
+    shares = [
+        part.own_share([local_part(parameters[name]).detach()[None].to(dtype) for name in part.names])[0]
+        for part in parts
+    ]
     total = total_of(sum_of_weights(stream, torch.cat(shares).cpu().numpy()))
     return _tensor(f"{total}".encode())
 
@@ -68,7 +71,12 @@ def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts:
 def options_of(optimizer: torch.optim.Optimizer) -> dict[str, str]:
     """The optimizer's options that determine its updates, by names for error messages."""
     groups = list(enumerate(optimizer.param_groups))
-    return {f"{name} of parameter group {i}": repr(_number(group[name])) for i, group in groups for name in sorted(group) if name not in _APART}
+    return {
+        f"{name} of parameter group {i}": repr(_number(group[name]))
+        for i, group in groups
+        for name in sorted(group)
+        if name not in _APART
+    }
 
 
 def _settings(optimizer: torch.optim.Optimizer | None) -> Origin:
@@ -79,7 +87,10 @@ def _settings(optimizer: torch.optim.Optimizer | None) -> Origin:
     others = {name: value for name, value in options.items() if name not in rates}
     sizes = [[p.numel() for p in group["params"]] for group in optimizer.param_groups]
     kind = type(optimizer).__qualname__
-    return {"learning rate": _tensor(repr(rates).encode()), "optimizer": _tensor(repr([kind, others, sizes]).encode())}
+    return {
+        "learning rate": _tensor(repr(rates).encode()),
+        "optimizer": _tensor(repr([kind, others, sizes]).encode()),
+    }
 
 
 def _number(value: Any) -> Any:
@@ -110,7 +121,10 @@ def _content(value: Any) -> bytes:
     """A digest of an example's content; for values of unknown classes, of the class only."""
     if isinstance(value, Tensor):
         value = value.detach().cpu().contiguous()
-        told = f"{value.dtype} {tuple(value.shape)} ".encode() + value.reshape(-1).view(torch.uint8).numpy().tobytes()
+        told = (
+            f"{value.dtype} {tuple(value.shape)} ".encode()
+            + value.reshape(-1).view(torch.uint8).numpy().tobytes()
+        )
     elif isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array_interface__"):
         array = np.ascontiguousarray(value)
         told = f"{array.dtype} {array.shape} ".encode() + array.tobytes()

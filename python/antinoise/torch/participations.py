@@ -27,7 +27,9 @@ class StepExamples:
     def name(self, examples: Sequence[int] | NDArray[np.int64]) -> None:
         """Names this process's examples of the next step."""
         if not self._from_elsewhere:
-            raise ValueError("batch is given but must be left to the plan, unless batches_from_elsewhere=True")
+            raise ValueError(
+                "batch is given but must be left to the plan, unless batches_from_elsewhere=True"
+            )
         self._named = np.array(examples, np.int64).reshape(-1)
 
     def take_named(self) -> NDArray[np.int64] | None:
@@ -35,7 +37,9 @@ class StepExamples:
         named, self._named = self._named, None
         return named
 
-    def of_step(self, step: int, batches: BatchSampler | None, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    def of_step(
+        self, step: int, batches: BatchSampler | None, named: NDArray[np.int64] | None
+    ) -> NDArray[np.int64] | None:
         """The step's examples over all processes, where they are known; refused if the plan does not
         account for them.
         """
@@ -49,8 +53,13 @@ class StepExamples:
             known = [part is not None for part in parts]
             recorded = self._recorded.next_step
             if any(known) != all(known) or step > 0 and all(known) != (recorded == step):
-                where = f"set_batch() named the examples of step {step} in {sum(known)} of {len(known)} processes"
-                raise RuntimeError(f"{where}, and of the {step} steps before it those of {recorded}. Name those of all steps and processes, or of none.")
+                where = (
+                    f"set_batch() named the examples of step {step} in {sum(known)} of {len(known)} processes"
+                )
+                raise RuntimeError(
+                    f"{where}, and of the {step} steps before it those of {recorded}. Name those of all steps"
+                    " and processes, or of none."
+                )
             if not all(known):
                 return None
             batch = np.concatenate(parts)
@@ -78,8 +87,14 @@ class StepExamples:
             made = Participations.of_batches(self._plan, Batches.of_noise(self._plan, stream), step)
             fits = found.to_bytes() == made.to_bytes()
         if not fits:
-            must_be = "those of the plan's batches, or where batches are from elsewhere, those that set_batch() named"
-            raise ValueError(f"participations of the state are others than of the {step} steps of its run but must be {must_be}")
+            must_be = (
+                "those of the plan's batches, or where batches are from elsewhere, those that set_batch()"
+                " named"
+            )
+            raise ValueError(
+                f"participations of the state are others than of the {step} steps of its run but must be"
+                f" {must_be}"
+            )
         return found
 
     def resume(self, recorded: Participations) -> None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from .. import Key
 from .layout import Ranges
 
-
 Made = TypeVar("Made")
 
 
@@ -64,7 +63,9 @@ def agree(name: str, mine: Any) -> None:
     found = exchanged(mine)
     others = [rank for rank, other in enumerate(found) if other != found[0]]
     if others:
-        raise ValueError(f"{name} is {found[others[0]]} on rank {others[0]} but must be {found[0]}, as on rank 0")
+        raise ValueError(
+            f"{name} is {found[others[0]]} on rank {others[0]} but must be {found[0]}, as on rank 0"
+        )
 
 
 def shared_key(key: Key | None, device: torch.device) -> Key:
@@ -79,7 +80,9 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
         return key
     if any(given[1:]):
         having = [rank for rank, has in enumerate(given) if has]
-        raise ValueError(f"key is given on ranks {having} but must be on all of {world}, on rank 0 alone, or on none")
+        raise ValueError(
+            f"key is given on ranks {having} but must be on all of {world}, on rank 0 alone, or on none"
+        )
     if world == 1:
         return Key.from_os()
 
@@ -120,7 +123,8 @@ def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
         return [Replicas(tuple(name for name, _ in held), (0,), None)]
     found = exchanged([hashlib.sha256(repr(ranges).encode()).hexdigest() for _, ranges in held])
     owners = [
-        [tuple(r for r in range(world) if found[r][i] == found[of][i]) for of in range(world)] for i in range(len(held))
+        [tuple(r for r in range(world) if found[r][i] == found[of][i]) for of in range(world)]
+        for i in range(len(held))
     ]
     # Every process must make all groups, in the same order.
     groups = {ranks: _group(ranks, world) for ranks in sorted({r for of in owners for r in of})}

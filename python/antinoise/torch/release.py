@@ -19,7 +19,12 @@ class Part:
     """
 
     def __init__(
-        self, replicas: Replicas, parameters: Mapping[str, nn.Parameter], ranges: Mapping[str, Ranges], *, ahead: bool
+        self,
+        replicas: Replicas,
+        parameters: Mapping[str, nn.Parameter],
+        ranges: Mapping[str, Ranges],
+        *,
+        ahead: bool,
     ) -> None:
         self.names, self.replicas = replicas.names, replicas
         locals_ = [local_part(parameters[name]) for name in self.names]
@@ -49,7 +54,9 @@ class Part:
         """
         adds_up = self.replicas.group is not None and self.size > 0 and not unreduced.isdisjoint(self.names)
         first = rank_and_world()[0] == self.replicas.ranks[0]
-        whole = torch.zeros(self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device)
+        whole = torch.zeros(
+            self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device
+        )
         for place, name in zip(whole[: self.size].split(self.sizes), self.names):
             # A sum over all processes is counted once.
             if first or not adds_up or name in unreduced:

@@ -12,7 +12,9 @@ from .._relied import relied
 tree_leaves: Callable[[Any], list[Any]] = relied("torch", "torch.utils._pytree", "tree_leaves")
 tree_map: Callable[..., Any] = relied("torch", "torch.utils._pytree", "tree_map")
 WeakTensorKeyDictionary: Callable[[], Any] = relied("torch", "torch.utils.weak", "WeakTensorKeyDictionary")
-on_every_step: Callable[..., Any] = relied("torch", "torch.optim.optimizer", "register_optimizer_step_pre_hook")
+on_every_step: Callable[..., Any] = relied(
+    "torch", "torch.optim.optimizer", "register_optimizer_step_pre_hook"
+)
 BATCH_NORM: Any = relied("torch", "torch.nn.modules.batchnorm", "_BatchNorm")
 ANY_NORM: Any = relied("torch", "torch.nn.modules.batchnorm", "_NormBase")
 

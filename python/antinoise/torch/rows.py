@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +23,13 @@ class Rows:
     """
 
     def __init__(
-        self, stream: NoiseStream, parts: list[Part], spacing: float | None, *, ahead: bool, waiting: Tensor | None = None
+        self,
+        stream: NoiseStream,
+        parts: list[Part],
+        spacing: float | None,
+        *,
+        ahead: bool,
+        waiting: Tensor | None = None,
     ) -> None:
         self._stream, self._parts, self._spacing = stream, parts, spacing
         self._thread = ThreadPoolExecutor(1, "antinoise") if ahead else None
@@ -70,7 +75,10 @@ class Rows:
             return
         assert self._row is not None
         rows = self._row.split([part.size_of_share for part in self._parts])
-        released = [self._released(part.sum, row.to(part.sum.device, non_blocking=True)) for part, row in zip(self._parts, rows)]
+        released = [
+            self._released(part.sum, row.to(part.sum.device, non_blocking=True))
+            for part, row in zip(self._parts, rows)
+        ]
         # If the release is refused, the row is kept for its own sum.
         self._stream._release_made(self.step, digest_of_release(released))
         for part, release in zip(self._parts, released):

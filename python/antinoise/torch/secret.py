@@ -34,11 +34,16 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
     """
     was = state.pop("arguments", now)
     names = sorted({*was, *now})
-    changed = [f"{name} is {now.get(name)} and was {was.get(name)}" for name in names if now.get(name) != was.get(name)]
+    changed = [
+        f"{name} is {now.get(name)} and was {was.get(name)}"
+        for name in names
+        if now.get(name) != was.get(name)
+    ]
     if changed and not reuse_noise_unprotected:
         raise RuntimeError(
-            f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise that the run before has used. Give the same "
-            "arguments, or begin a run with another key or name; reuse_noise_unprotected=True says that nobody sees what that run released since"
+            f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise"
+            " that the run before has used. Give the same arguments, or begin a run with another key or"
+            " name; reuse_noise_unprotected=True says that nobody sees what that run released since"
         )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from .layout import is_sharded
@@ -17,7 +16,10 @@ Sums = dict[str, Tensor]
 
 
 def sharded_sums(
-    parameters: Mapping[str, nn.Parameter], ghost_sums: Callable[..., tuple[Sums, float]], examples: int, micro_batch: int
+    parameters: Mapping[str, nn.Parameter],
+    ghost_sums: Callable[..., tuple[Sums, float]],
+    examples: int,
+    micro_batch: int,
 ) -> tuple[Sums, float]:
     """The sums over the examples of all processes, laid out as the parameters are.
 
@@ -69,7 +71,9 @@ def whole(model: nn.Module) -> Iterator[None]:
                     del held_hooks[number]
         given = [dict(held) for held, _ in kept]
         yield
-        if any(held[name] is not p for (held, _), now in zip(kept, given, strict=True) for name, p in now.items()):
+        if any(
+            held[name] is not p for (held, _), now in zip(kept, given, strict=True) for name, p in now.items()
+        ):
             must_be = "left as it is: what shards this model can do so in hooks of modules alone"
             raise ValueError(f"parameter of the model is replaced in its forward pass but must be {must_be}")
     finally:

@@ -36,5 +36,7 @@ def mark(batch: Any, source: Source) -> None:
 def sources_of(batch: Any) -> frozenset[Source]:
     """The steps that a batch's tensors were handed out for, as far as known."""
     # A part of a batch is a view of a marked tensor.
-    found = (getattr(tensor, _SOURCE, None) or getattr(tensor._base, _SOURCE, None) for tensor in _tensors(batch))
+    found = (
+        getattr(tensor, _SOURCE, None) or getattr(tensor._base, _SOURCE, None) for tensor in _tensors(batch)
+    )
     return frozenset(source for source in found if source is not None)

@@ -22,7 +22,13 @@ from torch import Tensor
 from .processes import exchanged
 
 _BYTES = (torch.uint8, (32,))
-_ENTRIES = {"steps": (torch.int64, (3,)), "run_key": _BYTES, "commitment": _BYTES, "plan": _BYTES, "layout": _BYTES}
+_ENTRIES = {
+    "steps": (torch.int64, (3,)),
+    "run_key": _BYTES,
+    "commitment": _BYTES,
+    "plan": _BYTES,
+    "layout": _BYTES,
+}
 # Not in the digest of entries: `past` is covered by its keyed sum, `run_key` is the digest's key.
 _APART = {"past", "run_key", "commitment"}
 
@@ -57,11 +63,17 @@ def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) ->
     """This process's words of `past` by parameter, after a check of their shapes."""
     for name, wanted in _ENTRIES.items():
         if (got := (state[name].dtype, tuple(state[name].shape))) != wanted:
-            raise RuntimeError(f"{name} of the state is {got}, which is not what was saved. Use another copy of the state")
-    past = {name: part.to_local() if hasattr(part, "to_local") else part for name, part in state["past"].items()}
+            raise RuntimeError(
+                f"{name} of the state is {got}, which is not what was saved. Use another copy of the state"
+            )
+    past = {
+        name: part.to_local() if hasattr(part, "to_local") else part for name, part in state["past"].items()
+    }
     found = {name: (part.dtype, tuple(part.shape)) for name, part in past.items()}
     if found != {name: (torch.int32, shape) for name, shape in shapes.items()}:
-        raise RuntimeError(f"past of the state is {found}, which is not what was saved. Use another copy of the state")
+        raise RuntimeError(
+            f"past of the state is {found}, which is not what was saved. Use another copy of the state"
+        )
     return {name: part.cpu() for name, part in past.items()}
 
 
@@ -76,4 +88,7 @@ def readable() -> Iterator[None]:
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        raise RuntimeError(f"the state cannot be read ({what}): an entry is missing or damaged. Use another copy of the state") from error
+        raise RuntimeError(
+            f"the state cannot be read ({what}): an entry is missing or damaged. Use another copy of the"
+            " state"
+        ) from error

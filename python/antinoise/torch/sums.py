@@ -132,7 +132,11 @@ def leave(
     call = Clipping(tuple(parameters), examples, float(clip_norm), spacing, unit, sources)
     for name, p in parameters.items():
         held = held_sum(p)
-        _held[p] = ClippedSum(totals[name], (call,)) if held is None else ClippedSum(held.total + totals[name], (*held.calls, call))
+        _held[p] = (
+            ClippedSum(totals[name], (call,))
+            if held is None
+            else ClippedSum(held.total + totals[name], (*held.calls, call))
+        )
 
 
 def drop_sums(parameters: Iterable[nn.Parameter]) -> None:
