@@ -3,6 +3,7 @@
 # its tests there.
 #
 #     scripts/python.sh            build and test
+#     scripts/python.sh lint       format and lint of python/ and scripts/, without a build; scripts/python.sh format repairs both
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
 #     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
 #                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
@@ -23,7 +24,20 @@ environment() {
 }
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "left out: the package needs Python 3.10" >&2 && exit 1; }
-environment build 'maturin>=1.9.4,<2'
+environment build 'maturin>=1.9.4,<2' 'ruff==0.17.6'
+ruff="$target/python/build/bin/ruff"
+case "${1-test}" in
+lint)
+    "$ruff" format --quiet --check --no-cache --config python/pyproject.toml python scripts
+    "$ruff" check --quiet --no-cache --config python/pyproject.toml python scripts
+    exit
+    ;;
+format)
+    "$ruff" check --quiet --fix --no-cache --config python/pyproject.toml python scripts
+    "$ruff" format --quiet --no-cache --config python/pyproject.toml python scripts
+    exit
+    ;;
+esac
 rm -f "$target"/wheels/antinoise-*.whl
 (cd python && "$target/python/build/bin/maturin" build --profile wheel --compression-level 9 --quiet --out "$target/wheels")
 wheel=("$target"/wheels/antinoise-*.whl)
