@@ -18,11 +18,11 @@ from . import Plan
 from ._groups import Asked, Groups
 from ._opacus_sharded import check_sharded
 from ._relied import relied
-from .torch.epochs import EpochSampler
-from .torch.examples import clipped_totals
-from .torch.layout import is_sharded
+from .torch.data.epochs import EpochSampler
+from .torch.distributed.layout import is_sharded
+from .torch.held_sums import drop_sums, hold, trainable
 from .torch.noise import CorrelatedNoise
-from .torch.sums import drop_sums, leave, trainable
+from .torch.per_example import clipped_totals
 
 MODES = ("hooks", "functorch", "ew", "no_op", "ghost", "ghost_fsdp")
 GHOSTS = ("ghost", "ghost_fsdp")
@@ -50,7 +50,7 @@ Assumed of Opacus (grad_sample_mode="{mode}"), WITHOUT A PROOF:
 class PlanAccountant(IAccountant):  # type: ignore[misc]
     """An accountant that returns the plan's epsilon, which covers the whole run, at every step."""
 
-    def __init__(self, plan: Plan, steps_made: Callable[[], int]) -> None:
+    def __init__(self, plan: Callable[[], Plan], steps_made: Callable[[], int]) -> None:
         super().__init__()
         self.history: list[tuple[float, float, int]] = []
         self._plan, self._steps_made = plan, steps_made
@@ -63,9 +63,10 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The plan's epsilon, which holds at the plan's delta and at any larger delta."""
-        if not self._plan.delta <= delta < 1:
-            raise ValueError(f"delta is {delta} but must be from {self._plan.delta}, the plan's, to below 1")
-        return self._plan.epsilon
+        plan = self._plan()
+        if not plan.delta <= delta < 1:
+            raise ValueError(f"delta is {delta} but must be from {plan.delta}, the plan's, to below 1")
+        return plan.epsilon
 
     def __len__(self) -> int:
         return self._steps_made()
@@ -127,7 +128,7 @@ class Steps:
                 f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch"
             )
         totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
-        leave(self._parameters, totals, counts.pop(), self._plan.clip_norm)
+        hold(self._parameters, totals, counts.pop(), self._plan.clip_norm)
         for p in parameters:
             # Gradients that were taken must not enter another step.
             p.grad_sample = None
@@ -155,7 +156,7 @@ class Steps:
         for p in parameters:
             p.grad = None
         self._hooks.per_sample_gradient_norms = None
-        leave(
+        hold(
             self._parameters,
             dict(zip(self._parameters, totals, strict=True)),
             len(lengths),

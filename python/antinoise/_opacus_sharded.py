@@ -9,8 +9,8 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from ._relied import relied
-from .torch.layout import is_sharded
-from .torch.processes import rank_and_world
+from .torch.distributed.layout import is_sharded
+from .torch.distributed.processes import rank_and_world
 
 
 def check_sharded(module: nn.Module) -> None:

@@ -23,12 +23,13 @@ from transformers.training_args import ParallelMode
 from . import Key, Plan
 from ._groups import Asked
 from ._relied import relied
-from .torch.epochs import EpochSampler
-from .torch.examples import clipped_sum_of_
-from .torch.loaders import HandingOut, planned_loader
+from .torch.checkpoint import check_arguments, load_noise, load_private, noise_state, save_private
+from .torch.clipping import clipped_sum_
+from .torch.data.epochs import EpochSampler
+from .torch.data.loaders import HandingOut, planned_loader
+from .torch.distributed.processes import run_on_all_ranks
 from .torch.noise import CorrelatedNoise
-from .torch.processes import all_make
-from .torch.secret import check_arguments, go_on, load_secret, save_secret, state_of
+from .torch.planning import plan_for
 
 NOISE_NAME = "noise.pt"
 # Arguments that determine the updates. Without a check, a checkpoint's optimizer and schedule would silently
@@ -71,16 +72,17 @@ class PrivateTrainer(Trainer):
     Args:
         args, kwargs: As in `transformers.Trainer`, with `max_grad_norm=0` and
             `gradient_accumulation_steps=1` in its arguments.
-        plan: The plan of the run.
+        plan: The plan of the run. In its place `epsilon`, `delta` and `clip_norm` make one from the training
+            arguments: their batch size over all processes, and their epochs or `max_steps`.
         key: The secret of the run; with several processes the same in each, or rank 0's. `None` draws one.
         run: Name of the run; each run needs a new pair of key and name.
         threads: Number of threads that make noise.
-        micro_batch: 1 takes examples one by one, which any model allows. A larger number uses
+        microbatch_size: 1 takes examples one by one, which any model allows. A larger number uses
             `torch.func.vmap` on portions of that size, which is faster and needs a model without
             data-dependent control flow.
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
-        report_losses_unprotected: Log and return losses of private examples. They are **not private**.
+        log_private_losses: Log and return losses of private examples. They are **not private**.
         reuse_noise_unprotected: As in `CorrelatedNoise`.
 
     Raises:
@@ -90,35 +92,70 @@ class PrivateTrainer(Trainer):
     def __init__(
         self,
         *args: Any,
-        plan: Plan,
+        plan: Plan | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        clip_norm: float = 1.0,
         key: Key | None = None,
         run: str | None = None,
         threads: int | None = None,
-        micro_batch: int = 1,
+        microbatch_size: int = 1,
         groups: Asked = None,
         exact: bool = False,
-        report_losses_unprotected: bool = False,
+        log_private_losses: bool = False,
         reuse_noise_unprotected: bool = False,
         **kwargs: Any,
     ) -> None:
         for name in _OVERRIDDEN:
             relied("transformers", Trainer, name)
         super().__init__(*args, **kwargs)
-        self._plan, self._key = plan, key
+        self._plan, self._key = self._planned_for(plan, epsilon, delta, clip_norm), key
         self._how: dict[str, Any] = dict(
             run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
         )
-        self._micro_batch, self._groups, self._report = micro_batch, groups, report_losses_unprotected
-        self._rounding: dict[str, Any] = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
+        self._microbatch_size, self._groups, self._report = microbatch_size, groups, log_private_losses
+        self._grid_spacing = self._plan.grid_spacing if exact else None
         self._noise: CorrelatedNoise | None = None
-        self._sampler = EpochSampler(plan, lambda: self.noise.forget())
-        all_make(self._refuse)
+        self._sampler = EpochSampler(self._plan, lambda: self.noise.discard_sums())
+        run_on_all_ranks(self._refuse)
         # The plan's batches already begin with the noise's next step: skipping would lose batches.
         self.args.ignore_data_skip = True
 
+    def _planned_for(
+        self, plan: Plan | None, epsilon: float | None, delta: float | None, clip_norm: float
+    ) -> Plan:
+        if plan is not None:
+            if (epsilon, delta, clip_norm) != (None, None, 1.0):
+                raise ValueError(
+                    "epsilon, delta or clip_norm is given but must be left out where plan is given"
+                )
+            return plan
+        args, data = self.args, self.train_dataset
+        if data is None or self.model is None or not hasattr(data, "__len__"):
+            raise ValueError(
+                "plan is absent but must be given where model or a train_dataset with a length is"
+            )
+        epochs, steps = args.num_train_epochs, args.max_steps if args.max_steps > 0 else None
+        if steps is None and epochs != int(epochs):
+            raise ValueError(
+                f"num_train_epochs is {epochs} but must be a whole number, for a plan to be made"
+            )
+        batch_size = args.per_device_train_batch_size * args.world_size
+        length = dict(epochs=int(epochs) if steps is None else None, steps=steps)
+        how = dict(epsilon=epsilon, delta=delta, clip_norm=clip_norm)
+        return plan_for(self.model, data, batch_size=batch_size, **length, **how)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the run."""
+        return self._plan
+
     def _refuse(self) -> None:
         alone = self.args.world_size == 1
-        args, whole = self.args, "1: a batch of the plan is one step; micro_batch=... takes it in portions"
+        args, whole = (
+            self.args,
+            "1: a batch of the plan is one step; microbatch_size=... takes it in portions",
+        )
         published = args.push_to_hub and args.hub_strategy in (
             HubStrategy.CHECKPOINT,
             HubStrategy.ALL_CHECKPOINTS,
@@ -164,7 +201,7 @@ class PrivateTrainer(Trainer):
                 self.model_init is None,
                 "left out: a second model needs a run of its own",
             ),
-            ("micro_batch", self._micro_batch, self._micro_batch >= 1, "at least 1"),
+            ("microbatch_size", self._microbatch_size, self._microbatch_size >= 1, "at least 1"),
         ):
             if not right:
                 raise ValueError(f"{name} is {found} but must be {must_be}")
@@ -180,7 +217,7 @@ class PrivateTrainer(Trainer):
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The plan's batches, or this process's share of them; one pass is one epoch."""
-        return all_make(self._planned)
+        return run_on_all_ranks(self._planned)
 
     def _planned(self) -> DataLoader[Any]:
         given: DataLoader[Any] = super().get_train_dataloader()
@@ -231,8 +268,15 @@ class PrivateTrainer(Trainer):
         # Each replica sums its own examples.
         own = model.module if isinstance(model, DistributedDataParallel) else model
         batch = dict(self._prepare_inputs(inputs))
-        how = dict(micro_batch=self._micro_batch, groups=self._groups, **self._rounding)
-        loss = clipped_sum_of_(own, self._loss_of_one, batch, self._plan.clip_norm, **how)
+        loss = clipped_sum_(
+            own,
+            self._loss_of_one,
+            batch,
+            self._plan.clip_norm,
+            microbatch_size=self._microbatch_size,
+            groups=self._groups,
+            grid_spacing=self._grid_spacing,
+        )
         return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
 
     def _loss_of_one(self, model: nn.Module, example: dict[str, Any]) -> Tensor:
@@ -249,15 +293,15 @@ class PrivateTrainer(Trainer):
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        state = state_of(self.noise, self._plan)
+        state = noise_state(self.noise, self._plan)
         if "finished" not in state:
             state["arguments"] = self._arguments()
         if self.args.should_save:
-            save_secret(state, os.path.join(output_dir, NOISE_NAME))
+            save_private(state, os.path.join(output_dir, NOISE_NAME))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
-            go_on(self.noise, all_make(lambda: self._state_in(checkpoint)))
+            load_noise(self.noise, run_on_all_ranks(lambda: self._state_in(checkpoint)))
         super()._load_optimizer_and_scheduler(checkpoint)
 
     def _state_in(self, checkpoint: str) -> dict[str, Any]:
@@ -271,7 +315,7 @@ class PrivateTrainer(Trainer):
                 f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves"
                 " one run"
             )
-        state: dict[str, Any] = load_secret(path)
+        state: dict[str, Any] = load_private(path)
         check_arguments(state, self._arguments(), self._how["reuse_noise_unprotected"])
         return state
 

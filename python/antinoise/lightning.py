@@ -28,12 +28,12 @@ from torch.utils.data import DataLoader, Dataset
 from . import Key, Plan
 from ._relied import relied
 from ._sealed import check_sealed, seal
-from .torch.epochs import EpochSampler
-from .torch.loaders import planned_loader
+from .torch.checkpoint import check_arguments, load_noise, noise_state
+from .torch.data.epochs import EpochSampler
+from .torch.data.loaders import planned_loader
+from .torch.distributed.processes import run_on_all_ranks
 from .torch.noise import CorrelatedNoise
 from .torch.origin import options_of
-from .torch.processes import all_make
-from .torch.secret import check_arguments, go_on, state_of
 
 
 class PrivateTraining(Callback):
@@ -68,7 +68,7 @@ class PrivateTraining(Callback):
         self._how: dict[str, Any] = dict(
             run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
         )
-        self._sampler = EpochSampler(plan, lambda: self.noise.forget())
+        self._sampler = EpochSampler(plan, lambda: self.noise.discard_sums())
         self._noise: CorrelatedNoise | None = None
         self._module: LightningModule | None = None
         self._state: dict[str, Any] | None = None
@@ -116,24 +116,26 @@ class PrivateTraining(Callback):
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Makes the noise, or resumes it from a checkpoint."""
-        all_make(lambda: self._refuse(trainer, pl_module))
+        run_on_all_ranks(lambda: self._refuse(trainer, pl_module))
         state, self._state = self._state, None
         optimizer = trainer.optimizers[0]
         if self._noise is None:
             self._arguments = options_of(optimizer)
             given = {} if state is None else state
-            all_make(lambda: check_arguments(given, self._arguments, self._how["reuse_noise_unprotected"]))
+            run_on_all_ranks(
+                lambda: check_arguments(given, self._arguments, self._how["reuse_noise_unprotected"])
+            )
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
-            self._noise.draw_from(self._sampler)
+            self._noise.use_sampler(self._sampler)
             # Schedules by epoch change rates after an epoch's checkpoint is saved: those of the module,
             # before any step, were compared above.
             self._noise.compare_rates = False
             self._module = pl_module
             del self._key
             if state is not None:
-                go_on(self._noise, state)
+                load_noise(self._noise, state)
         noise = self._noise
-        all_make(lambda: noise.check_optimizer(optimizer))
+        run_on_all_ranks(lambda: noise.check_optimizer(optimizer))
         noise.hook(optimizer, self._before_step)
         # The training step already took gradients, example by example.
         pl_module.backward = _no_backward  # type: ignore[method-assign]
@@ -146,7 +148,7 @@ class PrivateTraining(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuses a loader that does not draw the plan's batches."""
-        all_make(lambda: self._check_loader(trainer.train_dataloader))
+        run_on_all_ranks(lambda: self._check_loader(trainer.train_dataloader))
 
     def _check_loader(self, loader: Any) -> None:
         if (found := getattr(loader, "batch_sampler", None)) is not self._sampler:
@@ -161,7 +163,7 @@ class PrivateTraining(Callback):
         """
         if self._noise is None:
             return {}
-        state = state_of(self._noise, self._plan)
+        state = noise_state(self._noise, self._plan)
         return state if "finished" in state else state | {"arguments": self._arguments}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -236,7 +238,7 @@ class PrivateTraining(Callback):
     ) -> Any:
         closure = kwargs.get("closure") or (args[1] if len(args) > 1 else None)
         if closure is None:
-            self.noise.add_(optimizer)
+            self.noise.apply_(optimizer)
             return None
 
         made = self.step
@@ -248,7 +250,7 @@ class PrivateTraining(Callback):
                     " plan"
                 )
             loss = closure()
-            self.noise.add_(optimizer)
+            self.noise.apply_(optimizer)
             return loss
 
         return args[:1], {name: value for name, value in kwargs.items() if name != "closure"} | {

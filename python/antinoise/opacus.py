@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import opacus  # type: ignore[import-untyped]
 import torch
@@ -29,11 +29,12 @@ from ._groups import Asked
 from ._opacus import ASSUMED, ASSUMED_OF_GHOSTS, GHOSTS, MODES, PlanAccountant, Steps
 from ._opacus_sharded import check_sharded, refuse_sharded
 from ._relied import relied
-from .torch.epochs import EpochSampler
-from .torch.loaders import planned_loader
+from .torch.checkpoint import load_noise, load_private, noise_state, save_private
+from .torch.data.epochs import EpochSampler
+from .torch.data.loaders import planned_loader
+from .torch.distributed.processes import rank_and_world, run_on_all_ranks
 from .torch.noise import CorrelatedNoise
-from .torch.processes import all_make, rank_and_world
-from .torch.secret import go_on, load_secret, save_secret, state_of
+from .torch.planning import plan_for
 
 
 def _check_processes(module: nn.Module, mode: str) -> None:
@@ -51,7 +52,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
     private.
 
     Args:
-        plan: The plan of the run.
+        plan: The plan of the run. `None`: `make_private_with_epsilon` makes it.
         key: The secret of the run, dropped after `make_private`. With several processes the same in each,
             or rank 0's. `None` draws one.
         run: Name of the run; each run needs a new pair of key and name.
@@ -61,7 +62,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | None = None,
         key: Key | None = None,
         *,
         run: str | None = None,
@@ -79,7 +80,16 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         self._noise: CorrelatedNoise | None = None
         self._steps: Steps | None = None
         self._assumed = ""
-        self.accountant = PlanAccountant(plan, lambda: self.noise.step)
+        self.accountant = PlanAccountant(lambda: self.plan, lambda: self.noise.step)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the run."""
+        if self._plan is None:
+            raise RuntimeError(
+                "this engine has no plan: call make_private_with_epsilon(), or give PrivacyEngine a plan"
+            )
+        return self._plan
 
     @property
     def noise(self) -> CorrelatedNoise:
@@ -90,7 +100,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
     def statement(self) -> str:
         """The plan's privacy statement and the assumption about Opacus's gradients."""
         self._made()
-        return self._plan.statement + self._assumed
+        return self.plan.statement + self._assumed
 
     def _made(self) -> tuple[CorrelatedNoise, Steps]:
         if self._noise is None or self._steps is None:
@@ -138,15 +148,15 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         self._refuse(
             noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode
         )
-        all_make(lambda: _check_processes(module, grad_sample_mode))
-        sampler = EpochSampler(self._plan, lambda: self._made()[1].start())
+        run_on_all_ranks(lambda: _check_processes(module, grad_sample_mode))
+        sampler = EpochSampler(self.plan, lambda: self._made()[1].start())
         made = super().make_private(
             module=module,
             optimizer=optimizer,
             criterion=criterion if criterion is not None else nn.CrossEntropyLoss(reduction=loss_reduction),
-            data_loader=planned_loader(data_loader, self._plan, sampler),
-            noise_multiplier=self._plan.noise_multiplier,
-            max_grad_norm=self._plan.clip_norm,
+            data_loader=planned_loader(data_loader, self.plan, sampler),
+            noise_multiplier=self.plan.noise_multiplier,
+            max_grad_norm=self.plan.clip_norm,
             batch_first=batch_first,
             loss_reduction=loss_reduction,
             poisson_sampling=False,
@@ -157,9 +167,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         try:
             inner = relied("opacus", hooks, "_module")
             inner = inner.module if isinstance(inner, DPDDP) else inner
-            noise = CorrelatedNoise(inner, self._plan, self._key, **self._how)
+            noise = CorrelatedNoise(inner, self.plan, self._key, **self._how)
             groups: Asked = "layer" if clipping == "per_layer" else None
-            self._steps = Steps(self._plan, private, hooks, inner, noise, sampler, grad_sample_mode, groups)
+            self._steps = Steps(self.plan, private, hooks, inner, noise, sampler, grad_sample_mode, groups)
         except (ValueError, RuntimeError):
             hooks.cleanup()
             raise
@@ -167,7 +177,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         self._noise = noise
         assumed = ASSUMED_OF_GHOSTS if grad_sample_mode in GHOSTS else ASSUMED
         self._assumed = assumed.format(
-            mode=grad_sample_mode, reduction=loss_reduction, clip=self._plan.clip_norm
+            mode=grad_sample_mode, reduction=loss_reduction, clip=self.plan.clip_norm
         )
         if grad_sample_mode in GHOSTS:
             warnings.warn(
@@ -185,10 +195,10 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         noise_generator: None,
         mode: str,
     ) -> None:
-        poisson = self._plan.sampler["kind"] == "poisson"
+        poisson = self.plan.sampler["kind"] == "poisson"
         for name, found, wanted in (
-            ("noise_multiplier", noise_multiplier, self._plan.noise_multiplier),
-            ("max_grad_norm", max_grad_norm, self._plan.clip_norm),
+            ("noise_multiplier", noise_multiplier, self.plan.noise_multiplier),
+            ("max_grad_norm", max_grad_norm, self.plan.clip_norm),
             ("poisson_sampling", poisson_sampling, poisson),
         ):
             if found is not None and found != wanted:
@@ -211,9 +221,57 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         if mode not in MODES:
             raise ValueError(f"grad_sample_mode is {mode} but must be one of {', '.join(MODES)}")
 
-    def make_private_with_epsilon(self, **how: Any) -> NoReturn:
-        """Refused: the plan already determines epsilon."""
-        raise ValueError("target_epsilon is given but must be left to the plan: antinoise.plan(epsilon=...)")
+    def make_private_with_epsilon(
+        self,
+        *,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        criterion: Any = None,
+        data_loader: DataLoader[Any],
+        target_epsilon: float,
+        target_delta: float,
+        epochs: int,
+        max_grad_norm: float,
+        poisson_sampling: bool = True,
+        **how: Any,
+    ) -> Any:
+        """`opacus.PrivacyEngine.make_private_with_epsilon`: plans the run, then makes it private as
+        `make_private` does. For an engine that was made without a plan.
+
+        Args:
+            module, optimizer, criterion, data_loader: As in `make_private`.
+            target_epsilon, target_delta: The privacy to reach.
+            epochs: Number of passes over the data.
+            max_grad_norm: The clip norm.
+            poisson_sampling: Compare sampled batches with shuffled ones and take the more accurate. `False`:
+                shuffled once, in cyclic order.
+            how: Further arguments of `make_private`.
+
+        Returns:
+            What `make_private` returns.
+        """
+        if self._plan is not None:
+            raise RuntimeError(
+                "this engine has a plan, which states epsilon: call make_private(), or make the engine without"
+                " a plan"
+            )
+        self._plan = plan_for(
+            module,
+            data_loader.dataset,  # type: ignore[arg-type]
+            batch_size=data_loader.batch_size,
+            epsilon=target_epsilon,
+            delta=target_delta,
+            epochs=epochs,
+            clip_norm=max_grad_norm,
+            setting="poisson" if poisson_sampling else "cyclic",
+        )
+        try:
+            return self.make_private(
+                module=module, optimizer=optimizer, criterion=criterion, data_loader=data_loader, **how
+            )
+        except (ValueError, RuntimeError):
+            self._plan = None
+            raise
 
     def save_checkpoint(
         self,
@@ -235,8 +293,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         state["module_state_dict"] = module.state_dict(**(module_state_dict_kwargs or {}))
         if optimizer is not None:
             state["optimizer_state_dict"] = optimizer.state_dict()
-        state["noise_state_dict"] = state_of(self.noise, self._plan)
-        save_secret(state, path, **(torch_save_kwargs or {}))
+        state["noise_state_dict"] = noise_state(self.noise, self.plan)
+        save_private(state, path, **(torch_save_kwargs or {}))
 
     def load_checkpoint(
         self,
@@ -257,13 +315,13 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             ValueError: `optimizer` is given and was not saved, or the reverse.
         """
         refuse_sharded(module)
-        state: dict[str, Any] = load_secret(path, **(torch_load_kwargs or {}))
+        state: dict[str, Any] = load_private(path, **(torch_load_kwargs or {}))
         if (optimizer is None) != ("optimizer_state_dict" not in state):
             raise ValueError(
                 f"optimizer is {'absent' if optimizer is None else 'given'} but must be as when the state was"
                 " saved"
             )
-        go_on(self.noise, state.pop("noise_state_dict"))
+        load_noise(self.noise, state.pop("noise_state_dict"))
         module.load_state_dict(state.pop("module_state_dict"), **(module_load_dict_kwargs or {}))
         if optimizer is not None:
             optimizer.load_state_dict(state.pop("optimizer_state_dict"))

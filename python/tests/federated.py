@@ -21,7 +21,7 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
 import antinoise as an
-from antinoise.flower import CorrelatedNoise, asked_users, held_users, user_record
+from antinoise.flower import CorrelatedNoise, reply_with_users, requested_users, user_record_key
 
 # Outside of an app, messages have no sender.
 TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
@@ -80,10 +80,10 @@ class FakeGrid:
         node = message.metadata.dst_node_id
         if message.metadata.message_type == "query.users":
             self.questions += 1
-            return held_users(message, self.nodes[node])
+            return reply_with_users(message, self.nodes[node])
         assert message.metadata.message_type == "train"
         row = row_of(message.content["arrays"])
-        records = {user_record(user): arrays_of(trained(user, row)) for user in asked_users(message)}
+        records = {user_record_key(user): arrays_of(trained(user, row)) for user in requested_users(message)}
         return Message(
             RecordDict({**records, "metrics": MetricRecord({"num-examples": 7, "secret": 1.0})}),
             reply_to=message,
@@ -94,7 +94,7 @@ class FakeGrid:
         replies = [reply for reply in map(self.answer, messages) if reply is not None]
         if not any(message.metadata.message_type == "train" for message in messages):
             return replies
-        self.asked.append(sorted(user for message in messages for user in asked_users(message)))
+        self.asked.append(sorted(user for message in messages for user in requested_users(message)))
         return replies if self.change is None else self.change(replies)
 
 
@@ -169,7 +169,7 @@ def serve(folder, attempt, point, step):
     class Noting(FakeGrid):
         def send_and_receive(self, messages, *, timeout=None):
             messages = list(messages)
-            if users := [user for message in messages for user in asked_users(message)]:
+            if users := [user for message in messages for user in requested_users(message)]:
                 note(kind="asked", step=strategy.ledger.step, users=users)
             return super().send_and_receive(messages, timeout=timeout)
 
@@ -190,7 +190,7 @@ def serve(folder, attempt, point, step):
 
     # The first server dies before the ledger has begun.
     strategy = CorrelatedNoise(
-        Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", wait=0
+        Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", timeout=0
     )
     around(strategy.ledger, "bind", "the beginning")
     around(strategy.ledger, "charge", "the charge")

@@ -17,7 +17,7 @@ def path(tmp_path):
 
 def wrapped(path, strategy=None, plan=PLAN, **how):
     return CorrelatedNoise(
-        strategy or Seen(), plan, how.pop("key", key()), **(dict(ledger=path, wait=0) | how)
+        strategy or Seen(), plan, how.pop("key", key()), **(dict(ledger=path, timeout=0) | how)
     )
 
 

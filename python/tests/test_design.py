@@ -37,7 +37,7 @@ def test_a_strategy_is_what_it_was_when_it_is_read_again(tmp_path):
     made.save(path)
     for copied in [
         an.Strategy.load(path),
-        an.Strategy.loads(made.to_toml()),
+        an.Strategy.from_toml(made.to_toml()),
         pickle.loads(pickle.dumps(made)),
         copy.deepcopy(made),
     ]:
@@ -94,7 +94,7 @@ def test_mechanisms_are_compared():
         (lambda: an.loss("blt", 8, objective="least"), 'objective is "least" but must be max or rms'),
         (lambda: an.loss("blt", 8, participation="cyclic:9,2"), "min_sep is 9 but must be"),
         (
-            lambda: an.Strategy.loads("x = 1"),
+            lambda: an.Strategy.from_toml("x = 1"),
             "strategy is text that cannot be read but must be a strategy in TOML",
         ),
         (lambda: an.calibrate(-1, 1e-6), "epsilon is -1"),

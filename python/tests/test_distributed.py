@@ -25,8 +25,8 @@ from torch.distributed.tensor.parallel import (
 from torch.utils.data import DataLoader, TensorDataset
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums
-from antinoise.torch.sums import held_sum
+from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_
+from antinoise.torch.held_sums import held_sum
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
 WORLDS = {
@@ -132,16 +132,13 @@ def walk(model, noise, plan, steps):
     wanted = means(plan, steps.stop)
     for step in steps:
         leave(model, sums(step))
-        noise.add_()
+        noise.apply_()
         assert torch.equal(gathered(model), wanted[step]), step
 
 
 def noise_of(model, plan, **how):
     # Each process makes the rows of a single process with the same key.
-    how = (
-        dict(sums_in_grad=True, batches_from_elsewhere=True, key=key_here(), reuse_noise_unprotected=True)
-        | how
-    )
+    how = dict(sums_in_grad=True, external_batches=True, key=key_here(), reuse_noise_unprotected=True) | how
     return CorrelatedNoise(model, plan, **how)
 
 
@@ -167,7 +164,7 @@ def test_every_layout_makes_the_bits_of_one_process(world):
 def saved(kind, folder):
     for mechanism in MECHANISMS:
         model, plan = arranged(kind), plan_of(mechanism)
-        noise = noise_of(model, plan, ahead=mechanism == "blt:2")
+        noise = noise_of(model, plan, prefetch=mechanism == "blt:2")
         walk(model, noise, plan, range(5))
         dcp.save({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
         # Saving changes nothing.
@@ -178,7 +175,7 @@ def resumed(kind, folder):
     for mechanism in MECHANISMS:
         model, plan = arranged(kind), plan_of(mechanism)
         noise = CorrelatedNoise(
-            model, plan, sums_in_grad=True, batches_from_elsewhere=True, ahead=kind == "hsdp"
+            model, plan, sums_in_grad=True, external_batches=True, prefetch=kind == "hsdp"
         )
         dcp.load({"noise": noise}, checkpoint_id=f"{folder}/{mechanism}")
         assert noise.step == 5
@@ -219,7 +216,9 @@ def refusals():
     refused("gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.add_)
     leave(model, sums(0))
     if rank == 1:
-        leave_sums(model.up, {name: p.grad for name, p in model.up.named_parameters()}, 20, plan.clip_norm)
+        add_clipped_sums(
+            model.up, {name: p.grad for name, p in model.up.named_parameters()}, 20, plan.clip_norm
+        )
     refused("a call of this step clipped up.* apart from ", noise.add_)
     whole = net()
     noise = noise_of(whole, plan)
@@ -267,7 +266,7 @@ def train(kind, folder):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
     noise = CorrelatedNoise(model, plan, key_here()).attach(optimizer)
     for x, y in DataLoader(data(), batch_sampler=noise.batch_sampler()):
-        clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=4)
+        clipped_sum_(model, loss, x, y, plan.clip_norm, microbatch_size=4)
         optimizer.step()
         optimizer.zero_grad()
     clipped_sum_(model, loss, *data()[:10], plan.clip_norm)
@@ -355,13 +354,11 @@ def own_and_reduced_sums():
         total += gradient * min(1, plan.clip_norm / gradient.norm())
     row = np.empty(len(total), np.float32)
     an.NoiseStream(plan, len(total), an.Key.from_seed_insecure(5)).release(total.numpy(), row)
-    noise = CorrelatedNoise(
-        model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True
-    )
+    noise = CorrelatedNoise(model, plan, key_here(), external_batches=True, reuse_noise_unprotected=True)
     share = slice(rank * 20 // world, (rank + 1) * 20 // world)
     clipped_sum_(model, loss, x[share], y[share], plan.clip_norm)
     assert isinstance(model.up.weight, DTensor) and not isinstance(model.embed.weight, DTensor)
-    noise.add_()
+    noise.apply_()
     assert torch.allclose(
         gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size, atol=1e-5
     )
@@ -371,9 +368,7 @@ def sums_of_one():
     """Sums over all processes together with a process's own sums; a process without examples leaves zeros."""
     plan, model, mesh = small_plan(dim=200), small_model(), init_device_mesh("cpu", (dist.get_world_size(),))
     model.up.weight = nn.Parameter(distribute_tensor(model.up.weight.data, mesh, [Shard(1)]))
-    noise = CorrelatedNoise(
-        model, plan, key_here(), batches_from_elsewhere=True, reuse_noise_unprotected=True
-    )
+    noise = CorrelatedNoise(model, plan, key_here(), external_batches=True, reuse_noise_unprotected=True)
     totals = {}
     for name, p in model.named_parameters():
         total = torch.ones(p.shape, dtype=torch.float64)
@@ -385,21 +380,21 @@ def sums_of_one():
             if dist.get_rank() == 0
             else torch.zeros_like(total)
         )
-    leave_sums(model, totals, 10, plan.clip_norm)
-    noise.add_()
+    add_clipped_sums(model, totals, 10, plan.clip_norm)
+    noise.apply_()
     dim = sum(p.numel() for p in model.parameters())
     row = np.empty(dim, np.float32)
     an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(np.ones(dim), row)
     assert torch.equal(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size)
     # One process has integer sums, the other float64 sums; also if one has no example.
     own = small_model()
-    noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), batches_from_elsewhere=True)
+    noise = CorrelatedNoise(own, plan, an.Key.from_seed_insecure(6), external_batches=True)
     first = dist.get_rank() == 0
     totals = {
         name: torch.ones(p.shape, dtype=torch.int64 if first else torch.float64)
         for name, p in own.named_parameters()
     }
-    leave_sums(own, totals, 20 if first else 0, plan.clip_norm, plan.grid_spacing if first else None)
+    add_clipped_sums(own, totals, 20 if first else 0, plan.clip_norm, plan.grid_spacing if first else None)
     refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
 
 
@@ -508,11 +503,11 @@ def each_step_has_its_own_batch(folder):
         next(iter(own))[0], data()[wanted.at(2)[10 * rank : 10 * rank + 10]][0]
     )
     # Named batches: the examples of both processes together.
-    noise = CorrelatedNoise(model, plan, sums_in_grad=True, batches_from_elsewhere=True)
+    noise = CorrelatedNoise(model, plan, sums_in_grad=True, external_batches=True)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     noise.set_batch([2 * rank, 2 * rank + 1])
-    noise.add_()
+    noise.apply_()
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     noise.set_batch([3 - 3 * rank])
@@ -522,7 +517,7 @@ def each_step_has_its_own_batch(folder):
     if rank == 0:
         noise.set_batch([9])
     with pytest.raises(RuntimeError, match="set_batch.. named the examples of step 1 in 1 of 2 processes"):
-        noise.add_()
+        noise.apply_()
     assert noise.step == 1
 
 

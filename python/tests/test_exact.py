@@ -13,7 +13,7 @@ from torch import nn
 
 import antinoise as an
 from antinoise.torch import CorrelatedNoise, clipped_sum_
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 CLIP, SPACING = 0.7, 2.0**-20
 loss = nn.functional.cross_entropy
@@ -29,12 +29,10 @@ def data(count=40):
     return torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator)
 
 
-def points_of(model, *batches, clip=CLIP, spacing=SPACING, micro_batch=1, **how):
+def points_of(model, *batches, clip=CLIP, spacing=SPACING, microbatch_size=1, **how):
     """The sum of all batches in integers of the grid; the sum is removed from the parameters."""
     for x, y in batches:
-        clipped_sum_(
-            model, loss, x, y, clip, micro_batch=micro_batch, exact=True, grid_spacing=spacing, **how
-        )
+        clipped_sum_(model, loss, x, y, clip, microbatch_size=microbatch_size, grid_spacing=spacing, **how)
     held = [held_sum(p) for p in model.parameters()]
     assert {h.examples for h in held} == {sum(len(x) for x, _ in batches)} and {h.spacing for h in held} == {
         spacing
@@ -57,7 +55,7 @@ def points_by_hand(model, x, y, clip=CLIP, spacing=SPACING):
     return torch.stack(found)
 
 
-@pytest.mark.parametrize("norms", ["auto", "each"])
+@pytest.mark.parametrize("norms", ["auto", "per_example"])
 def test_points_are_rounded_example_by_example(norms):
     model, (x, y) = small_model(), data()
     wanted = points_by_hand(model, x, y).sum(0)
@@ -82,8 +80,10 @@ def test_every_order_and_every_deal_has_the_same_bits():
         assert torch.equal(whole, sum(points_of(model, (x[order[i::3]], y[order[i::3]])) for i in range(3)))
     assert torch.equal(whole, points_of(model, (x[:7], y[:7]), (x[7:7], y[7:7]), (x[7:], y[7:])))
     # Sums in double precision depend on the order.
-    clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, norms="each")
-    clipped_sum_(turned := small_model(), loss, x.flip(0), y.flip(0), CLIP, micro_batch=1, norms="each")
+    clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1, norms="per_example")
+    clipped_sum_(
+        turned := small_model(), loss, x.flip(0), y.flip(0), CLIP, microbatch_size=1, norms="per_example"
+    )
     assert any(
         (held_sum(p).total != held_sum(q).total).any()
         for p, q in zip(model.parameters(), turned.parameters())
@@ -124,7 +124,8 @@ def test_what_is_not_finite_adds_nothing_and_nothing_adds_nothing():
     assert points_of(model, (x[:0], y[:0])).abs().max() == 0
     # Padding of a portion is not counted.
     assert torch.equal(
-        points_of(model, (x[4:7], y[4:7]), micro_batch=3), points_of(model, (x[4:7], y[4:7]), micro_batch=64)
+        points_of(model, (x[4:7], y[4:7]), microbatch_size=3),
+        points_of(model, (x[4:7], y[4:7]), microbatch_size=64),
     )
 
 
@@ -134,19 +135,19 @@ def test_noise_is_added_to_the_points():
     model = small_model()
     dim = sum(p.numel() for p in model.parameters())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    CorrelatedNoise(model, plan, an.Key.from_seed_insecure(5), batches_from_elsewhere=True).attach(optimizer)
+    CorrelatedNoise(model, plan, an.Key.from_seed_insecure(5), external_batches=True).attach(optimizer)
     points = points_of(model, (x, y), spacing=plan.grid_spacing)
     released = np.empty(dim, np.float32)
     an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(
         points.numpy() * plan.grid_spacing, released
     )
-    clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
+    clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1, grid_spacing=plan.grid_spacing)
     optimizer.step()
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
     assert torch.equal(
         mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
     )
-    clipped_sum_(model, loss, x, y, CLIP, micro_batch=1, exact=True, grid_spacing=2 * plan.grid_spacing)
+    clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1, grid_spacing=2 * plan.grid_spacing)
     with pytest.raises(ValueError, match="grid_spacing of the sum"):
         optimizer.step()
 
@@ -154,18 +155,16 @@ def test_noise_is_added_to_the_points():
 def test_what_is_wrong_is_named():
     model, (x, y) = small_model(), data()
     for how, message in (
-        (dict(exact=True), "grid_spacing is None but must be a power of two"),
-        (dict(exact=True, grid_spacing=0.3), "grid_spacing is 0.3 but must be a power of two"),
-        (dict(exact=True, grid_spacing=-0.5), "grid_spacing is -0.5 but must be a power of two"),
-        (dict(exact=True, grid_spacing=float("inf")), "grid_spacing is inf but must be a power of two"),
+        (dict(grid_spacing=0.3), "grid_spacing is 0.3 but must be a power of two"),
+        (dict(grid_spacing=-0.5), "grid_spacing is -0.5 but must be a power of two"),
+        (dict(grid_spacing=float("inf")), "grid_spacing is inf but must be a power of two"),
         (
-            dict(exact=True, grid_spacing=2.0**-40),
+            dict(grid_spacing=2.0**-40),
             "grid_spacing is 9.09.*e-13 but must be at least 2\\^-34 of clip_norm, 0.7",
         ),
-        (dict(grid_spacing=0.5), "grid_spacing is 0.5 but must be left out where exact is False"),
         (
-            dict(exact=True, grid_spacing=0.5, norms="ghost"),
-            "norms is 'ghost' but must be 'each' or 'auto' where exact is True",
+            dict(grid_spacing=0.5, norms="ghost"),
+            "norms is 'ghost' but must be 'per_example' or 'auto' where grid_spacing is given",
         ),
     ):
         with pytest.raises(ValueError, match=message):
@@ -176,8 +175,8 @@ def test_what_is_wrong_is_named():
 @pytest.mark.parametrize("first, second", [(None, SPACING), (SPACING, None), (SPACING, 2 * SPACING)])
 def test_sums_of_two_kinds_are_not_added(first, second):
     model, (x, y) = small_model(), data()
-    clipped_sum_(model, loss, x, y, CLIP, exact=first is not None, grid_spacing=first)
+    clipped_sum_(model, loss, x, y, CLIP, grid_spacing=first)
     held = [held_sum(p) for p in model.parameters()]
     with pytest.raises(ValueError, match=f"grid_spacing is {second} but must be {first}"):
-        clipped_sum_(model, loss, x, y, CLIP, exact=second is not None, grid_spacing=second)
+        clipped_sum_(model, loss, x, y, CLIP, grid_spacing=second)
     assert all(held_sum(p) is h for p, h in zip(model.parameters(), held))

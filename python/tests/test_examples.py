@@ -11,12 +11,11 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
 import antinoise as an
-from antinoise.torch import clipped_sum_, lengths
-from antinoise.torch.epochs import EpochSampler
-from antinoise.torch.examples import clipped_sum_of_
-from antinoise.torch.loaders import planned_loader
-from antinoise.torch.secret import save_secret
-from antinoise.torch.sums import held_sum
+from antinoise.torch import clipped_sum_, norms
+from antinoise.torch.checkpoint import save_private
+from antinoise.torch.data.epochs import EpochSampler
+from antinoise.torch.data.loaders import planned_loader
+from antinoise.torch.held_sums import held_sum
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -44,15 +43,19 @@ def of_mapping(model, batch):
     return loss(model(batch["x"]), batch["y"])
 
 
-@pytest.mark.parametrize("micro_batch, tolerance", [(1, 1e-6), (7, 1e-13), (64, 1e-13)])
-def test_a_sum_of_any_batch_is_that_of_a_pair(micro_batch, tolerance):
+@pytest.mark.parametrize("microbatch_size, tolerance", [(1, 1e-6), (7, 1e-13), (64, 1e-13)])
+def test_a_sum_of_any_batch_is_that_of_a_pair(microbatch_size, tolerance):
     x, y = data()
     x[3], x[4, 0] = float("nan"), float("inf")
     pair, mapping = small_model(), small_model()
     for model in (pair, mapping):
         model[0].bias.requires_grad_(False)
-    wanted = clipped_sum_(pair, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="each")
-    found = clipped_sum_of_(mapping, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP, micro_batch=micro_batch)
+    wanted = clipped_sum_(
+        pair, loss, x[:20], y[:20], CLIP, microbatch_size=microbatch_size, norms="per_example"
+    )
+    found = clipped_sum_(
+        mapping, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP, microbatch_size=microbatch_size
+    )
     assert sums_of(pair).abs().max() > 0.1 and held_sum(mapping[0].weight).examples == 20
     assert torch.allclose(sums_of(pair), sums_of(mapping), rtol=tolerance, atol=tolerance)
     assert found.isnan() and wanted.isnan() and held_sum(mapping[0].bias) is None
@@ -64,29 +67,29 @@ def test_examples_one_by_one_need_no_vmap():
 
     x, y = data(8)
     model, each = small_model(), []
-    value = clipped_sum_of_(model, decides, (x, y), 1e3)
+    value = clipped_sum_(model, decides, (x, y), 1e3)
     for a, b in zip(x, y, strict=True):
         each.append(torch.autograd.grad(decides(model, (a[None], b[None])), list(model.parameters())))
     wanted = sum(torch.cat([g.reshape(-1).double() for g in gradient]) for gradient in each)
     assert torch.allclose(sums_of(model), wanted, rtol=1e-12, atol=1e-12) and value.item() > 0
     with pytest.raises(RuntimeError, match="vmap"):
-        clipped_sum_of_(model, decides, (x, y), 1e3, micro_batch=8)
+        clipped_sum_(model, decides, (x, y), 1e3, microbatch_size=8)
 
 
 def test_one_example_moves_the_sum_by_the_clip_norm_at_most():
     (x, y), whole = data(40), small_model()
-    clipped_sum_of_(whole, of_mapping, {"x": 30 * x, "y": y}, CLIP)
+    clipped_sum_(whole, of_mapping, {"x": 30 * x, "y": y}, CLIP)
     for left_out in range(0, 40, 8):
         fewer, kept = small_model(), [i for i in range(40) if i != left_out]
-        clipped_sum_of_(fewer, of_mapping, {"x": 30 * x[kept], "y": y[kept]}, CLIP)
+        clipped_sum_(fewer, of_mapping, {"x": 30 * x[kept], "y": y[kept]}, CLIP)
         assert 0.5 * CLIP < (sums_of(whole) - sums_of(fewer)).norm() <= CLIP * (1 + 2**-20)
 
 
 def test_no_examples_and_portions():
     (x, y), parts, whole = data(), small_model(), small_model()
     for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
-        clipped_sum_of_(parts, of_mapping, {"x": x[part], "y": y[part]}, CLIP)
-    clipped_sum_of_(whole, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP)
+        clipped_sum_(parts, of_mapping, {"x": x[part], "y": y[part]}, CLIP)
+    clipped_sum_(whole, of_mapping, {"x": x[:20], "y": y[:20]}, CLIP)
     assert (
         torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12)
         and held_sum(parts[0].weight).examples == 20
@@ -97,7 +100,7 @@ def test_what_is_wrong_is_named():
     x, y = data()
     for how, message in (
         (dict(clip_norm=0.0), "clip_norm is 0.0 but must be a finite number above 0"),
-        (dict(micro_batch=0), "micro_batch is 0 but must be at least 1"),
+        (dict(microbatch_size=0), "microbatch_size is 0 but must be at least 1"),
         (
             dict(batch={"x": x, "y": y[1:]}),
             r"batch is one of tensors of \[239, 240\] examples but must be made of tensors",
@@ -107,9 +110,15 @@ def test_what_is_wrong_is_named():
         (dict(model=small_model(nn.BatchNorm1d(9))), "2 is a BatchNorm1d but must treat examples apart"),
     ):
         with pytest.raises(ValueError, match=message):
-            clipped_sum_of_(
-                **(dict(model=small_model(), loss=of_mapping, batch={"x": x, "y": y}, clip_norm=CLIP) | how)
-            )
+            given = dict(model=small_model(), batch={"x": x, "y": y}, clip_norm=CLIP) | how
+            model, batch, clip_norm = (given.pop(name) for name in ("model", "batch", "clip_norm"))
+            clipped_sum_(model, of_mapping, batch, clip_norm, **given)
+    with pytest.raises(
+        ValueError, match="x is a tuple but must be a tensor: .* takes inputs of any structure"
+    ):
+        clipped_sum_(small_model(), loss, (x, x), y, CLIP)
+    with pytest.raises(TypeError, match=r"takes \(model, loss, x, y, clip_norm\) or"):
+        clipped_sum_(small_model(), loss, x)
 
 
 def epochs(plan, step=lambda: 0, on_start=lambda: None):
@@ -212,21 +221,21 @@ def test_a_loader_keeps_what_is_not_the_plans():
 
 def test_a_secret_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "state"
-    save_secret({"a": 1}, path)
+    save_private({"a": 1}, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(TypeError):
-        save_secret(an.Key.from_os(), path)
+        save_private(an.Key.from_os(), path)
     assert torch.load(path) == {"a": 1} and os.listdir(tmp_path) == ["state"]
 
 
 def test_large_models_are_taken_some_examples_at_a_time(monkeypatch):
     (x, y), whole, some = data(20), small_model(), small_model()
     x[3] = float("nan")
-    clipped_sum_of_(whole, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
+    clipped_sum_(whole, of_mapping, {"x": x, "y": y}, CLIP, microbatch_size=20)
     monkeypatch.setattr(
-        lengths, "some_at_a_time", lambda count, *_: (slice(i, min(i + 3, count)) for i in range(0, count, 3))
+        norms, "some_at_a_time", lambda count, *_: (slice(i, min(i + 3, count)) for i in range(0, count, 3))
     )
-    clipped_sum_of_(some, of_mapping, {"x": x, "y": y}, CLIP, micro_batch=20)
+    clipped_sum_(some, of_mapping, {"x": x, "y": y}, CLIP, microbatch_size=20)
     assert sums_of(whole).abs().max() > 0.1 and torch.allclose(
         sums_of(whole), sums_of(some), rtol=1e-13, atol=1e-13
     )

@@ -52,7 +52,9 @@ def test_a_strategy_sees_noisy_means_alone(path):
         (u, t) for t, c in enumerate(grid.asked) for u in c
     )
     assert all(len(set(cohort)) == COHORT for cohort in grid.asked) and grid.questions == 10
-    assert [(r.asked, r.used, r.missing) for r in strategy.reports] == [(COHORT, COHORT, 0)] * PLAN.steps
+    assert [(r.requested, r.aggregated, r.missing) for r in strategy.reports] == [
+        (COHORT, COHORT, 0)
+    ] * PLAN.steps
 
 
 def test_one_step_is_bit_by_bit_that_of_a_stream(path):
@@ -75,7 +77,7 @@ def test_an_adaptive_strategy_is_post_processing(path):
     assert strategy.step == 3 and (row_of(result.arrays) != row_of(START)).all()
     assert (inner.fraction_train, inner.min_train_nodes, inner.min_available_nodes) == (1.0, 2, 2)
     # The strategy changes precisions; updates in either precision are accepted.
-    assert {report.used for report in strategy.reports} == {COHORT}
+    assert {report.aggregated for report in strategy.reports} == {COHORT}
 
 
 def test_the_divisor_does_not_depend_on_who_answers(path):
@@ -88,7 +90,7 @@ def test_the_divisor_does_not_depend_on_who_answers(path):
     inner, grid = Seen(), FakeGrid(nodes=40, change=change)
     strategy = wrapped(path, inner)
     train(strategy, grid, 1)
-    assert (strategy.reports[0].asked, strategy.reports[0].used, strategy.reports[0].missing) == (
+    assert (strategy.reports[0].requested, strategy.reports[0].aggregated, strategy.reports[0].missing) == (
         COHORT,
         1,
         COHORT - 1,
@@ -146,7 +148,7 @@ def test_what_is_no_update_counts_as_zero(path, record, what):
     strategy = wrapped(path, inner)
     train(strategy, grid, 1)
     (report,) = strategy.reports
-    assert (getattr(report, what), report.used, report.missing) == (1, COHORT - 1, 0)
+    assert (getattr(report, what), report.aggregated, report.missing) == (1, COHORT - 1, 0)
     row, stream, got = (
         row_of(START),
         an.NoiseStream(PLAN, DIM, key()),

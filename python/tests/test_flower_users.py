@@ -11,13 +11,13 @@ from federated import COHORT, DIM, FakeGrid, Seen, arrays_of, naive_means, row_o
 from flower_run import PLAN, path, train, wrapped
 from flwr.app import Error, Message, RecordDict
 
-from antinoise.flower import AskedUsers, held_users, nodes_are_users, user_record
+from antinoise.flower import QueryUsers, one_user_per_node, reply_with_users, user_record_key
 
 
 def test_a_user_counts_once_and_only_if_asked(path):
     def change(replies):
         for reply in replies:  # what nobody asked for
-            reply.content[user_record("stranger")] = arrays_of(np.full(DIM, 9.0))
+            reply.content[user_record_key("stranger")] = arrays_of(np.full(DIM, 9.0))
         stranger = Message(
             RecordDict({"arrays": arrays_of(np.full(DIM, 9.0))}), reply_to=Message(RecordDict(), 999, "train")
         )
@@ -27,7 +27,7 @@ def test_a_user_counts_once_and_only_if_asked(path):
     inner, grid = Seen(), FakeGrid(change=change)
     strategy = wrapped(path, inner)
     train(strategy, grid, 1)
-    assert strategy.reports[0].used == COHORT
+    assert strategy.reports[0].aggregated == COHORT
     assert np.allclose(
         row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4
     )
@@ -43,16 +43,16 @@ def test_a_node_of_one_user_names_its_record_as_it_likes(path):
             )
 
     inner, grid = Seen(), Plain(nodes=20)
-    strategy = wrapped(path, inner, users=nodes_are_users)
+    strategy = wrapped(path, inner, users=one_user_per_node)
     train(strategy, grid, 1)
-    assert strategy.reports[0].used == COHORT and set(grid.asked[0]) < {str(100 + n) for n in range(20)}
+    assert strategy.reports[0].aggregated == COHORT and set(grid.asked[0]) < {str(100 + n) for n in range(20)}
     assert np.allclose(
         row_of(inner.seen[0][0].content["arrays"]), next(naive_means(PLAN, grid.asked)), atol=3e-4
     )
 
 
 def test_users_are_asked_for_once_and_belong_to_one_node():
-    grid, users = FakeGrid(users=6, nodes=3), AskedUsers()
+    grid, users = FakeGrid(users=6, nodes=3), QueryUsers()
     grid.nodes[200] = ["user-0", "late", ""]
     silent = {101}
 
@@ -94,7 +94,7 @@ def test_it_waits_for_users_who_connect_in_time(path):
     later = {300: ["a", "b", "c"]}
     full = grid.nodes | later
     grid.answer = lambda m: (setattr(grid, "nodes", full), FakeGrid.answer(grid, m))[1]
-    strategy = wrapped(path, wait=5.0)
+    strategy = wrapped(path, timeout=5.0)
     train(strategy, grid, 1)
     assert strategy.step == 1
 
@@ -102,12 +102,12 @@ def test_it_waits_for_users_who_connect_in_time(path):
 def test_a_record_of_another_user_is_not_taken(path):
     def change(replies):
         (name,) = replies[0].content.array_records
-        replies[0].content[user_record("another")] = replies[0].content.pop(name)
+        replies[0].content[user_record_key("another")] = replies[0].content.pop(name)
         return replies
 
     strategy = wrapped(path)
     train(strategy, FakeGrid(nodes=40, change=change), 1)
-    assert (strategy.reports[0].used, strategy.reports[0].missing) == (COHORT - 1, 1)
+    assert (strategy.reports[0].aggregated, strategy.reports[0].missing) == (COHORT - 1, 1)
 
 
 @pytest.mark.parametrize("name", ["half \ud83d", 7])
@@ -120,5 +120,5 @@ def test_a_name_that_cannot_be_written_is_refused_before_anyone_is_asked(path, n
     with pytest.raises(ValueError, match=message):
         strategy.ledger.charge(["user-1", name])
     with pytest.raises(ValueError, match=message):
-        held_users(Message(RecordDict(), 100, "query.users"), ["user-1", name])
+        reply_with_users(Message(RecordDict(), 100, "query.users"), ["user-1", name])
     assert not grid.asked and strategy.step == 0 and strategy.ledger.participations() == []

@@ -11,10 +11,11 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.nn import functional
 
-from antinoise.torch import clipped_sum_, ghost_parts
-from antinoise.torch.ghost_parts import Factors, Made, Pairs, Products
-from antinoise.torch.lengths import factors_for
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch import clipped_sum_
+from antinoise.torch.ghost import parts
+from antinoise.torch.ghost.parts import Factors, GramPairs, Materialized, OuterProducts
+from antinoise.torch.held_sums import drop_sums, held_sum
+from antinoise.torch.norms import factors_for
 
 loss = functional.cross_entropy
 CLASSES = 3
@@ -173,12 +174,12 @@ def form(request, monkeypatch):
         if factors.places == 1 or request.param == "what costs less":
             part = matrix(name, factors)
         else:
-            part = Made(name, factors.made()) if request.param == "made" else Pairs(name, factors)
+            part = Materialized(name, factors.made()) if request.param == "made" else GramPairs(name, factors)
         used.append(type(part))
         return part
 
-    matrix = ghost_parts.matrix
-    monkeypatch.setattr("antinoise.torch.ghost_layers.matrix", forced)
+    matrix = parts.matrix
+    monkeypatch.setattr("antinoise.torch.ghost.layers.matrix", forced)
     return used
 
 
@@ -189,8 +190,8 @@ def test_sums_are_those_of_a_loop(name, form):
     gradients = looped(model, loss, x, y)
     clip = median(gradients)
     assert clip > 0.01
-    for micro_batch in (1, 4, 64):
-        value = clipped_sum_(model, loss, x, y, clip, micro_batch=micro_batch, norms="ghost")
+    for microbatch_size in (1, 4, 64):
+        value = clipped_sum_(model, loss, x, y, clip, microbatch_size=microbatch_size, norms="ghost")
         assert torch.allclose(taken(model), clipped(gradients, clip), rtol=1e-9, atol=1e-12)
         assert torch.allclose(value, loss(model(x), y).double(), rtol=1e-9)
     assert form or name in ("biases alone",)
@@ -198,11 +199,17 @@ def test_sums_are_those_of_a_loop(name, form):
 
 @pytest.mark.parametrize(
     "places, width, kind",
-    [(1, 64, Products), (8, 64, Pairs), (30, 64, Made), (60, 1500, Pairs), (400, 1500, Made)],
+    [
+        (1, 64, OuterProducts),
+        (8, 64, GramPairs),
+        (30, 64, Materialized),
+        (60, 1500, GramPairs),
+        (400, 1500, Materialized),
+    ],
 )
 def test_gradients_are_made_where_that_costs_less(places, width, kind):
     factors = Factors(torch.ones(2, 1, width, places), torch.ones(2, 1, width, places), width)
-    part = ghost_parts.matrix("weight", factors)
+    part = parts.matrix("weight", factors)
     assert type(part) is kind
     assert torch.allclose(part.squares, torch.full((2,), float(width * places) ** 2, dtype=torch.float64))
 
@@ -227,7 +234,7 @@ def test_single_and_half_precision(name):
 def test_auto_is_ghost_and_each_is_close(name):
     model, x, y = made(name, torch.float32)
     sums = []
-    for norms in ("auto", "ghost", "each"):
+    for norms in ("auto", "ghost", "per_example"):
         clipped_sum_(model, loss, x, y, 0.3, norms=norms)
         sums.append(taken(model))
     assert torch.equal(sums[0], sums[1]) and not torch.equal(sums[0], sums[2])
@@ -238,13 +245,13 @@ def test_auto_is_ghost_and_each_is_close(name):
 def test_an_example_moves_the_sum_by_the_clip_norm_at_most(name, form):
     model, x, y = made(name, torch.float32, 20)
     x = 10 * x
-    clipped_sum_(model, loss, x, y, 0.1, micro_batch=8, norms="ghost")
+    clipped_sum_(model, loss, x, y, 0.1, microbatch_size=8, norms="ghost")
     whole, gradients = taken(model), looped(model, loss, x, y)
     for absent in range(0, 20, 3):
         # The example is replaced by one that adds nothing; the others keep their positions.
         fewer = x.clone()
         fewer[absent] = float("nan")
-        clipped_sum_(model, loss, fewer, y, 0.1, micro_batch=8, norms="ghost")
+        clipped_sum_(model, loss, fewer, y, 0.1, microbatch_size=8, norms="ghost")
         moved = whole - taken(model)
         assert moved.norm() <= 0.1 * (1 + 2**-20)
         wanted = clipped(gradients[absent : absent + 1], 0.1)
@@ -260,7 +267,7 @@ def test_what_cancels_out_in_pairs_is_still_clipped():
     above_a, above_g = (torch.nextafter(v, torch.full_like(v, 99)) for v in (a, g))
     activations = torch.stack([a, above_a, a, above_a], 3) * 2.0**28
     gradients = torch.stack([g, -g, -above_g, above_g], 3) * 2.0**28
-    part = Pairs("weight", Factors(activations, gradients, 40))
+    part = GramPairs("weight", Factors(activations, gradients, 40))
     # The differences are exact: integer multiples of a small power of two.
     exact = torch.outer((above_g - g)[0, 0].double(), (above_a - a)[0, 0].double()) * 2.0**56
     assert exact.norm() > 100
@@ -274,11 +281,11 @@ def test_what_cancels_out_in_pairs_is_still_clipped():
     for inputs, places in ((2, 4096), (4096, 2)):
         a, g = torch.ones(1, 1, inputs, places), torch.ones(1, 1, 1, places)
         g[..., ::2] = -1
-        part = Pairs("weight", Factors(a, g, inputs))
+        part = GramPairs("weight", Factors(a, g, inputs))
         lengths, terms = (inputs + 1 + 2 * places + 1) * 2.0**-53, (places + 3) * 2.0**-53
         assert float(part.squares) >= inputs * places**2 * max(lengths, (terms * 2**22) ** 2)
     # Without cancellation the bound costs almost nothing.
-    part = Pairs("weight", Factors(torch.rand(5, 1, 40, 200), torch.rand(5, 1, 30, 200), 40))
+    part = GramPairs("weight", Factors(torch.rand(5, 1, 40, 200), torch.rand(5, 1, 30, 200), 40))
     plain = (part.factors.gradients.double() @ part.factors.activations.double().mT).flatten(1).norm(dim=1)
     assert (part.squares.sqrt() >= plain).all() and (part.squares.sqrt() <= plain * (1 + 1e-9)).all()
 
@@ -288,7 +295,7 @@ def test_what_is_not_finite_adds_nothing(form):
         model, x, y = made(name)
         gradients = looped(model, loss, x, y)
         x[3, 0], x[0, -1] = float("nan"), float("inf")
-        clipped_sum_(model, loss, x, y, 0.3, micro_batch=5, norms="ghost")
+        clipped_sum_(model, loss, x, y, 0.3, microbatch_size=5, norms="ghost")
         kept = [i for i in range(13) if i not in (0, 3)]
         assert torch.allclose(taken(model), clipped(gradients[kept], 0.3), rtol=1e-9, atol=1e-12), name
 
@@ -468,9 +475,9 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     kind, shape, message = REFUSED[name]
     torch.manual_seed(1)
     model, x, y = kind().double(), torch.randn(shape, dtype=torch.float64), torch.randint(0, CLASSES, (13,))
-    for micro_batch in (8, 13):
+    for microbatch_size in (8, 13):
         with pytest.raises(ValueError, match=message):
-            clipped_sum_(model, loss, x, y, 0.3, micro_batch=micro_batch, norms="ghost")
+            clipped_sum_(model, loss, x, y, 0.3, microbatch_size=microbatch_size, norms="ghost")
     assert not any(held_sum(p) for p in model.parameters())
     if name == "changed":
         return  # PyTorch has no gradient for it either.
@@ -482,18 +489,18 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     with pytest.warns(
         UserWarning, match=f'norms="auto" makes the gradients one by one, which is slower: {message}'
     ) as warned:
-        clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
+        clipped_sum_(model, loss, x, y, 0.3, microbatch_size=8)
     assert [warning.filename for warning in warned] == [__file__]
     found = taken(model, trained)
     assert torch.allclose(found, clipped(torch.stack(wanted), 0.3), rtol=1e-9, atol=1e-12)
     with warnings.catch_warnings():
-        # The warning comes once per model, and not if norms="each" was asked for.
+        # The warning comes once per model, and not if norms="per_example" was asked for.
         warnings.simplefilter("error")
-        clipped_sum_(model, loss, x, y, 0.3, micro_batch=8)
+        clipped_sum_(model, loss, x, y, 0.3, microbatch_size=8)
         assert torch.equal(found, taken(model, trained))
-        clipped_sum_(kind().double(), loss, x, y, 0.3, micro_batch=8, norms="each")
+        clipped_sum_(kind().double(), loss, x, y, 0.3, microbatch_size=8, norms="per_example")
     with pytest.warns(UserWarning, match=message):
-        clipped_sum_(kind().double(), loss, x, y, 0.3, micro_batch=8)
+        clipped_sum_(kind().double(), loss, x, y, 0.3, microbatch_size=8)
 
 
 class Mixed(nn.Module):
@@ -526,13 +533,13 @@ def test_a_model_that_mixes_examples_is_refused():
     with pytest.warns(UserWarning, match="model is a Mixed whose examples change each other's output"):
         clipped_sum_(model, loss, x, y, 0.3)
     found = taken(model)
-    clipped_sum_(model, loss, x, y, 0.3, norms="each")
+    clipped_sum_(model, loss, x, y, 0.3, norms="per_example")
     assert torch.equal(found, taken(model))
-    clipped_sum_(model, loss, x, y, 0.3, micro_batch=1, norms="ghost")
+    clipped_sum_(model, loss, x, y, 0.3, microbatch_size=1, norms="ghost")
     assert torch.allclose(found, taken(model), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("norms", ["ghost", "each"])
+@pytest.mark.parametrize("norms", ["ghost", "per_example"])
 def test_no_examples_and_one(norms):
     model, x, y = made("conv2d")
     clipped_sum_(model, loss, x[:0], y[:0], 0.3, norms=norms)
@@ -552,7 +559,7 @@ def test_what_is_wrong_is_named():
     for wrong, message in (
         (
             lambda: clipped_sum_(model, loss, x, y, 1.0, norms="gram"),
-            "norms is 'gram' but must be 'auto', 'ghost' or 'each'",
+            "norms is 'gram' but must be 'auto', 'ghost' or 'per_example'",
         ),
         (
             lambda: clipped_sum_(limited, loss, tokens, y, 1.0, norms="ghost"),
@@ -567,7 +574,7 @@ def test_what_is_wrong_is_named():
             "output of model is one without the examples in the first",
         ),
         (
-            lambda: clipped_sum_(over_examples.double(), loss, x, y, 1.0, micro_batch=8, norms="ghost"),
+            lambda: clipped_sum_(over_examples.double(), loss, x, y, 1.0, microbatch_size=8, norms="ghost"),
             "Given normalized_shape",
         ),
         (

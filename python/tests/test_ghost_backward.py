@@ -6,8 +6,9 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch_run import CLIP, data, loss, small_model, sums_of
 
-from antinoise.torch import clipped_sum_, ghost
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch import clipped_sum_
+from antinoise.torch.ghost import taps
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 
 class Mixing(torch.autograd.Function):
@@ -61,23 +62,23 @@ WAYS = [by_function, by_module_hook, by_pre_hook, by_tensor_hook]
 
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 @pytest.mark.parametrize("made", WAYS)
-@pytest.mark.parametrize("micro_batch", [2, 8, 64])
-def test_a_model_that_mixes_examples_in_its_backward_pass_is_refused(made, micro_batch):
+@pytest.mark.parametrize("microbatch_size", [2, 8, 64])
+def test_a_model_that_mixes_examples_in_its_backward_pass_is_refused(made, microbatch_size):
     (x, y), model = data(), made()
     for _ in range(2):
         with pytest.raises(
             ValueError,
             match="whose examples change each other's gradient but must be one that treats them apart",
         ):
-            clipped_sum_(model, loss, x[:20], y[:20], CLIP, micro_batch=micro_batch, norms="ghost")
+            clipped_sum_(model, loss, x[:20], y[:20], CLIP, microbatch_size=microbatch_size, norms="ghost")
     assert held_sum(next(model.parameters())) is None and all(p.grad is None for p in model.parameters())
     # With one example at a time there is nothing to mix.
-    clipped_sum_(made(), loss, x[:20], y[:20], CLIP, micro_batch=1, norms="ghost")
+    clipped_sum_(made(), loss, x[:20], y[:20], CLIP, microbatch_size=1, norms="ghost")
 
 
 def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
     """Without the check one example moves the sum by several clip norms."""
-    monkeypatch.setattr(ghost, "check_apart", lambda *_: None)
+    monkeypatch.setattr(taps, "check_examples_independent", lambda *_: None)
     (x, _), model, sums = data(), small_model(), []
     model[2].register_full_backward_pre_hook(lambda module, out: (out[0] + out[0].mean(0, keepdim=True),))
     for own in (100.0, -100.0):
@@ -89,7 +90,7 @@ def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
             weights,
             CLIP,
             norms="ghost",
-            micro_batch=20,
+            microbatch_size=20,
         )
         sums.append(sums_of(model))
         drop_sums(model.parameters())

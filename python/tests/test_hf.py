@@ -21,7 +21,7 @@ from transformers.trainer_utils import HubStrategy
 
 import antinoise as an
 from antinoise.hf import NOISE_NAME, PrivateTrainer
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.3
@@ -147,7 +147,7 @@ def test_portions_by_vmap_are_near(plan, tmp_path):
     rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in data()]
     one, some = (
         trainer(plan, tmp_path, rows=rows),
-        trainer(plan, tmp_path, gpt2("eager"), rows, dict(micro_batch=3)),
+        trainer(plan, tmp_path, gpt2("eager"), rows, dict(microbatch_size=3)),
     )
     for made in (one, some):
         made.train()
@@ -156,7 +156,7 @@ def test_portions_by_vmap_are_near(plan, tmp_path):
 
 
 def test_losses_are_reported_where_that_is_said(plan, tmp_path):
-    made = trainer(plan, tmp_path, how=dict(report_losses_unprotected=True), max_steps=2)
+    made = trainer(plan, tmp_path, how=dict(log_private_losses=True), max_steps=2)
     result = made.train()
     assert 2 < result.training_loss < 5 and made.state.log_history[0]["loss"] > 2 and made.noise.step == 2
 
@@ -292,7 +292,7 @@ REFUSALS = [
         dict(model=None, optimizers=(None, None), model_init=gpt2),
         "model_init is given but must be left out",
     ),
-    ({}, dict(micro_batch=0), "micro_batch is 0 but must be at least 1"),
+    ({}, dict(microbatch_size=0), "microbatch_size is 0 but must be at least 1"),
     (dict(num_train_epochs=3), {}, "number of steps is 18 but must be at most the plan's, 12"),
     (dict(per_device_train_batch_size=4), {}, "batch_size of the loader is 4 but must be the plan's, 8"),
     (
@@ -398,6 +398,23 @@ def test_each_step_has_its_own_batch(workers, plan, tmp_path):
     next(iter(made.get_train_dataloader()))
     made.train()
     assert all(torch.equal(a, b) for a, b in zip(made.seen, whole.seen, strict=True))
+
+
+@pytest.mark.parametrize("length", [dict(num_train_epochs=2), dict(max_steps=12)])
+def test_a_trainer_plans_by_itself(length, tmp_path):
+    how = dict(plan=None, epsilon=4, delta=1e-5, clip_norm=CLIP)
+    made = trainer(None, tmp_path, how=how, **length)
+    assert made.plan == an.plan(48, 8, steps=12, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=64)
+    made.train()
+    assert made.noise.step == made.plan.steps == 12
+    for wrong, message in (
+        (dict(plan=made.plan), "epsilon, delta or clip_norm is given but must be left out where plan is"),
+        (dict(epsilon=None), "epsilon is absent but must be given, unless a plan is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trainer(None, tmp_path, how=how | wrong)
+    with pytest.raises(ValueError, match="num_train_epochs is 1.5 but must be a whole number"):
+        trainer(None, tmp_path, how=how, num_train_epochs=1.5)
 
 
 def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):

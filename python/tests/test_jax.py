@@ -85,7 +85,7 @@ LAYOUTS = list(layouts())
 
 def noise_of(*what, **how):
     """Noise for sums of batches from elsewhere."""
-    return Noise(*what, batches_from_elsewhere=True, **how)
+    return Noise(*what, external_batches=True, **how)
 
 
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
@@ -168,12 +168,12 @@ def naive(params, x, y, clip_norm, loss=loss):
     return total, lengths
 
 
-@pytest.mark.parametrize("micro_batch", [1, 7, 64])
-def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
+@pytest.mark.parametrize("microbatch_size", [1, 7, 64])
+def test_a_clipped_sum_is_that_of_a_loop(microbatch_size):
     clip_norm = float(np.median(naive(tree(), X, Y, 1.0)[1]))
     total, lengths = naive(tree(), X, Y, clip_norm)
     assert sum(length > clip_norm for length in lengths) == 10
-    got = clipped_sum(loss, tree(), (X, Y), clip_norm, micro_batch=micro_batch)
+    got = clipped_sum(loss, tree(), (X, Y), clip_norm, microbatch_size=microbatch_size)
     assert (got.examples, got.clip_norm) == (20, clip_norm)
     assert {leaf.dtype for leaf in jax.tree.leaves(got.total)} == {np.dtype(np.float64)}
     assert np.allclose(flat(got.total), total, rtol=1e-4, atol=1e-5)
@@ -200,10 +200,10 @@ def test_sums_and_releases_of_a_mesh(kind, loss):
 
 def test_one_example_moves_the_sum_by_its_clip_norm():
     for clip_norm in (0.1, 3.0):
-        whole = flat(clipped_sum(loss, tree(), (X, Y), clip_norm, micro_batch=1).total)
+        whole = flat(clipped_sum(loss, tree(), (X, Y), clip_norm, microbatch_size=1).total)
         for i in range(3):
             rest = [n for n in range(20) if n != i]
-            without = flat(clipped_sum(loss, tree(), (X[rest], Y[rest]), clip_norm, micro_batch=1).total)
+            without = flat(clipped_sum(loss, tree(), (X[rest], Y[rest]), clip_norm, microbatch_size=1).total)
             moved = np.linalg.norm(whole - without)
             assert (1 - 2**-19) * clip_norm < moved <= clip_norm * (1 + 2**-20)
 
@@ -247,8 +247,8 @@ def test_an_empty_batch_is_a_sum_of_zeros():
             "clip_norm is inf but must be a finite number above 0",
         ),
         (
-            lambda: clipped_sum(loss, tree(), (X, Y), 1.0, micro_batch=0),
-            "micro_batch is 0 but must be at least 1",
+            lambda: clipped_sum(loss, tree(), (X, Y), 1.0, microbatch_size=0),
+            "microbatch_size is 0 but must be at least 1",
         ),
         (
             lambda: clipped_sum(loss, tree(), (X, Y[:3]), 1.0),
@@ -436,9 +436,9 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
     with pytest.raises(
         RuntimeError, match="the noise of step 2 was handed out in this process, to be added to something"
     ):
-        Noise.resume(tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True).next()
+        Noise.resume(tmp_path / "state", params, PLAIN, run="a", external_batches=True).next()
     later = Noise.resume(
-        tmp_path / "state", params, PLAIN, run="a", batches_from_elsewhere=True, reuse_noise_unprotected=True
+        tmp_path / "state", params, PLAIN, run="a", external_batches=True, reuse_noise_unprotected=True
     )
     assert later.step == 2
     for step in range(2, 5):
@@ -459,7 +459,7 @@ def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
     made = noise_of(params, PLAN, key(), run="a")
     made.release(jax.tree.map(lambda p: np.zeros(p.shape), params))
     made.save(folder, params)
-    how = dict(plan=PLAN, run="a", batches_from_elsewhere=True)
+    how = dict(plan=PLAN, run="a", external_batches=True)
     changed = [params | {name: leaf.at[(0,) * leaf.ndim].add(1e-6)} for name, leaf in params.items()]
     for other in changed:
         with pytest.raises(
@@ -563,7 +563,7 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
     of = [(2, key(), "a"), (3, key(), "a"), (2, key(), "b"), (2, an.Key.from_seed_insecure(6), "a")]
     folders = [tmp_path / str(number) for number in range(4)]
     for folder, (steps, secret, run) in zip(folders, of):
-        noise = Noise(params, PLAN, secret, run=run, batches_from_elsewhere=True)
+        noise = Noise(params, PLAN, secret, run=run, external_batches=True)
         for _ in range(steps):
             noise.release({"w": np.zeros((8, 12)), "b": np.zeros(8)})
         noise.save(folder, params)
@@ -662,7 +662,7 @@ jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=60)
 mesh, P = jax.make_mesh((2,), ("x",)), jax.sharding.PartitionSpec
 params = {n: jax.device_put(jnp.zeros(4), jax.sharding.NamedSharding(mesh, at)) for n, at in (("a", P()), ("b", P("x")))}
-plan, zeros, how = small_plan(dim=8), {n: np.zeros(4) for n in params}, dict(batches_from_elsewhere=True)
+plan, zeros, how = small_plan(dim=8), {n: np.zeros(4) for n in params}, dict(external_batches=True)
 try:
     Noise(params, plan, an.Key.from_seed_insecure(rank), **how)
 except ValueError as error:

@@ -65,7 +65,7 @@ def test_groups_are_clipped_as_a_loop_clips_them(asked):
             np.asarray(g, np.float64) * f for g, f in zip(jax.tree.leaves(gradient), factors, strict=True)
         ]
         wanted = jax.tree.map(np.add, wanted, jax.tree.unflatten(jax.tree.structure(gradient), scaled))
-    got = clipped_sum(loss, tree(), x, 1.0, micro_batch=7, groups=asked)
+    got = clipped_sum(loss, tree(), x, 1.0, microbatch_size=7, groups=asked)
     assert 5 < clip < 20 * len(groups.norms) and got.clip_norm == 1.0
     for a, b in zip(jax.tree.leaves(got.total), jax.tree.leaves(wanted), strict=True):
         assert a.dtype == np.float64 and np.allclose(a, b, rtol=1e-4, atol=1e-5)
@@ -88,7 +88,7 @@ def test_one_example_moves_groups_by_the_clip_norm_in_all():
         without = x.copy()
         without[case % 6] = np.nan
         whole, rest = (
-            clipped_sum(loss, tree(), v, clip, micro_batch=6, groups=asked).total for v in (x, without)
+            clipped_sum(loss, tree(), v, clip, microbatch_size=6, groups=asked).total for v in (x, without)
         )
         moved = lengths(jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), whole, rest), groups)
         assert all(own <= norm * (1 + 2**-20) for own, norm in zip(moved, groups.norms, strict=True))
@@ -118,7 +118,7 @@ def test_a_sum_that_is_not_of_the_whole_tree_is_refused():
     norms together.
     """
     plan, params = small_plan(dim=40), tree()
-    noise = Noise(params, plan, an.Key.from_seed_insecure(3), batches_from_elsewhere=True)
+    noise = Noise(params, plan, an.Key.from_seed_insecure(3), external_batches=True)
     x = np.ones((20, 4), np.float32)
     parts = {
         n: clipped_sum(lambda part, row, n=n: loss(params | {n: part}, row), params[n], x, 1.0)

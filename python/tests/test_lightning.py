@@ -22,7 +22,7 @@ import antinoise as an
 from antinoise._sealed import seal
 from antinoise.lightning import PrivateTraining, SecretCheckpoints
 from antinoise.torch import clipped_sum_
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLIP = 0.7

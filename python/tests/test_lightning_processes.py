@@ -30,7 +30,7 @@ def plan_of():
 
 class Exact(Classifier):
     def training_step(self, batch, _):
-        how = dict(micro_batch=1, exact=True, grid_spacing=plan_of().grid_spacing)
+        how = dict(microbatch_size=1, grid_spacing=plan_of().grid_spacing)
         value = clipped_sum_(self.net, loss, *batch, CLIP, **how)
         if self.automatic_optimization:
             return value

@@ -34,7 +34,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import antinoise as an
 from antinoise.opacus import PrivacyEngine
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning"

@@ -15,6 +15,8 @@ from opacus_run import (
     data,
     key,
     mean_of,
+    no_noise_of_opacus,
+    plan,
     small_model,
     sum_of,
 )

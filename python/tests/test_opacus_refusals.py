@@ -14,13 +14,19 @@ from opacus_run import (
     CLIP,
     Run,
     data,
+    key,
+    no_noise_of_opacus,
+    plan,
     refused,
     small_model,
     trained,
 )
+from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, WeightedRandomSampler
 
-from antinoise.torch.sums import held_sum
+import antinoise as an
+from antinoise.opacus import PrivacyEngine
+from antinoise.torch.held_sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Full backward hook:UserWarning", "ignore:ghost clipping:UserWarning"
@@ -124,8 +130,35 @@ def test_a_refusal_leaves_the_model_as_it_was(plan):
     run.step(*next(iter(run.loader)))
     with pytest.raises(ValueError, match="module is a second one but must be the only one"):
         run.engine.make_private(module=small_model(), optimizer=run.inner, data_loader=run.loader)
-    with pytest.raises(ValueError, match="target_epsilon is given but must be left to the plan"):
-        run.engine.make_private_with_epsilon(module=model, target_epsilon=3.0)
+    asked = dict(target_epsilon=4.0, target_delta=1e-5, epochs=2, max_grad_norm=CLIP)
+    with pytest.raises(RuntimeError, match="this engine has a plan, which states epsilon"):
+        run.engine.make_private_with_epsilon(
+            module=model, optimizer=run.inner, data_loader=run.loader, **asked
+        )
+
+
+def test_an_engine_without_a_plan_makes_one():
+    engine, model = PrivacyEngine(key=key()), small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    how = dict(module=model, optimizer=optimizer, data_loader=DataLoader(data(), batch_size=20))
+    with pytest.raises(RuntimeError, match="this engine has no plan: call make_private_with_epsilon"):
+        engine.make_private(**how)
+    asked = dict(target_epsilon=4.0, target_delta=1e-5, epochs=2, max_grad_norm=CLIP, poisson_sampling=False)
+    with pytest.raises(ValueError, match="clipping is adaptive but must be flat or per_layer"):
+        engine.make_private_with_epsilon(**how, **asked, clipping="adaptive")
+    module, private, loader = engine.make_private_with_epsilon(**how, **asked)
+    assert engine.plan == an.plan(240, 20, epochs=2, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=93)
+    for x, y in loader:
+        nn.functional.cross_entropy(module(x), y).backward()
+        private.step()
+        private.zero_grad()
+    assert engine.noise.step == 12 and engine.get_epsilon(1e-5) == engine.plan.epsilon <= 4
+    sampled = PrivacyEngine()
+    optimizer = torch.optim.SGD((other := small_model()).parameters(), lr=0.5)
+    how |= dict(module=other, optimizer=optimizer)
+    sampled.make_private_with_epsilon(**how, **(asked | dict(poisson_sampling=True)))
+    asked_of_plan = dict(epochs=2, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=93, setting="poisson")
+    assert sampled.plan == an.plan(240, 20, **asked_of_plan)
 
 
 def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):

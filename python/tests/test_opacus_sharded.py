@@ -18,6 +18,8 @@ from opacus_run import (
     flat,
     key,
     mean_of,
+    no_noise_of_opacus,
+    plan,
     small_model,
 )
 from ranks import on_ranks, preload, refused

@@ -84,7 +84,7 @@ class Without:
 
 def test_names_of_pytorch_are_asserted_where_they_are_used():
     torch = pytest.importorskip("torch")
-    from antinoise.torch.optimizers import has_hook
+    from antinoise.torch.optimizer_guard import has_hook
     from antinoise.torch.relied import hooks, own_parameters, version_of
 
     layer, optimizer = torch.nn.Conv1d(2, 2, 1), torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])

@@ -34,7 +34,7 @@ def plan_of(kind):
         how = dict(mechanism="banded-toeplitz:3")
     plan = small_plan(**(dict(examples=EXAMPLES, batch_size=SIZE, epochs=3, dim=5) | how))
     if kind == "balls in bins":
-        plan = an.Plan.loads(
+        plan = an.Plan.from_toml(
             re.sub(r'kind = "cyclic"\ngroups', 'kind = "balls-in-bins"\nbins', plan.to_toml())
         )
     return plan

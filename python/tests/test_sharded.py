@@ -13,8 +13,8 @@ from torch.distributed.tensor import DTensor
 from torch.utils.data import DataLoader, TensorDataset
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch import CorrelatedNoise, clipped_sum_
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 loss = nn.functional.cross_entropy
 STEPS = 5
@@ -58,11 +58,11 @@ def train(kinds, folder):
             [],
         )
         for x, y in DataLoader(rows(), batch_sampler=noise.batch_sampler()):
-            how = dict(micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
+            how = dict(microbatch_size=1, grid_spacing=plan.grid_spacing)
             if noise.step % 2:
                 clipped_sum_(model, loss, x, y, plan.clip_norm, **how)
             else:
-                clipped_sum_of_(
+                clipped_sum_(
                     model,
                     lambda model, example: loss(model(example[0]), example[1]),
                     (x, y),
@@ -137,7 +137,7 @@ def one_by_one():
     x, y = (part[:14] for part in rows().tensors)
     one, model = small_model().double(), arranged("fsdp", small_model().double())
     clipped_sum_(one, loss, x.double(), y, 0.3)
-    clipped_sum_(model, loss, x[share].double(), y[share], 0.3, norms="each")
+    clipped_sum_(model, loss, x[share].double(), y[share], 0.3, norms="per_example")
     hooks = [len(module._forward_pre_hooks) for module in model.modules()]
     for p, q in zip(one.parameters(), model.parameters(), strict=True):
         found, wanted = full(held_sum(q).total), held_sum(p).total
@@ -149,7 +149,7 @@ def one_by_one():
     assert sum(hooks) == 3
     drop_sums([*one.parameters(), *model.parameters()])
     # A process can have no example.
-    clipped_sum_(one, loss, x.double(), y, 0.3, micro_batch=1, exact=True, grid_spacing=plan.grid_spacing)
+    clipped_sum_(one, loss, x.double(), y, 0.3, microbatch_size=1, grid_spacing=plan.grid_spacing)
     share_of_one = slice(0, 14 if dist.get_rank() == 0 else 0)
     clipped_sum_(
         model,
@@ -157,8 +157,7 @@ def one_by_one():
         x[share_of_one].double(),
         y[share_of_one],
         0.3,
-        micro_batch=1,
-        exact=True,
+        microbatch_size=1,
         grid_spacing=plan.grid_spacing,
     )
     assert all(
@@ -184,7 +183,7 @@ def one_by_one():
     failing.fails = False
     failing = arranged("fsdp", failing)
     failing.fails = True
-    for how in (dict(norms="each"), dict(exact=True, grid_spacing=plan.grid_spacing)):
+    for how in (dict(norms="per_example"), dict(grid_spacing=plan.grid_spacing)):
         wanted = "out of memory" if dist.get_rank() == 1 else r"out of memory \(rank 1\)"
         with pytest.raises(RuntimeError if dist.get_rank() == 1 else ValueError, match=wanted):
             clipped_sum_(failing, loss, x[share], y[share], 0.3, **how)
@@ -199,10 +198,10 @@ def one_by_one():
     with pytest.raises(
         ValueError, match="parameter of the model is replaced in its forward pass but must be left as it is"
     ):
-        clipped_sum_(through, loss, x[share], y[share], 0.3, norms="each")
+        clipped_sum_(through, loss, x[share], y[share], 0.3, norms="per_example")
     refused(
-        "grid_spacing is None but must be a power of two",
-        lambda: clipped_sum_(model, loss, x, y, 0.3, exact=dist.get_rank() == 1),
+        "grid_spacing is 0.3 but must be a power of two",
+        lambda: clipped_sum_(model, loss, x, y, 0.3, grid_spacing=0.3 if dist.get_rank() == 1 else None),
     )
 
 

@@ -25,7 +25,7 @@ def rows(noise, count):
     return made
 
 
-def state_of(noise):
+def noise_state(noise):
     words, run_key = np.empty((noise.state_words, len(noise)), np.int32), np.zeros(32, np.uint8)
     steps, sum_of_words = noise.state(words, run_key)
     assert sum_of_words == noise.sum_of_words("state", words)
@@ -41,7 +41,7 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
     halves = [stream(plan, shard) for shard in HALVES]
     for half in halves:
         rows(half, 7)
-    states = [state_of(half) for half in halves]
+    states = [noise_state(half) for half in halves]
     assert (
         states[0][0] == states[1][0]
         and states[0][0][0] == 7
@@ -71,7 +71,7 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
 def test_a_state_that_does_not_fit_is_refused(plan):
     noise = stream(plan)
     rows(noise, 2)
-    steps, words, run_key, total = state_of(noise)
+    steps, words, run_key, total = noise_state(noise)
     commitment = noise.state_commitment(steps, total, extra=b"more")
 
     def resumed(
@@ -158,20 +158,20 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
         room[:] = sent[0]
 
     first = key()
-    assert an.Key.shared(send, first) is first
-    second = an.Key.shared(receive)
+    assert an.Key.broadcast(send, first) is first
+    second = an.Key.broadcast(receive)
     assert not any(room.any() for room in rooms) and len(rooms) == 2
     assert an.Batches(plan, second).token == an.Batches(plan, first).token
     with pytest.raises(ValueError, match="bytes of the exchange is one byte over and over"):
-        an.Key.shared(lambda room: None)
+        an.Key.broadcast(lambda room: None)
     with pytest.raises(LookupError):
-        an.Key.shared(lambda room: {}["lost"])
+        an.Key.broadcast(lambda room: {}["lost"])
 
     def freeze(room):
         rooms.append(room)
         room.setflags(write=False)
 
-    assert an.Key.shared(freeze, first) is first and not rooms[-1].any()
+    assert an.Key.broadcast(freeze, first) is first and not rooms[-1].any()
     # The first key was already used for this run.
     an.NoiseStream(plan, DIM, first)
     with pytest.raises(ValueError, match="run is"):

@@ -11,7 +11,7 @@ from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_
 
 import antinoise as an
 from antinoise.torch import CorrelatedNoise, clipped_sum_
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 
 def gradient_of(model, x, y):
@@ -22,12 +22,12 @@ def gradient_of(model, x, y):
     return found
 
 
-@pytest.mark.parametrize("micro_batch", [1, 7, 64])
-def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
+@pytest.mark.parametrize("microbatch_size", [1, 7, 64])
+def test_a_clipped_sum_is_that_of_a_loop(microbatch_size):
     model, (x, y) = small_model(), data()
     each = [gradient_of(model, a, b) for a, b in zip(x[:20], y[:20])]
     clip = float(torch.stack([g.norm() for g in each]).median())  # half of the gradients are longer
-    clipped_sum_(model, loss, x[:20], y[:20], clip, micro_batch=micro_batch)
+    clipped_sum_(model, loss, x[:20], y[:20], clip, microbatch_size=microbatch_size)
     wanted = sum(g * min(1, (1 - 2**-20) * clip / g.norm()) for g in each)
     assert torch.allclose(sums_of(model), wanted, rtol=1e-5, atol=1e-6)
 
@@ -35,22 +35,22 @@ def test_a_clipped_sum_is_that_of_a_loop(micro_batch):
 def test_one_example_moves_the_sum_by_the_clip_norm_at_most():
     (x, y), model = data(), small_model()
     x *= 30
-    clipped_sum_(model, loss, x, y, CLIP, micro_batch=1)
+    clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1)
     whole = sums_of(model)
     for left_out in range(0, 240, 40):
         fewer = small_model()
         kept = [i for i in range(240) if i != left_out]
-        clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, micro_batch=1)
+        clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, microbatch_size=1)
         assert (whole - sums_of(fewer)).norm() <= CLIP * (1 + 2**-20)
 
 
-@pytest.mark.parametrize("micro_batch, tolerance", [(1, 1e-13), (64, 1e-6)])
-def test_an_example_that_is_not_finite_adds_nothing(micro_batch, tolerance):
+@pytest.mark.parametrize("microbatch_size, tolerance", [(1, 1e-13), (64, 1e-6)])
+def test_an_example_that_is_not_finite_adds_nothing(microbatch_size, tolerance):
     (x, y), model, fewer = data(), small_model(), small_model()
     x[3], x[5, 0] = float("nan"), float("inf")
-    clipped_sum_(model, loss, x[:8], y[:8], CLIP, micro_batch=micro_batch)
+    clipped_sum_(model, loss, x[:8], y[:8], CLIP, microbatch_size=microbatch_size)
     kept = [0, 1, 2, 4, 6, 7]
-    clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, micro_batch=micro_batch)
+    clipped_sum_(fewer, loss, x[kept], y[kept], CLIP, microbatch_size=microbatch_size)
     # In portions of one example gradients have the same bits; they are summed in double precision.
     assert torch.allclose(sums_of(model), sums_of(fewer), rtol=tolerance, atol=tolerance)
 
@@ -112,7 +112,7 @@ def test_sums_may_lie_in_grad_where_that_is_said(plan):
 @pytest.mark.parametrize("wild", [1e9, -1e9, 2.0**28])
 def test_large_sums_are_released_alike(plan, wild):
     at_once, ahead = (
-        made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead) for ahead in (False, True)
+        made(plan, small_model(torch.float64), sums_in_grad=True, prefetch=ahead) for ahead in (False, True)
     )
     for model, optimizer, _ in (at_once, ahead):
         for p in model.parameters():
@@ -127,7 +127,7 @@ def test_frozen_parameters_are_left_alone(plan):
     model[0].requires_grad_(False)
     frozen = copy.deepcopy(model[0].state_dict())
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
-    CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True).attach(optimizer)
+    CorrelatedNoise(model, plan, key(), external_batches=True).attach(optimizer)
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     optimizer.step()
     assert all(torch.equal(frozen[name], now) for name, now in model[0].state_dict().items())

@@ -160,21 +160,21 @@ class OptimizerWithoutNoise(Training):
 
 
 class BatchesOfAnotherRun(Training):
-    how = dict(batches_from_elsewhere=True)
+    how = dict(external_batches=True)
 
     def batches(self):
         return [b.tolist() for b in an.Batches(self.plan, self.key(), run="another")][len(self.seen) :]
 
 
 class NoiseOfAnotherRun(Training):
-    how = dict(batches_from_elsewhere=True, run="another")
+    how = dict(external_batches=True, run="another")
 
     def batches(self):
         return [b.tolist() for b in an.Batches(self.plan, self.key())][len(self.seen) :]
 
 
 class PastLost(Training):
-    how = dict(batches_from_elsewhere=True)
+    how = dict(external_batches=True)
     batches = NoiseOfAnotherRun.batches
 
     def restore(self, state):
@@ -299,7 +299,7 @@ def test_the_torch_path_is_accepted_under_every_sampler(audit):
     ],
 )
 def test_every_fault_is_rejected(fault, row, audit):
-    if audit.plan.accountant != "gdp" and "batches_from_elsewhere" in fault.how:
+    if audit.plan.accountant != "gdp" and "external_batches" in fault.how:
         with pytest.raises(ValueError, match="batch of step .* but must be the plan's"):
             audit.rejects(fault)
     else:

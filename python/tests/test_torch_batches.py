@@ -18,10 +18,10 @@ from antinoise.torch import (
     BatchSampler,
     CollateEmpty,
     CorrelatedNoise,
+    add_clipped_sums,
     clipped_sum_,
-    leave_sums,
 )
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 
 def test_batches_are_the_plans(plan):
@@ -33,7 +33,7 @@ def test_batches_are_the_plans(plan):
 
 
 def test_batches_belong_to_the_noise(plan):
-    (x, y), (model, optimizer, noise) = data(), made(plan, batches_from_elsewhere=False)
+    (x, y), (model, optimizer, noise) = data(), made(plan, external_batches=False)
 
     def step():
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
@@ -87,7 +87,7 @@ class Loop:
     """A training loop by hand, and the examples of its releases."""
 
     def __init__(self, plan, workers=0, state=None, raw=False):
-        self.model, self.optimizer, self.noise = made(plan, batches_from_elsewhere=False)
+        self.model, self.optimizer, self.noise = made(plan, external_batches=False)
         if raw:
             self.loader = DataLoader(
                 Numbered(), batch_sampler=self.noise.batch_sampler(), num_workers=workers
@@ -237,7 +237,7 @@ def test_one_pass_over_batches_is_the_last(plan):
         next(first)
     # Batches of another key wait in this pass.
     other = Loop(plan)
-    other.model, other.optimizer, other.noise = made(plan, batches_from_elsewhere=False)
+    other.model, other.optimizer, other.noise = made(plan, external_batches=False)
     for batch in other.noise.loader(Numbered()):
         other.step(batch)
         if other.noise.step == 3:
@@ -246,7 +246,7 @@ def test_one_pass_over_batches_is_the_last(plan):
     with pytest.raises(RuntimeError, match=over):
         next(second)
     batches = BatchSampler(plan, key())
-    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    model, optimizer, noise = made(plan, external_batches=False)
     early = iter(batches)
     next(early)
     noise.detach()
@@ -290,7 +290,7 @@ def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, s
                     raise AssertionError("a list of batches")
             except (RuntimeError, ValueError):
                 refused += 1
-                loop.noise.forget()
+                loop.noise.discard_sums()
         assert loop.used == whole_of(plan)[: loop.noise.step] and schema_holds(loop.used)
         made_steps += loop.noise.step
     assert refused > 3 * sequences and made_steps > 8 * sequences and (finished > 0 or workers > 0)
@@ -337,11 +337,11 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
         loop.noise._examples.restored(taken[:8], loop.noise._stream, 13)
     # A run whose batches came from elsewhere cannot resume with the plan's batches.
     elsewhere = made(plan)[2]
-    elsewhere.add_()
+    elsewhere.apply_()
     with pytest.raises(
         ValueError, match="participations of the state are others than of the 1 steps of its run"
     ):
-        made(plan, batches_from_elsewhere=False)[2].load_state_dict(elsewhere.state_dict())
+        made(plan, external_batches=False)[2].load_state_dict(elsewhere.state_dict())
 
 
 def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named(plan):
@@ -388,9 +388,9 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
     with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
         step(noise, optimizer, model, batches[1])
     with pytest.raises(
-        ValueError, match="batch is given but must be left to the plan, unless batches_from_elsewhere=True"
+        ValueError, match="batch is given but must be left to the plan, unless external_batches=True"
     ):
-        made(plan, batches_from_elsewhere=False)[2].set_batch([1])
+        made(plan, external_batches=False)[2].set_batch([1])
 
 
 def test_users_who_come_by_themselves_are_held_against_the_plan():
@@ -400,7 +400,7 @@ def test_users_who_come_by_themselves_are_held_against_the_plan():
     def step(users):
         noise.set_batch(np.array(users))
         totals = {name: torch.ones(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}
-        leave_sums(model, totals, len(users), plan.clip_norm, unit="user")
+        add_clipped_sums(model, totals, len(users), plan.clip_norm, unit="user")
         optimizer.step()
 
     step([1, 2, 3])
@@ -418,7 +418,7 @@ def test_users_who_come_by_themselves_are_held_against_the_plan():
 
 
 def test_what_the_plan_says_is_not_given(plan):
-    noise, rows = made(plan, batches_from_elsewhere=False)[2], TensorDataset(*data())
+    noise, rows = made(plan, external_batches=False)[2], TensorDataset(*data())
     for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order"):
         with pytest.raises(
             ValueError,
@@ -435,7 +435,7 @@ def test_sampled_batches_may_be_empty_in_a_loader():
     plan = small_plan(
         dim=100, clip_norm=CLIP, setting="poisson", mechanism="identity", batch_size=2, epochs=None, steps=30
     )
-    model, optimizer, noise = made(plan, batches_from_elsewhere=False)
+    model, optimizer, noise = made(plan, external_batches=False)
     sizes = []
     for x, y in noise.loader(TensorDataset(*data()), num_workers=1):
         clipped_sum_(model, loss, x, y, CLIP)

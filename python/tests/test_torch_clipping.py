@@ -14,8 +14,8 @@ from torch import nn
 from torch_run import CLIP, data, key, loss, made, plan, small_model, sums_of
 
 from antinoise._groups import Groups
-from antinoise.torch import CorrelatedNoise, clipped_sum_, clipped_sum_of_, leave_sums
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 
 class Deep(nn.Sequential):
@@ -36,7 +36,7 @@ def of_batch(model, batch):
 def by_submodule(model, x, y):
     """One call per layer: the whole model's loss, with only that layer's parameters in the clipped module."""
     for layer in model:
-        clipped_sum_of_(layer, lambda _, batch: of_batch(model, batch), (x, y), CLIP)
+        clipped_sum_(layer, lambda _, batch: of_batch(model, batch), (x, y), CLIP)
 
 
 def switched(model, x, y):
@@ -99,7 +99,7 @@ def test_a_call_after_a_parameter_was_frozen_or_unfrozen_is_refused(plan):
     model = small_model()
     model[0].requires_grad_(False)
     optimizer = torch.optim.SGD(model[2].parameters(), lr=0.5)
-    noise = CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True).attach(optimizer)
+    noise = CorrelatedNoise(model, plan, key(), external_batches=True).attach(optimizer)
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
     model[0].requires_grad_(True)
     with pytest.raises(RuntimeError, match="parameter 0.weight was unfrozen after the noise was made"):
@@ -126,7 +126,7 @@ def test_parameters_without_a_gradient_belong_to_the_call(plan):
     (x, y), model = data(), Unused(nn.Linear(6, 3), nn.Linear(2, 2), nn.Linear(3, 3))
     model, optimizer, noise = made(plan, model)
     for some in (slice(0, 8), slice(8, 20)):
-        clipped_sum_(model, loss, x[some], y[some], CLIP, norms="each")
+        clipped_sum_(model, loss, x[some], y[some], CLIP, norms="per_example")
     assert not held_sum(model[1].weight).total.any() and held_sum(model[1].weight).examples == 20
     optimizer.step()
     assert noise.step == 1 and model[1].weight.grad.abs().min() > 0
@@ -156,7 +156,7 @@ def test_sums_of_one_who_clips_are_for_all_parameters():
         ),
     ):
         with pytest.raises(ValueError, match=message):
-            leave_sums(model, wrong, 20, CLIP)
+            add_clipped_sums(model, wrong, 20, CLIP)
     assert held_sum(model[0].weight) is None
 
 
@@ -181,9 +181,9 @@ def grouped(rng, names, clip):
 
 
 WAYS = {
-    "ghost": dict(norms="ghost", micro_batch=4),
-    "each": dict(norms="each", micro_batch=4),
-    "exact": dict(exact=True, grid_spacing=2.0**-20, micro_batch=1),
+    "ghost": dict(norms="ghost", microbatch_size=4),
+    "each": dict(norms="per_example", microbatch_size=4),
+    "exact": dict(grid_spacing=2.0**-20, microbatch_size=1),
 }
 
 
@@ -255,7 +255,7 @@ def test_groups_are_clipped_as_a_loop_clips_them(way, groups):
     for name, p in model.named_parameters():
         assert torch.allclose(spacing * held_sum(p).total.double(), wanted[name], rtol=2e-5, atol=4e-5), name
     drop_sums(model.parameters())
-    clipped_sum_of_(model, of_batch, (x, y[:20]), CLIP, groups=groups, micro_batch=3)
+    clipped_sum_(model, of_batch, (x, y[:20]), CLIP, groups=groups, microbatch_size=3)
     assert all(
         torch.allclose(held_sum(p).total, wanted[name], rtol=1e-5, atol=1e-6)
         for name, p in model.named_parameters()
@@ -279,7 +279,7 @@ def test_an_example_that_is_not_finite_in_one_group_adds_to_none():
     def wild(model, batch):
         return loss(model[2](Wild.apply(torch.tanh(model[0](batch[0])))), batch[1])
 
-    clipped_sum_of_(model, wild, (x[:3], y[:3]), CLIP, groups="layer")
+    clipped_sum_(model, wild, (x[:3], y[:3]), CLIP, groups="layer")
     assert held_sum(model[0].weight).examples == 3 and not sums_of(model).any()
 
 
@@ -318,7 +318,7 @@ def test_groups_that_are_wrong_are_refused(groups, message):
     (x, y), model = data(), small_model()
     for call in (
         lambda: clipped_sum_(model, loss, x, y, CLIP, groups=groups),
-        lambda: clipped_sum_of_(model, of_batch, (x, y), CLIP, groups=groups),
+        lambda: clipped_sum_(model, of_batch, (x, y), CLIP, groups=groups),
     ):
         with pytest.raises(ValueError, match=message):
             call()

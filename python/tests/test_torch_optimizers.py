@@ -76,11 +76,11 @@ def test_loops_without_a_hook_add_the_noise_themselves(plan):
     (x, y), model = data(), small_model()
     optimizer, noise = (
         torch.optim.SGD(model.parameters(), lr=0.1),
-        CorrelatedNoise(model, plan, key(), batches_from_elsewhere=True),
+        CorrelatedNoise(model, plan, key(), external_batches=True),
     )
     for _ in range(2):
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-        noise.add_(optimizer)
+        noise.apply_(optimizer)
         optimizer.step()
         optimizer.zero_grad()
     assert noise.step == 2

@@ -11,8 +11,8 @@ from torch import nn
 from torch_run import CLIP, data, dim, key, loss, made, plan, small_model
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, clipped_sum_, leave_sums
-from antinoise.torch.sums import held_sum
+from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_
+from antinoise.torch.held_sums import held_sum
 
 
 @pytest.mark.parametrize("wild", [float("nan"), float("inf"), -float("inf")])
@@ -49,7 +49,7 @@ def test_what_would_void_the_claim_is_refused(plan):
     refused("batch of step 0 is of 19 examples but must be the plan's, of 20")
     # Refused sums are dropped: they do not enter the next batch.
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    leave_sums(
+    add_clipped_sums(
         model,
         {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in model.named_parameters()},
         3,
@@ -62,7 +62,8 @@ def test_what_would_void_the_claim_is_refused(plan):
         p.grad = torch.ones_like(p)
     refused("gradient of 0.weight is in .grad but must be the sum that clipped_sum_ leaves")
     model.zero_grad()
-    refused("optimizer is a second one", lambda: noise.attach(torch.optim.SGD(model.parameters(), lr=1.0)))
+    with pytest.raises(RuntimeError, match="this noise is attached to an optimizer already"):
+        noise.attach(torch.optim.SGD(model.parameters(), lr=1.0))
     optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2))]})
     refused("parameters of the optimizer are others")
     noise.detach()
@@ -72,7 +73,7 @@ def test_what_would_void_the_claim_is_refused(plan):
     )
     model[0].weight.data = torch.zeros(9, 5)
     with pytest.raises(ValueError, match="layout of the model has changed"):
-        noise.add_()
+        noise.apply_()
 
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
@@ -120,8 +121,8 @@ def test_what_is_wrong_is_named(plan):
         ),
         (lambda: clipped_sum_(model, loss, x, y[1:], CLIP), "y is of 239 examples but must be of 240"),
         (
-            lambda: clipped_sum_(model, loss, x, y, CLIP, micro_batch=0),
-            "micro_batch is 0 but must be at least 1",
+            lambda: clipped_sum_(model, loss, x, y, CLIP, microbatch_size=0),
+            "microbatch_size is 0 but must be at least 1",
         ),
         (
             lambda: clipped_sum_(nn.Sequential(nn.BatchNorm1d(6)), loss, x, y, CLIP),
@@ -149,7 +150,7 @@ def test_examples_are_no_users():
         optimizer.step()
     assert noise.step == 0
     ones = {name: torch.ones(p.shape, dtype=torch.float64) for name, p in model.named_parameters()}
-    leave_sums(model, ones, 20, plan.clip_norm, unit="user")
+    add_clipped_sums(model, ones, 20, plan.clip_norm, unit="user")
     with pytest.raises(ValueError, match="unit is example but must be user, that of the sum so far"):
         clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
     optimizer.step()

@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch_run import CLIP, data, dim, key, loss, made, plan, small_model, sums_of
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, clipped_sum_, sums
-from antinoise.torch.sums import held_sum
+from antinoise.torch import CorrelatedNoise, clipped_sum_, held_sums
+from antinoise.torch.held_sums import held_sum
 
 
 def run(plan, steps, state=None, **how):
@@ -57,18 +57,18 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 def test_noise_that_is_made_ahead_has_the_same_bits(kind):
     plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
-    whole, ahead = run(plan, STEPS), run(plan, STEPS, ahead=True)
+    whole, ahead = run(plan, STEPS), run(plan, STEPS, prefetch=True)
     assert all(torch.equal(p, ahead["model"][name]) for name, p in whole["model"].items())
     # A row made ahead is part of the state, whichever process resumes.
     for first, then in ((True, True), (True, False), (False, True)):
-        state = run(plan, 7, ahead=first)
+        state = run(plan, 7, prefetch=first)
         assert state["noise"]["steps"][2] == first and state["noise"]["steps"][0] == 7 + first
-        resumed = run(plan, STEPS, state, ahead=then)
+        resumed = run(plan, STEPS, state, prefetch=then)
         assert all(torch.equal(p, resumed["model"][name]) for name, p in whole["model"].items()), (
             first,
             then,
         )
-    model, optimizer, noise = made(plan, ahead=True)
+    model, optimizer, noise = made(plan, prefetch=True)
     for _ in range(STEPS):
         optimizer.step()
         optimizer.zero_grad()
@@ -79,7 +79,7 @@ def test_noise_that_is_made_ahead_has_the_same_bits(kind):
 
 def test_a_state_that_was_altered_is_refused(plan):
     noise = made(plan)[2]
-    noise.add_()
+    noise.apply_()
     state = noise.state_dict()
     for name, wrong in (
         ("run_key", torch.arange(32, dtype=torch.uint8)),
@@ -97,16 +97,16 @@ def test_a_state_that_was_altered_is_refused(plan):
 
 def test_a_run_does_not_go_back(plan):
     model, _, noise = made(plan)
-    noise.add_()
+    noise.apply_()
     state = noise.state_dict()
     noise.load_state_dict(state)
     model.zero_grad()
-    noise.add_()
+    noise.apply_()
     with pytest.raises(
         ValueError, match="step of the state is 1 but must be at least 2: noise after it is in releases"
     ):
         noise.load_state_dict(state)
-    other = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
+    other = CorrelatedNoise(small_model(), plan, external_batches=True)
     other.load_state_dict(state)
     assert (noise.step, other.step) == (2, 1)
 
@@ -115,16 +115,16 @@ def test_a_run_does_not_go_back(plan):
 @pytest.mark.parametrize("first, then", [(False, False), (True, True), (True, False), (False, True)])
 def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
     plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, release=kind), data()
-    saved = CorrelatedNoise(small_model(), plan, batches_from_elsewhere=True)
-    saved.add_()
+    saved = CorrelatedNoise(small_model(), plan, external_batches=True)
+    saved.apply_()
     state = saved.state_dict()
 
     def resumed(ahead, some, **how):
         model = small_model()
-        noise = CorrelatedNoise(model, plan, batches_from_elsewhere=True, ahead=ahead, **how)
+        noise = CorrelatedNoise(model, plan, external_batches=True, prefetch=ahead, **how)
         noise.load_state_dict(state)
         clipped_sum_(model, loss, x[some], y[some], CLIP)
-        noise.add_()
+        noise.apply_()
         return model[0].weight.grad, noise
 
     grad, _ = resumed(first, slice(0, 20))
@@ -141,8 +141,8 @@ def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
 @pytest.mark.parametrize("wild", [1e300, -1e300, 2.0**60])
 @pytest.mark.parametrize("ahead", [False, True])
 def test_sums_that_are_too_large_for_whole_points_are_refused_before_their_step_is_used(plan, ahead, wild):
-    model, optimizer, noise = made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead)
-    calm = made(plan, small_model(torch.float64), sums_in_grad=True, ahead=ahead)
+    model, optimizer, noise = made(plan, small_model(torch.float64), sums_in_grad=True, prefetch=ahead)
+    calm = made(plan, small_model(torch.float64), sums_in_grad=True, prefetch=ahead)
     for step in range(3):
         for p in model.parameters():
             p.grad = torch.full_like(p, wild)
@@ -157,7 +157,7 @@ def test_sums_that_are_too_large_for_whole_points_are_refused_before_their_step_
 
 
 def test_a_release_that_is_made_ahead_has_the_digest_of_any():
-    from antinoise.torch.digest import digest_of_release
+    from antinoise.torch.noisy_sum_digest import digest_of_release
 
     plain, compared = small_plan(dim=9000, release="plain", clip_norm=CLIP), 0
     for sizes in ([5000], [1, 1023, 4000], [1500, 2048, 0, 77], [3, 1021, 1, 4096]):
@@ -211,7 +211,7 @@ def traces(total, spacing):
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_model_that_is_saved_between_clipping_and_step_holds_no_sum(plan, exact, tmp_path):
     (x, y), (model, optimizer, _) = data(), made(plan)
-    how = dict(exact=True, grid_spacing=plan.grid_spacing) if exact else {}
+    how = dict(grid_spacing=plan.grid_spacing) if exact else {}
     clipped_sum_(model, loss, x[:20], y[:20], CLIP, **how)
     total = sums_of(model).numpy() * how.get("grid_spacing", 1.0)
     saved = list(written(model, optimizer, tmp_path / "checkpoint"))
@@ -243,12 +243,12 @@ def test_what_is_in_grad_is_not_saved_with_the_model(plan, tmp_path):
 
 def test_sums_go_with_their_parameters():
     model, (x, y) = small_model(), data()
-    before = len(sums._held)
+    before = len(held_sums._held)
     clipped_sum_(model, loss, x[:20], y[:20], CLIP)
-    assert len(sums._held) == before + 4
+    assert len(held_sums._held) == before + 4
     del model
     gc.collect()
-    assert len(sums._held) == before
+    assert len(held_sums._held) == before
 
 
 def wide_model():
@@ -256,12 +256,12 @@ def wide_model():
     return nn.Linear(40, 30)
 
 
-def wide(plan, steps, key, run=None, ahead=True):
+def wide(plan, steps, key, run=None, prefetch=True):
     """The state of a run at this step, with more coordinates than a file's block has bytes."""
     model = wide_model()
-    noise = CorrelatedNoise(model, plan, key, run=run, ahead=ahead, batches_from_elsewhere=True)
+    noise = CorrelatedNoise(model, plan, key, run=run, prefetch=prefetch, external_batches=True)
     for _ in range(steps):
-        noise.add_()
+        noise.apply_()
         model.zero_grad()
     return noise.state_dict()
 
@@ -277,11 +277,11 @@ def states():
 def rest(plan, state):
     """The next rows of a run that resumes from a state."""
     model = wide_model()
-    noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(9), batches_from_elsewhere=True)
+    noise = CorrelatedNoise(model, plan, an.Key.from_seed_insecure(9), external_batches=True)
     noise.load_state_dict(state)
     rows = []
     for _ in range(3):
-        noise.add_()
+        noise.apply_()
         rows += [p.grad.numpy().tobytes() for p in model.parameters()]
         model.zero_grad()
     return noise.step, rows

@@ -7,7 +7,7 @@ from torch import nn
 
 import antinoise as an
 from antinoise.torch import CorrelatedNoise
-from antinoise.torch.sums import held_sum
+from antinoise.torch.held_sums import held_sum
 
 CLIP = 0.7
 loss = nn.functional.cross_entropy
@@ -41,7 +41,7 @@ def key():
 def made(plan, model=None, **how):
     model = model or small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-    how = dict(batches_from_elsewhere=True) | how
+    how = dict(external_batches=True) | how
     return model, optimizer, CorrelatedNoise(model, plan, key(), **how).attach(optimizer)
 
 

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from antinoise.torch import clipped_sum_
-from antinoise.torch.sums import drop_sums, held_sum
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 BATCH, CLIP_NORM = 500, 1.0
 loss = nn.functional.cross_entropy
@@ -53,8 +53,8 @@ def plain(model, images, labels):
     return step
 
 
-def own(how, micro_batch, model, images, labels):
-    optimizer, how = sgd(model), how | {"micro_batch": micro_batch}
+def own(how, microbatch_size, model, images, labels):
+    optimizer, how = sgd(model), how | {"microbatch_size": microbatch_size}
 
     def step():
         clipped_sum_(model, loss, images, labels, CLIP_NORM, **how)
@@ -105,11 +105,9 @@ def main():
     random.seed(0)
     model, images, labels = cnn(), torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % 10
     ways = {
-        "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.micro_batch, *how),
-        "antinoise each": lambda *how: own({"norms": "each"}, options.micro_batch, *how),
-        "antinoise exact": lambda *how: own(
-            {"exact": True, "grid_spacing": 2.0**-18}, options.micro_batch, *how
-        ),
+        "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.microbatch_size, *how),
+        "antinoise each": lambda *how: own({"norms": "each"}, options.microbatch_size, *how),
+        "antinoise exact": lambda *how: own({"grid_spacing": 2.0**-18}, options.microbatch_size, *how),
         "Opacus ghost": lambda *how: opacus("ghost", *how),
         "Opacus hooks": lambda *how: opacus("hooks", *how),
         "without privacy": plain,

@@ -36,9 +36,7 @@ def of_antinoise(what: str, dim: int, threads: int) -> Callable[[], object]:
     if "NumPy" in what:
         stream, row = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), np.empty(dim, np.float32)
         return lambda: stream.next_into(row)
-    noise = Noise(
-        jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads, batches_from_elsewhere=True
-    )
+    noise = Noise(jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads, external_batches=True)
     if release == "plain":
         return lambda: jax.block_until_ready(noise.next())
     sums = np.zeros(dim)

@@ -177,7 +177,7 @@ def steps_of(
     optimizer.register_step_pre_hook(lambda *_: stamps.append(time.perf_counter()))
     for x, y in noise.loader(data):
         start = time.perf_counter()
-        clipped_sum_(model, loss, x, y, plan.clip_norm, micro_batch=16, norms="ghost")
+        clipped_sum_(model, loss, x, y, plan.clip_norm, microbatch_size=16, norms="ghost")
         optimizer.step()
         optimizer.zero_grad()
         if times is not None:

@@ -122,7 +122,7 @@ def trainer_of(
         plan=plan,
         key=key,
         run=run,
-        micro_batch=16,
+        microbatch_size=16,
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

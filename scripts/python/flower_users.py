@@ -69,23 +69,23 @@ def clients(seed: int, users: int) -> Any:
     from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
 
-    from antinoise.flower import asked_users, held_users, user_record
+    from antinoise.flower import reply_with_users, requested_users, user_record_key
 
     app = ClientApp()
 
     @app.query("users")
     def query(message: Message, context: Context) -> Message:
         node = int(context.node_config["partition-id"])
-        return held_users(message, [f"user-{user}" for user in range(users) if user % NODES == node])
+        return reply_with_users(message, [f"user-{user}" for user in range(users) if user % NODES == node])
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         start, records = message.content["arrays"]["model"].numpy().astype(float), RecordDict()
-        for user in asked_users(message):
+        for user in requested_users(message):
             model, (x, y) = start.copy(), data_of(seed, int(user.removeprefix("user-")))
             for _ in range(5):
                 model += 0.1 * x.T @ (y - 1 / (1 + np.exp(-x @ model))) / len(x)
-            records[user_record(user)] = ArrayRecord({"model": Array(model.astype(np.float32))})
+            records[user_record_key(user)] = ArrayRecord({"model": Array(model.astype(np.float32))})
         return Message(records, reply_to=message)
 
     return app
@@ -109,7 +109,7 @@ def serve(folder: Path, mechanism: str, seed: int, users: int, rounds: int) -> N
         arrays = ArrayRecord({"model": Array(model)})
         plan = plan_of(mechanism, users, rounds)
         strategy = CorrelatedNoise(
-            FedAvg(fraction_evaluate=0.0), plan, an.Key.from_os(), ledger=folder / "ledger.db", wait=30
+            FedAvg(fraction_evaluate=0.0), plan, an.Key.from_os(), ledger=folder / "ledger.db", timeout=30
         )
 
         def save(_: int, arrays: ArrayRecord) -> MetricRecord:

@@ -25,7 +25,8 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, batches, clipped_sum_, clipping, participations
+from antinoise.torch import CorrelatedNoise, clipped_sum_, clipping
+from antinoise.torch.data import batches, participations
 
 EXAMPLES, EPOCHS = 1_437, 4
 # The functions of the guard, and their results where they do nothing.

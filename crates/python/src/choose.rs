@@ -1,7 +1,10 @@
 //! The choice of a plan.
 
+use std::ffi::CString;
+
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Length, Request, choose};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::design::read_workload;
@@ -50,6 +53,7 @@ pub fn plan(
     thorough: bool,
     release: &str,
 ) -> Result<Plan> {
+    warn_of_delta(py, examples, delta)?;
     let setting = self::setting(setting, min_sep, max_participations)?;
     let request = Request {
         epsilon,
@@ -69,6 +73,19 @@ pub fn plan(
         ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
     };
     Plan::of(py, interruptible(py, move || choose(&request))??)
+}
+
+/// Warns of a delta that publishing a random example in full would reach.
+fn warn_of_delta(py: Python<'_>, examples: usize, delta: f64) -> PyResult<()> {
+    if delta * (examples as f64) < 1.0 {
+        return Ok(());
+    }
+    let bound = 1.0 / examples as f64;
+    let text = format!(
+        "delta is {delta} but should be well below 1 / examples = {bound:.2e}: publishing one example in full, \
+         drawn at random, would reach it"
+    );
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
 }
 
 fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {

@@ -54,12 +54,12 @@ impl Strategy {
     #[staticmethod]
     fn load(path: PathBuf) -> Result<Self> {
         let text = std::fs::read_to_string(&path).map_err(|error| Raised::file(&path, &error))?;
-        Self::loads(&text)
+        Self::from_toml(&text)
     }
 
     /// Reads a strategy from TOML text.
     #[staticmethod]
-    fn loads(text: &str) -> Result<Self> {
+    fn from_toml(text: &str) -> Result<Self> {
         let strategy: AnyStrategy = toml::from_str(text).map_err(|error| {
             InvalidParameter::new(
                 "strategy",
@@ -131,7 +131,7 @@ impl Strategy {
 
     /// Pickles the strategy as text: a strategy holds no secret and may be copied.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml()?,)))
+        Ok((slf.get_type().getattr("from_toml")?, (slf.get().to_toml()?,)))
     }
 
     fn __repr__(&self) -> String {

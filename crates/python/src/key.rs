@@ -168,10 +168,10 @@ impl Key {
     /// others. `exchange` must broadcast the key's bytes to all processes; they are wiped afterwards. The
     /// process that passes `key` gets the same key back.
     ///
-    ///     key = Key.shared(lambda bytes: torch.distributed.broadcast(torch.from_numpy(bytes), 0), Key.from_os() if rank == 0 else None)
+    ///     key = Key.broadcast(lambda bytes: torch.distributed.broadcast(torch.from_numpy(bytes), 0), Key.from_os() if rank == 0 else None)
     #[staticmethod]
     #[pyo3(signature = (exchange, key=None))]
-    fn shared(py: Python<'_>, exchange: &Bound<'_, PyAny>, key: Option<Py<Self>>) -> Result<Py<Self>> {
+    fn broadcast(py: Python<'_>, exchange: &Bound<'_, PyAny>, key: Option<Py<Self>>) -> Result<Py<Self>> {
         let bytes = PyArray1::<u8>::zeros(py, 32, false);
         if let Some(key) = &key {
             key.get().owner.check("Key")?;

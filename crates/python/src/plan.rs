@@ -58,7 +58,7 @@ impl Plan {
 
     /// Reads and verifies the plan in this text.
     #[staticmethod]
-    fn loads(py: Python<'_>, text: String) -> Result<Self> {
+    fn from_toml(py: Python<'_>, text: String) -> Result<Self> {
         Ok(Self::new(interruptible(py, move || Numbers::from_toml(&text))??, Vec::new()))
     }
 
@@ -250,7 +250,7 @@ impl Plan {
 
     /// Pickles the plan as text, since a plan is not secret; the copy is verified again.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("loads")?, (slf.get().to_toml(),)))
+        Ok((slf.get_type().getattr("from_toml")?, (slf.get().to_toml(),)))
     }
 
     fn __eq__(&self, other: &Self) -> bool {

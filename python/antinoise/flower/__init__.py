@@ -4,21 +4,21 @@ summed, and the plan's noise is added, before a strategy sees the result.
     strategy = CorrelatedNoise(FedAdam(), plan, key, ledger="ledger.db")
     strategy.start(grid=grid, initial_arrays=arrays, num_rounds=strategy.rounds_left(arrays))
 
-Clients use `held_users` and `asked_users` to answer which users they hold, and to read for which users to
-train.
+Clients use `reply_with_users` and `requested_users` to answer which users they hold, and to read for which
+users to train.
 """
 
 from .ledger import Ledger
 from .strategy import CorrelatedNoise, RoundReport
-from .users import AskedUsers, asked_users, held_users, nodes_are_users, user_record
+from .users import QueryUsers, one_user_per_node, reply_with_users, requested_users, user_record_key
 
 __all__ = [
-    "AskedUsers",
+    "QueryUsers",
     "CorrelatedNoise",
     "Ledger",
     "RoundReport",
-    "asked_users",
-    "held_users",
-    "nodes_are_users",
-    "user_record",
+    "requested_users",
+    "reply_with_users",
+    "one_user_per_node",
+    "user_record_key",
 ]

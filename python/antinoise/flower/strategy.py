@@ -24,7 +24,7 @@ from .._weights import sum_of_weights
 from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
-from .users import RECORD, AskedUsers, user_record, users_listed
+from .users import RECORD, QueryUsers, user_record_key, users_listed
 
 log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 
@@ -42,15 +42,15 @@ class RoundReport:
     """
 
     step: int
-    asked: int
-    used: int = 0
+    requested: int
+    aggregated: int = 0
     not_finite: int = 0
     malformed: int = 0
 
     @property
     def missing(self) -> int:
         """Users without a reply."""
-        return self.asked - self.used - self.not_finite - self.malformed
+        return self.requested - self.aggregated - self.not_finite - self.malformed
 
 
 @dataclass
@@ -85,9 +85,9 @@ class CorrelatedNoise(NotCopied, Strategy):
             key.
         ledger: Path of the ledger, an SQLite file of mode 0600.
         run: Name of the run; each run needs a new pair of key and name.
-        users: Returns the node of each user, by the user's name. Default: `AskedUsers()`. See also
-            `nodes_are_users`.
-        wait: Seconds that a round waits for enough eligible users, before it is refused.
+        users: Returns the node of each user, by the user's name. Default: `QueryUsers()`. See also
+            `one_user_per_node`.
+        timeout: Seconds that a round waits for enough eligible users, before it is refused.
         evaluation_is_public: Let the wrapped strategy evaluate on clients. The caller says that the
             evaluation data need no protection.
         threads: Number of threads that make noise.
@@ -108,14 +108,14 @@ class CorrelatedNoise(NotCopied, Strategy):
         ledger: str | os.PathLike[str] = "ledger.db",
         run: str | None = None,
         users: Callable[[Grid], Mapping[str, int]] | None = None,
-        wait: float = 60.0,
+        timeout: float = 60.0,
         evaluation_is_public: bool = False,
         threads: int | None = None,
         any_arrays: bool = False,
     ) -> None:
         check_terms(plan, 0, plan.batch_size)
         self._strategy, self._plan, self._key, self._run, self._threads = strategy, plan, key, run, threads
-        self._users, self._wait, self._evaluate = users or AskedUsers(), wait, evaluation_is_public
+        self._users, self._timeout, self._evaluate = users or QueryUsers(), timeout, evaluation_is_public
         self._any_arrays = any_arrays
         self._ledger = Ledger(ledger, plan, run)
         self._noise_file = Path(f"{os.fspath(ledger)}.noise")
@@ -280,7 +280,7 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
         """The step's cohort: users by node."""
-        cohort, deadline = self._plan.batch_size, time.monotonic() + self._wait
+        cohort, deadline = self._plan.batch_size, time.monotonic() + self._timeout
         while True:
             nodes = self._users(grid)
             eligible = self._ledger.eligible(nodes)
@@ -292,7 +292,7 @@ class CorrelatedNoise(NotCopied, Strategy):
                     f"users who may take part in step {self.step} are {got} but must be at least the cohort,"
                     f" {cohort}"
                 )
-            time.sleep(min(1.0, self._wait))
+            time.sleep(min(1.0, self._timeout))
         asked: dict[int, list[str]] = {}
         for user in SystemRandom().sample(sorted(eligible), cohort):
             asked.setdefault(nodes[user], []).append(user)
@@ -366,7 +366,7 @@ class CorrelatedNoise(NotCopied, Strategy):
                     log(WARNING, "An update was dropped: %s", reason)
                     report.malformed += 1
                     continue
-                report.used += finite
+                report.aggregated += finite
                 report.not_finite += not finite
         log(INFO, "Step %d: %s", report.step, report)
         self.reports.append(report)
@@ -391,12 +391,12 @@ class CorrelatedNoise(NotCopied, Strategy):
 
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
     """The models that a node trained for the users it was asked for."""
-    named = [records[user_record(user)] for user in users if user_record(user) in records]
+    named = [records[user_record_key(user)] for user in users if user_record_key(user) in records]
     if (
         not named
         and len(users) == 1
         and len(records) == 1
-        and not any(name.startswith(user_record("")) for name in records)
+        and not any(name.startswith(user_record_key("")) for name in records)
     ):
         return list(records.values())
     return named

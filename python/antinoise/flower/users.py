@@ -14,21 +14,21 @@ RECORD = "antinoise.users"
 _FIELD = "users"
 
 
-def user_record(user: str) -> str:
+def user_record_key(user: str) -> str:
     """Name of the ArrayRecord with the model trained for `user`, in a node's reply. A node that was asked
     for a single user may use any name.
     """
     return f"antinoise.user.{user}"
 
 
-def asked_users(message: Message) -> list[str]:
+def requested_users(message: Message) -> list[str]:
     """For clients: the users for whom a training message asks for an update, each in an ArrayRecord of its
-    own (`user_record`).
+    own (`user_record_key`).
     """
     return _listed(message)
 
 
-def held_users(question: Message, users: Sequence[str]) -> Message:
+def reply_with_users(question: Message, users: Sequence[str]) -> Message:
     """For clients: the reply of `@app.query("users")`.
 
     Args:
@@ -52,7 +52,7 @@ def _listed(message: Message) -> list[str]:
     return [user for user in users if isinstance(user, str) and user] if isinstance(users, list) else []
 
 
-class AskedUsers:
+class QueryUsers:
     """Asks every node once which users it holds, by a message of type `query.users`.
 
     A node that does not reply in time counts as without users and is asked again in the next round. A user
@@ -84,7 +84,7 @@ class AskedUsers:
         return found
 
 
-def nodes_are_users(grid: Grid) -> Mapping[str, int]:
+def one_user_per_node(grid: Grid) -> Mapping[str, int]:
     """Counts each node as one user.
 
     Use it only if nodes keep their number for the whole run. A device that registers anew, as all do when a

@@ -67,11 +67,11 @@ def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, group
     return jax.tree.map(add, totals, gradients, jax.tree.unflatten(jax.tree.structure(totals), groups))
 
 
-def _portion(batch: Any, start: int, count: int, micro_batch: int) -> Any:
-    """`count` examples from `start`, padded with the first of them to `micro_batch`, so that each portion
+def _portion(batch: Any, start: int, count: int, microbatch_size: int) -> Any:
+    """`count` examples from `start`, padded with the first of them to `microbatch_size`, so that each portion
     has one shape; padding is left out of sums.
     """
-    places = jnp.where(jnp.arange(micro_batch) < count, start + jnp.arange(micro_batch), start)
+    places = jnp.where(jnp.arange(microbatch_size) < count, start + jnp.arange(microbatch_size), start)
     return jax.tree.map(lambda leaf: leaf[places], batch)
 
 
@@ -81,7 +81,7 @@ def clipped_sum(
     batch: Any,
     clip_norm: float,
     *,
-    micro_batch: int = 64,
+    microbatch_size: int = 64,
     groups: Asked = None,
 ) -> ClippedSum:
     """Clips each example's gradient of `loss` and returns their sum.
@@ -90,7 +90,7 @@ def clipped_sum(
     moves the sum by at most clip_norm (1 + 2^-20), which plans allow for. That bound compares batches in
     which one gradient is replaced by zero and all others keep their bits. XLA may round a gradient
     differently at another position of its portion; to compare batches from which an example is *absent*, so
-    that later examples change position, use `micro_batch=1`. An example whose gradient is not finite adds
+    that later examples change position, use `microbatch_size=1`. An example whose gradient is not finite adds
     nothing.
 
     It compiles its own functions. Call it outside `jax.jit`: inside, double precision is off unless enabled
@@ -101,7 +101,7 @@ def clipped_sum(
         params: A tree of arrays.
         batch: A tree of arrays with the examples in the first dimension of each.
         clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
-        micro_batch: Number of examples in one call of `jax.vmap`; the last portion is padded.
+        microbatch_size: Number of examples in one call of `jax.vmap`; the last portion is padded.
         groups: Clips groups of leaves separately, to norms whose squares add up to at most clip_norm^2.
             `"layer"`: leaves with one parent. A list of names, or a mapping of names to norms, as in
             `antinoise.torch.clipped_sum_`; a leaf's name is its path (`dense.kernel`), and a parent's name
@@ -115,8 +115,8 @@ def clipped_sum(
     """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
-    if micro_batch < 1:
-        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    if microbatch_size < 1:
+        raise ValueError(f"microbatch_size is {microbatch_size} but must be at least 1")
     leaves = jax.tree.leaves((params, batch))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise ValueError(
@@ -143,9 +143,9 @@ def clipped_sum(
     with enable_x64(True):
         totals = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=jnp.float64), params)
         most = jnp.asarray([SHORTER * norm for norm in grouped.norms], jnp.float64)
-    for start in range(0, examples, micro_batch):
-        count = min(micro_batch, examples - start)
-        gradients = _gradients(loss, params, _portion(batch, start, count, micro_batch))
+    for start in range(0, examples, microbatch_size):
+        count = min(microbatch_size, examples - start)
+        gradients = _gradients(loss, params, _portion(batch, start, count, microbatch_size))
         with enable_x64(True):
             totals = _added(totals, gradients, jnp.int64(count), most, of)
     return ClippedSum(totals, examples, float(clip_norm))

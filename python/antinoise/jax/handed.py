@@ -55,7 +55,7 @@ class HandedOut:
         if self._handed is None or self._handed[0] != step:
             raise RuntimeError(
                 f"Step {step} has no batch of its own: none was handed out since the last step. Each step"
-                " takes one batch from batches(), and none is used again; batches_from_elsewhere=True says"
+                " takes one batch from batches(), and none is used again; external_batches=True says"
                 " that they are the plan's all the same."
             )
         self._recorded.check(step, self._handed[1])

@@ -62,7 +62,7 @@ class Noise(NotCopied):
         threads: Number of threads that make noise. It changes speed and no bit.
         trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
             twice the clip norm. `statement` then names that assumption.
-        batches_from_elsewhere: The caller answers for the batches; only their sizes are compared.
+        external_batches: The caller answers for the batches; only their sizes are compared.
 
     Raises:
         ValueError: Processes differ in plan, key, run or parameters, or the pair of key and run was used
@@ -81,17 +81,17 @@ class Noise(NotCopied):
         run: str | None = None,
         threads: int | None = None,
         trust_float32_sums: bool = False,
-        batches_from_elsewhere: bool = False,
+        external_batches: bool = False,
     ) -> None:
         self._plan, self._trusted, self._layout = plan, trust_float32_sums, Layout(params)
         stream = NoiseStream(plan, self._layout.dim, key, run=run, shard=self._layout.ranges, threads=threads)
-        self._use(stream, batches_from_elsewhere)
+        self._use(stream, external_batches)
 
-    def _use(self, stream: NoiseStream, batches_from_elsewhere: bool) -> None:
+    def _use(self, stream: NoiseStream, external_batches: bool) -> None:
         self._stream = stream
         self._agree()
         self._handed: HandedOut | None = None
-        if not batches_from_elsewhere and self._plan.sampler["kind"] != "external":
+        if not external_batches and self._plan.sampler["kind"] != "external":
             self._handed = HandedOut(self._plan, stream)
 
     def _agree(self) -> None:
@@ -259,7 +259,7 @@ class Noise(NotCopied):
         run: str | None = None,
         threads: int | None = None,
         trust_float32_sums: bool = False,
-        batches_from_elsewhere: bool = False,
+        external_batches: bool = False,
         reuse_noise_unprotected: bool = False,
     ) -> Noise:
         """Resumes from the folder that `save` wrote.
@@ -270,7 +270,7 @@ class Noise(NotCopied):
         Args:
             folder: The folder of `save`.
             params: The parameters that were saved with it, in the same shardings.
-            plan, run, threads, trust_float32_sums, batches_from_elsewhere: As in `Noise`.
+            plan, run, threads, trust_float32_sums, external_batches: As in `Noise`.
             reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. The
                 caller asserts that nobody sees what was released under that noise.
 
@@ -310,7 +310,7 @@ class Noise(NotCopied):
                 " Give the parameters of the same checkpoint, or begin a run with another key or name;"
                 " reuse_noise_unprotected=True says that nobody sees what that run released since"
             )
-        noise._use(stream, batches_from_elsewhere)
+        noise._use(stream, external_batches)
         return noise
 
 

@@ -11,10 +11,18 @@ The model is private because the optimizer sees only noisy means: a hook on its 
 them, and refuses a step that would apply anything else.
 """
 
-from .batches import BatchSampler, CollateEmpty
 from .clipping import clipped_sum_
-from .examples import clipped_sum_of_
+from .data.batches import BatchSampler, CollateEmpty
+from .held_sums import add_clipped_sums
 from .noise import CorrelatedNoise
-from .sums import leave_sums
+from .private import PrivateRun, make_private
 
-__all__ = ["BatchSampler", "CollateEmpty", "CorrelatedNoise", "clipped_sum_", "clipped_sum_of_", "leave_sums"]
+__all__ = [
+    "BatchSampler",
+    "CollateEmpty",
+    "CorrelatedNoise",
+    "PrivateRun",
+    "add_clipped_sums",
+    "clipped_sum_",
+    "make_private",
+]

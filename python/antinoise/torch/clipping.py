@@ -1,60 +1,101 @@
-"""Sums of clipped per-example gradients."""
+"""Sums of clipped per-example gradients: `clipped_sum_`, and what it shares with `PrivateRun.backward`."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, overload
 from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
+from torch.func import vmap
 
 from .._groups import Asked, Groups
-from .exact import checked_spacing
-from .examples import each_sums
-from .failures import told_to_others
-from .ghost import Loss, ghost_sums
-from .ghost_layers import Unsupported
-from .ghost_parts import Sums
-from .layout import is_sharded
-from .models import check_clipping, unchanged_buffers
-from .processes import all_make
-from .sharded import reshard, sharded_sums
-from .sources import sources_of
-from .sums import leave, trainable
+from .data.sources import sources_of
+from .data.trees import examples_in
+from .distributed.failures import broadcast_failure
+from .distributed.layout import is_sharded
+from .distributed.processes import all_gather, run_on_all_ranks
+from .distributed.sharded import reshard, sharded_sums
+from .ghost.independence import Forward, check_output
+from .ghost.layers import Unsupported
+from .ghost.parts import Sums
+from .ghost.taps import ghost_sums
+from .grid_sums import checked_spacing
+from .held_sums import hold, trainable
+from .model_checks import check_clipping, unchanged_buffers
+from .per_example import LossOfOne, per_example_sums
+from .relied import tree_leaves, tree_map
 
+Norms = Literal["auto", "ghost", "per_example"]
+# The loss of model(x) and y.
+Loss = Callable[[Any, Tensor], Tensor]
+
+# Maximum number of examples in a portion, and of values of their gradients, unless the caller names a number.
+PORTION = 64
+GRADIENT_VALUES = 2**28
 # Models for which the fallback from ghost norms to per-example gradients was warned of.
 _warned: WeakSet[nn.Module] = WeakSet()
+# Models that torch.func.vmap cannot run.
+_one_by_one: WeakSet[nn.Module] = WeakSet()
 
 
+@overload
 def clipped_sum_(
     model: nn.Module,
     loss: Loss,
     x: Tensor,
     y: Tensor,
     clip_norm: float,
+    /,
     *,
-    micro_batch: int = 64,
-    norms: Literal["auto", "ghost", "each"] = "auto",
+    microbatch_size: int | None = None,
+    norms: Norms = "auto",
     groups: Asked = None,
-    exact: bool = False,
+    grid_spacing: float | None = None,
+) -> Tensor: ...
+@overload
+def clipped_sum_(
+    model: nn.Module,
+    loss: Callable[[nn.Module, Any], Tensor],
+    batch: Any,
+    clip_norm: float,
+    /,
+    *,
+    microbatch_size: int | None = None,
+    norms: Norms = "auto",
+    groups: Asked = None,
+    grid_spacing: float | None = None,
+) -> Tensor: ...
+def clipped_sum_(
+    model: nn.Module,
+    loss: Callable[..., Tensor],
+    /,
+    *batch_and_clip_norm: Any,
+    microbatch_size: int | None = None,
+    norms: Norms = "auto",
+    groups: Asked = None,
     grid_spacing: float | None = None,
 ) -> Tensor:
     """Clips each example's gradient and leaves their sum for `CorrelatedNoise` to add noise to.
 
+        clipped_sum_(model, loss, x, y, clip_norm)      # loss(model(x), y), with x and y tensors
+        clipped_sum_(model, loss, batch, clip_norm)     # loss(model, example), with a batch of any structure
+
     One call covers all trained parameters of the model that the noise is made for. Further calls before the
-    step add to the sum, for micro-batches of one batch. Sums that were clipped over other sets of
-    parameters (a submodule, or with `requires_grad` switched between calls) are refused at the step: one
-    example could move each of them by the clip norm.
+    step add to the sum, for portions of one batch. Sums that were clipped over other sets of parameters (a
+    submodule, or with `requires_grad` switched between calls) are refused at the step: one example could
+    move each of them by the clip norm.
 
     Lengths, factors and sums are in double precision, so that one example moves the sum by at most
     clip_norm (1 + 2^-20), which plans allow for (docs/python-torch.md). That bound compares batches in
     which one gradient is replaced by zero and all others keep their bits. PyTorch may round a gradient
     differently at another position of its portion; to compare batches from which an example is *absent*, so
-    that later examples change position, use `micro_batch=1`. An example whose gradient is not finite adds
-    nothing.
+    that later examples change position, use `microbatch_size=1`. An example whose gradient is not finite
+    adds nothing.
 
     With several processes, each process sums its own examples. Sharded parameters get the sum over all
     processes at once: with FSDP2, ghost norms use the parameters as FSDP2 gathers them, while per-example
@@ -63,23 +104,29 @@ def clipped_sum_(
     Args:
         model: It must treat examples independently (no batch normalisation); for ghost norms, with examples
             in the first dimension of every layer's input and output.
-        loss: `loss(model(x), y)`, the loss of one example. It is evaluated for each example alone.
+        loss: `loss(model(x), y)`, evaluated for one example at a time; or, with `batch`,
+            `loss(model, example)`, where `example` is a batch of one example.
         x: Inputs, shape (examples, ...).
         y: Targets, shape (examples, ...).
+        batch: A tensor, or tuples, lists and mappings of tensors, with examples in the first dimension of
+            each.
         clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
-        micro_batch: Maximum number of examples in one forward and backward pass.
+        microbatch_size: Number of examples in one forward and backward pass. The last portion is padded to
+            it. The default divides x and y into equal portions of at most 64, and takes the examples of
+            `batch` one by one, which any model allows; portions of `batch` are for models without
+            data-dependent control flow (`torch.func.vmap`).
         norms: `"ghost"` finds norms and sum without per-example gradients, in one forward and one backward
             pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules
-            without parameters. `"each"` makes per-example gradients (`torch.func.vmap`), for any model.
-            `"auto"` tries `"ghost"`, else warns once per model and uses `"each"`.
+            without parameters. `"per_example"` makes per-example gradients (`torch.func.vmap`), for any
+            model. `"auto"` tries `"ghost"`, else warns once per model, naming the modules, and uses
+            `"per_example"`. With `batch` it is always per-example gradients.
         groups: Clips groups of parameters separately, to norms whose squares add up to at most clip_norm^2.
             `"layer"`: one group per module. A list of names of parameters or modules (`["conv", ("fc1",
             "fc2.bias")]`): k groups with clip_norm / sqrt(k) each. A mapping gives each group's norm
             (`{"conv": 0.6, "head": 0.8}`). Each parameter must be in one group.
-        exact: Round each clipped gradient to integer multiples of `grid_spacing` and sum integers: the
-            sum's bits do not depend on the order of examples or on their distribution over processes.
-            Implies per-example gradients.
-        grid_spacing: The plan's, for `exact`.
+        grid_spacing: The plan's: rounds each clipped gradient to integer multiples of it and sums integers.
+            The sum's bits then do not depend on the order of examples or on their distribution over
+            processes. Implies per-example gradients.
 
     Returns:
         The mean loss, a scalar tensor without gradient. **It is not private.**
@@ -88,51 +135,159 @@ def clipped_sum_(
         ValueError: An argument is out of range, the model cannot be clipped example by example, or its
             forward pass changes a buffer.
     """
-    reshard(model)
-    parameters = trainable(model)
-
-    def check() -> tuple[Groups, float | None]:
-        check_clipping(model, clip_norm, micro_batch)
-        _check(x, y, norms, exact)
-        return Groups.made(groups, parameters, clip_norm), checked_spacing(exact, grid_spacing, clip_norm)
-
-    def one(model: nn.Module, example: tuple[Tensor, Tensor]) -> Tensor:
-        return loss(model(example[0]), example[1])
-
-    sharded = any(is_sharded(p) for p in parameters.values())
-    with told_to_others(parameters.values()):
-        with unchanged_buffers(model):
-            grouped, spacing = all_make(check) if sharded else check()
-            by_ghosts = partial(ghost_sums, model, loss, x, y, grouped, micro_batch)
-            each = partial(each_sums, model, one, (x, y), len(x), grouped, micro_batch, spacing)
-            if norms == "each" or exact:
-                sums, losses = each()
-            elif sharded:
-                sums, losses = sharded_sums(parameters, by_ghosts, len(x), micro_batch)
-            else:
-                sums, losses = _ghosts_or_each(model, norms, by_ghosts, each)
-        leave(parameters, sums, len(x), clip_norm, spacing, sources=sources_of((x, y)))
-    return torch.tensor(losses / max(len(x), 1), dtype=torch.float64)
+    if len(batch_and_clip_norm) == 3:
+        x, y, clip_norm = batch_and_clip_norm
+        make = partial(_of_pair, model, loss, x, y)
+    elif len(batch_and_clip_norm) == 2:
+        batch, clip_norm = batch_and_clip_norm
+        make = partial(Work, batch, lambda example: loss(model, example))
+        microbatch_size = 1 if microbatch_size is None else microbatch_size
+    else:
+        raise TypeError(
+            "clipped_sum_ takes (model, loss, x, y, clip_norm) or (model, loss, batch, clip_norm)"
+        )
+    return clip(model, make, clip_norm, microbatch_size, norms, groups, grid_spacing, stacklevel=3)
 
 
-def _check(x: Tensor, y: Tensor, norms: str, exact: bool) -> None:
+def code_of(loss: Any) -> Hashable:
+    """Identifies a loss for the check of independence, also where each step makes the function anew."""
+    code: Hashable = getattr(loss, "__code__", None)
+    return type(loss).__qualname__ if code is None else code
+
+
+@dataclass
+class Work:
+    """A batch and its losses."""
+
+    batch: Any
+    of_one: LossOfOne
+    # The losses of a portion, for ghost norms; None where only one example at a time has a loss.
+    of_portion: Forward | None = None
+    # Identifies the loss, whose independence of examples is tested once.
+    tested: Hashable = None
+
+
+def _of_pair(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> Work:
+    for name, value in (("x", x), ("y", y)):
+        if not isinstance(value, Tensor):
+            raise ValueError(
+                f"{name} is a {type(value).__name__} but must be a tensor: clipped_sum_(model, loss, batch,"
+                " clip_norm), with loss(model, example), takes inputs of any structure"
+            )
     if len(x) != len(y):
         raise ValueError(f"y is of {len(y)} examples but must be of {len(x)}, as x is")
-    if norms not in ("auto", "ghost", "each"):
-        raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'each'")
-    if exact and norms == "ghost":
-        raise ValueError(
-            "norms is 'ghost' but must be 'each' or 'auto' where exact is True: what is rounded is each"
-            " gradient"
-        )
+
+    def of_portion(portion: tuple[Tensor, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        output = model(portion[0])
+        outputs = tree_leaves(output)
+        check_output(outputs, len(portion[1]))
+
+        def one(output: Any, y: Tensor) -> Tensor:
+            return loss(tree_map(lambda o: o.unsqueeze(0), output), y.unsqueeze(0))
+
+        # The loss of one example at a time: it may be a mean or a sum.
+        losses = vmap(one, randomness="different")(output, portion[1])
+        if losses.dim() != 1:
+            raise ValueError(f"loss is of shape {tuple(losses.shape[1:])} but must be one number")
+        return losses, outputs
+
+    of_one: LossOfOne = lambda example: loss(model(example[0]), example[1])  # noqa: E731
+    return Work((x, y), of_one, of_portion, code_of(loss))
 
 
-_Sums = tuple[Sums, float]
+def clip(
+    model: nn.Module,
+    make: Callable[[], Work],
+    clip_norm: float,
+    microbatch_size: int | None,
+    norms: str,
+    groups: Asked,
+    grid_spacing: float | None,
+    stacklevel: int,
+) -> Tensor:
+    """`clipped_sum_` of what `make` returns; `stacklevel` is that of a warning for the caller."""
+    reshard(model)
+    parameters = trainable(model)
+    sharded = any(is_sharded(p) for p in parameters.values())
+
+    def check() -> tuple[Work, int, Groups, float | None]:
+        check_clipping(model, clip_norm, microbatch_size)
+        if norms not in ("auto", "ghost", "per_example"):
+            raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'per_example'")
+        if grid_spacing is not None and norms == "ghost":
+            raise ValueError(
+                "norms is 'ghost' but must be 'per_example' or 'auto' where grid_spacing is given: what is"
+                " rounded is each gradient"
+            )
+        work = make()
+        if norms == "ghost" and work.of_portion is None:
+            raise ValueError("norms is 'ghost' but must be 'per_example' or 'auto' for a whole batch")
+        grouped = Groups.made(groups, parameters, clip_norm)
+        return work, examples_in(work.batch), grouped, checked_spacing(grid_spacing, clip_norm)
+
+    with broadcast_failure(parameters.values()):
+        with unchanged_buffers(model):
+            work, count, grouped, spacing = run_on_all_ranks(check) if sharded else check()
+            most = max(all_gather(count)) if sharded else count
+            size = equal_portion(most) if microbatch_size is None else microbatch_size
+            of_each = partial(_of_each, model, work, count, grouped, spacing, microbatch_size, most)
+            if norms == "per_example" or spacing is not None or work.of_portion is None:
+                sums, losses = of_each()
+            else:
+                of_portion, batch, tested = work.of_portion, work.batch, work.tested
+                by_ghosts = partial(ghost_sums, model, of_portion, batch, count, grouped, size, tested=tested)
+                if sharded:
+                    sums, losses = sharded_sums(parameters, by_ghosts, count, size)
+                else:
+                    sums, losses = _ghosts_or_each(model, norms, by_ghosts, of_each, stacklevel + 1)
+        hold(parameters, sums, count, clip_norm, spacing, sources=sources_of(work.batch))
+    return torch.tensor(losses / max(count, 1), dtype=torch.float64)
+
+
+def equal_portion(examples: int, most: int = PORTION) -> int:
+    """The size of the fewest equal portions of at most `most` examples: none has padding but the last, and
+    it less than one example for each portion.
+    """
+    return max(1, -(-examples // max(1, -(-examples // most))))
+
+
+def _of_each(
+    model: nn.Module,
+    work: Work,
+    count: int,
+    groups: Groups,
+    spacing: float | None,
+    microbatch_size: int | None,
+    most: int,
+) -> tuple[Sums, float]:
+    """Sums from per-example gradients: by default in portions that fit a bound on memory, or one by one if
+    the model has control flow that depends on data.
+    """
+    of = partial(per_example_sums, model, work.of_one, work.batch, count, groups)
+    if microbatch_size is not None:
+        return of(microbatch_size, spacing)
+    dim = sum(p.numel() for p in trainable(model).values())
+    size = equal_portion(most, max(1, min(PORTION, GRADIENT_VALUES // max(1, dim))))
+    if size > 1 and model not in _one_by_one:
+        try:
+            return of(size, spacing)
+        except (RuntimeError, ValueError) as error:
+            _one_by_one.add(model)
+            warnings.warn(
+                "examples are taken one by one, which is slower: the model cannot be run by"
+                f" torch.func.vmap ({str(error).splitlines()[0]})",
+                stacklevel=5,
+            )
+    return of(1, spacing)
 
 
 def _ghosts_or_each(
-    model: nn.Module, norms: str, by_ghosts: Callable[[], _Sums], each: Callable[[], _Sums]
-) -> _Sums:
+    model: nn.Module,
+    norms: str,
+    by_ghosts: Callable[[], tuple[Sums, float]],
+    of_each: Callable[[], tuple[Sums, float]],
+    stacklevel: int,
+) -> tuple[Sums, float]:
     try:
         return by_ghosts()
     except Unsupported as reason:
@@ -140,8 +295,8 @@ def _ghosts_or_each(
             raise
         if model not in _warned:
             _warned.add(model)
-            # `stacklevel` points at the caller of clipped_sum_.
             warnings.warn(
-                f'norms="auto" makes the gradients one by one, which is slower: {reason}', stacklevel=3
+                f'norms="auto" makes the gradients one by one, which is slower: {reason}',
+                stacklevel=stacklevel,
             )
-    return each()
+    return of_each()

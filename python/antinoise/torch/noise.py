@@ -15,27 +15,33 @@ from torch.utils.data import DataLoader, Dataset
 from .. import Batches, Key, NoiseStream, Participations, Plan, SavedState
 from .._once import NotCopied
 from .._sums import IN_SINGLE, check_terms
-from .batches import BatchSampler
-from .collected import Collected, among_processes, collect, report
-from .failures import await_sums
-from .layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
-from .loaders import loader_of
-from .optimizers import guard, has_hook, mark_noisy
+from .data.batches import BatchSampler
+from .data.loaders import check_examples, loader_of
+from .data.participations import StepExamples
+from .distributed.failures import await_sums
+from .distributed.layout import digest_of, is_sharded, like, local_part, ranges_of, stacked_like
+from .distributed.processes import (
+    check_same_on_all_ranks,
+    raise_on_all_ranks,
+    replicas,
+    run_on_all_ranks,
+    shared_key,
+)
+from .distributed.sharded import reshard
+from .distributed.share import Share
+from .held_sums import drop_sums, trainable
+from .optimizer_guard import check_only_noise, guard, has_hook, mark_noisy
 from .origin import ORIGIN, UNKNOWN, Origin, differences, digest_of_data, origin_of
-from .participations import StepExamples
-from .processes import agree, all_make, replicas, shared_key, together
-from .release import Part
-from .rows import Rows
-from .sharded import reshard
+from .prefetch import NoiseRows
 from .state import as_tensor, extra_of, readable, total_of, words_of
-from .sums import drop_sums, trainable
+from .step_sums import StepSums, check_on_all_ranks, collect, report
 
 
 class CorrelatedNoise(NotCopied):
     """Adds the plan's noise to the sum of clipped gradients before each step of an optimizer, and divides
     by the plan's expected batch size.
 
-    The sum is the one that `clipped_sum_`, `clipped_sum_of_` or `leave_sums` left. It is a `Stateful` for
+    The sum is the one that `clipped_sum_`, `clipped_sum_` or `add_clipped_sums` left. It is a `Stateful` for
     `torch.distributed.checkpoint`.
 
     With several processes (`torch.distributed`), each process makes the noise of a part of the coordinates
@@ -60,9 +66,9 @@ class CorrelatedNoise(NotCopied):
         threads: Number of threads that make noise. It changes speed and no bit.
         sums_in_grad: Take the sums from `.grad` (float64), where the caller left the sum of the step's
             gradients, each clipped to the plan's clip norm.
-        batches_from_elsewhere: The caller answers for the batches. Only their sizes are compared with the
+        external_batches: The caller answers for the batches. Only their sizes are compared with the
             plan, and the examples that `set_batch` names.
-        ahead: Make the next step's noise on a thread while the model works. The row waits in the host's
+        prefetch: Make the next step's noise on a thread while the model works. The row waits in the host's
             memory, pinned where the model is on an accelerator. It changes no bit.
         trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
             twice the clip norm. `statement` then names that assumption.
@@ -82,44 +88,45 @@ class CorrelatedNoise(NotCopied):
         run: str | None = None,
         threads: int | None = None,
         sums_in_grad: bool = False,
-        batches_from_elsewhere: bool = False,
-        ahead: bool = False,
+        external_batches: bool = False,
+        prefetch: bool = False,
         trust_float32_sums: bool = False,
         reuse_noise_unprotected: bool = False,
     ) -> None:
         self._plan, self._run, self._threads, self._sums_in_grad = plan, run, threads, sums_in_grad
-        self._ahead, self._trusted, self._reuse = ahead, trust_float32_sums, reuse_noise_unprotected
+        self._prefetch, self._trusted, self._reuse = prefetch, trust_float32_sums, reuse_noise_unprotected
         # An external sampler's batches are not drawn here.
-        self._from_elsewhere = batches_from_elsewhere or plan.sampler["kind"] == "external"
+        self._external = external_batches or plan.sampler["kind"] == "external"
         reshard(model)
         self._model, self._parameters = ref(model), trainable(model)
-        together(self._whatever_is_wrong())
+        raise_on_all_ranks(self._whatever_is_wrong())
         self._layout = self._layout_now()
         self._digest = digest_of((name, shape) for name, shape, _, _ in self._layout)
-        agree("plan", plan.digest)
-        agree("names and shapes of the trainable parameters", self._digest)
-        agree("sums_in_grad", sums_in_grad)
+        check_same_on_all_ranks("plan", plan.digest)
+        check_same_on_all_ranks("names and shapes of the trainable parameters", self._digest)
+        check_same_on_all_ranks("sums_in_grad", sums_in_grad)
         self._dim = sum(p.numel() for p in self._parameters.values())
         start, ranges = 0, {}
         for name, p in self._parameters.items():
             ranges[name] = ranges_of(p, start)
             start += p.numel()
         self._parts = [
-            Part(same, self._parameters, ranges, ahead=ahead) for same in replicas(list(ranges.items()))
+            Share(same, self._parameters, ranges, prefetch=prefetch)
+            for same in replicas(list(ranges.items()))
         ]
         self._shard = [pair for part in self._parts for pair in part.ranges]
         key = shared_key(key, self._parts[0].device)
         self._sampler: BatchSampler | None = None
-        self._examples = StepExamples(plan, self._from_elsewhere)
-        agree("batches_from_elsewhere", self._from_elsewhere)
+        self._examples = StepExamples(plan, self._external)
+        check_same_on_all_ranks("external_batches", self._external)
         self._steps_made_by: ReferenceType[torch.optim.Optimizer] | None = None
         self._dataset: tuple[int, str, Tensor] = (0, "", UNKNOWN)
         # The resumed state's origin, until the first step has been compared with it.
         self._origin: Origin | None = None
         how: dict[str, Any] = dict(run=run, shard=self._shard, threads=threads, state_in_memory=True)
         # The use of a key is recorded in one process only; all processes fail with the one that refuses it.
-        self._use(all_make(lambda: NoiseStream(plan, self._dim, key, **how)))
-        agree("key", self._stream.token)
+        self._use(run_on_all_ranks(lambda: NoiseStream(plan, self._dim, key, **how)))
+        check_same_on_all_ranks("key", self._stream.token)
         self._handle: Any = None
         self._optimizer: ReferenceType[torch.optim.Optimizer] | None = None
         self._own = {id(p) for p in self._parameters.values()}
@@ -140,7 +147,9 @@ class CorrelatedNoise(NotCopied):
         if self._reuse:
             stream._forget_released(stream.step - (waiting is not None))
         self._stream = stream
-        self._rows = Rows(stream, self._parts, self._plan.grid_spacing, ahead=self._ahead, waiting=waiting)
+        self._rows = NoiseRows(
+            stream, self._parts, self._plan.grid_spacing, prefetch=self._prefetch, waiting=waiting
+        )
         external = self._plan.sampler["kind"] == "external"
         if self._sampler is not None:
             self._sampler.follow(self._plan, stream, lambda: self.step)
@@ -166,15 +175,25 @@ class CorrelatedNoise(NotCopied):
         """Number of coordinates for which this process makes noise."""
         return len(self._stream)
 
-    def batch_sampler(self) -> BatchSampler:
+    def batch_sampler(self, dataset: Dataset[Any] | None = None) -> BatchSampler:
         """Returns the run's batches from its next step, for `DataLoader(data, batch_sampler=...)` without
         workers.
 
         With several processes, it yields this process's share of each batch. It follows the run after a
         resume. Once it is made, a step whose batch was not drawn from it is refused.
+
+        Args:
+            dataset: The loader's data set, if it is to be compared with the plan's number of examples now,
+                and with the data of a state that is resumed.
+
+        Raises:
+            ValueError: `dataset` has more or fewer examples than the plan.
         """
+        if dataset is not None:
+            check_examples(dataset, self._plan)
         sampler = BatchSampler.following()
-        self.draw_from(sampler)
+        sampler.dataset = dataset
+        self.use_sampler(sampler)
         return sampler
 
     def loader(self, dataset: Dataset[Any], **how: Any) -> DataLoader[Any]:
@@ -203,7 +222,7 @@ class CorrelatedNoise(NotCopied):
         """
         self._examples.name(examples)
 
-    def draw_from(self, batches: BatchSampler) -> None:
+    def use_sampler(self, batches: BatchSampler) -> None:
         """Requires each later step's batch to be drawn from `batches`."""
         batches.check(self._stream)
         batches.follow(self._plan, self._stream, lambda: self.step)
@@ -228,7 +247,7 @@ class CorrelatedNoise(NotCopied):
         Raises:
             ValueError: The optimizer holds other parameters, or its `grad_scale` is set.
         """
-        all_make(lambda: self._prepare(optimizer, batches))
+        run_on_all_ranks(lambda: self._prepare(optimizer, batches))
         self.hook(optimizer, self._before_step)
         return self
 
@@ -237,6 +256,10 @@ class CorrelatedNoise(NotCopied):
         the backward pass within the step.
         """
         self._handle, self._optimizer = optimizer.register_step_pre_hook(before_step), ref(optimizer)
+
+    def attached_to(self) -> torch.optim.Optimizer | None:
+        """The optimizer whose steps add the noise, if there is one."""
+        return None if self._optimizer is None else self._optimizer()
 
     def serves(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether a hook on this optimizer's step adds the noise."""
@@ -248,11 +271,15 @@ class CorrelatedNoise(NotCopied):
 
     def _prepare(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None) -> None:
         if self._handle is not None:
-            raise ValueError("optimizer is a second one but must be the only one: detach() the first")
+            raise RuntimeError(
+                "this noise is attached to an optimizer already: one optimizer holds all trainable parameters;"
+                " to attach it to another, call detach() first"
+            )
         self.check_optimizer(optimizer)
+        check_only_noise(self, self._parameters.values())
         self._steps_made_by = ref(optimizer)
         if batches is not None:
-            self.draw_from(batches)
+            self.use_sampler(batches)
 
     def detach(self) -> None:
         """Removes the noise from the optimizer."""
@@ -288,11 +315,11 @@ class CorrelatedNoise(NotCopied):
         """Whether this noise is added to the sum of `p`."""
         return id(p) in self._own
 
-    def forget(self) -> None:
+    def discard_sums(self) -> None:
         """Drops the sums of an unfinished step, so that the next step begins with a whole batch."""
         drop_sums(self._parameters.values())
 
-    def add_(self, optimizer: torch.optim.Optimizer | None = None) -> None:
+    def apply_(self, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Replaces the sums by the noisy mean, in `.grad`, as the hook does: for loops without a hook.
         `optimizer`, if given, is checked first.
         """
@@ -313,9 +340,9 @@ class CorrelatedNoise(NotCopied):
             error = other
         finally:
             # Sums that were taken or refused must not enter another step.
-            self.forget()
+            self.discard_sums()
         shared = [part.replicas for part in self._parts if part.replicas.group is not None]
-        examples, unreduced = among_processes(report(step, found, error, shared), error)
+        examples, unreduced = check_on_all_ranks(report(step, found, error, shared), error)
         if self._sampler is not None and not self._sums_in_grad:
             # No process clipped an example.
             examples = examples or 0
@@ -326,13 +353,13 @@ class CorrelatedNoise(NotCopied):
             part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
-        all_make(self._rows.release)
+        run_on_all_ranks(self._rows.release)
         if batch is not None:
             self._examples.record(step, batch)
         if self._sampler is not None:
             self._sampler.use()
         for part in self._parts:
-            for name, row in zip(part.names, part.hand_out()):
+            for name, row in zip(part.names, part.all_gather_rows()):
                 p = self._parameters[name]
                 mean = row.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
@@ -366,17 +393,17 @@ class CorrelatedNoise(NotCopied):
                 " it the same data, or begin a run with another key or name; reuse_noise_unprotected=True"
                 " says that nobody sees what that run released since"
             )
-        together(error)
+        raise_on_all_ranks(error)
         self._origin = None
 
-    def _found(self, step: int) -> Collected:
+    def _found(self, step: int) -> StepSums:
         if self._layout_now() != self._layout:
             raise ValueError(
                 "layout of the model has changed but must be the one that the noise was made for"
             )
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
-        if not self._from_elsewhere and step < self._plan.steps:
+        if not self._external and step < self._plan.steps:
             if self._sampler is None:
                 raise ValueError(
                     f"batch of step {step} is from elsewhere but must be from loader(dataset),"
@@ -441,7 +468,7 @@ class CorrelatedNoise(NotCopied):
         past, rest = {}, torch.from_numpy(words)
         for part in self._parts:
             mine, rest = rest[:, : part.size_of_share], rest[:, part.size_of_share :]
-            for name, whole in zip(part.names, part.all_shares(mine)):
+            for name, whole in zip(part.names, part.all_gather_state(mine)):
                 p = self._parameters[name]
                 past[name] = stacked_like(p, whole.reshape(len(words), *local_part(p).shape).contiguous())
         # Numbers are tensors: loading a checkpoint in place fills tensors only.
@@ -468,10 +495,10 @@ class CorrelatedNoise(NotCopied):
             ValueError: The state is of another plan or model, or of an earlier step of this run, whose noise
                 would be added to a second sum.
         """
-        saved, words = all_make(lambda: self._saved(state))
+        saved, words = run_on_all_ranks(lambda: self._saved(state))
         total = total_of(saved.sum)
-        stream, waiting, participations = all_make(lambda: self._checked(saved, words, total, state))
-        agree("step of the state", (stream.step, waiting is not None))
+        stream, waiting, participations = run_on_all_ranks(lambda: self._checked(saved, words, total, state))
+        check_same_on_all_ranks("step of the state", (stream.step, waiting is not None))
         self._use(stream, waiting)
         self._examples.resume(participations)
         self._origin = None if self._reuse else {name: state[name].clone() for name in ORIGIN}

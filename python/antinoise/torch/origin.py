@@ -13,8 +13,8 @@ from torch.utils.data import TensorDataset
 
 from .. import NoiseStream
 from .._weights import sum_of_weights
-from .layout import local_part
-from .release import Part
+from .distributed.layout import local_part
+from .distributed.share import Share
 from .state import total_of
 
 Origin = dict[str, Tensor]
@@ -39,7 +39,7 @@ UNKNOWN = torch.zeros(32, dtype=torch.uint8)
 def origin_of(
     stream: NoiseStream,
     parameters: Mapping[str, nn.Parameter],
-    parts: Sequence[Part],
+    parts: Sequence[Share],
     optimizer: torch.optim.Optimizer | None,
     data: Tensor,
 ) -> Origin:
@@ -55,7 +55,7 @@ def differences(saved: Origin, now: Origin) -> list[str]:
     return [name for name in known if not torch.equal(saved[name].cpu(), now[name])]
 
 
-def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts: Sequence[Part]) -> Tensor:
+def _weights(stream: NoiseStream, parameters: Mapping[str, nn.Parameter], parts: Sequence[Share]) -> Tensor:
     """The keyed sum of weights. It is a sum over coordinates, each added by one process, so it does not
     depend on the layout.
     """

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .processes import exchanged
+from .distributed.processes import all_gather
 
 _BYTES = (torch.uint8, (32,))
 _ENTRIES = {
@@ -35,7 +35,7 @@ _APART = {"past", "run_key", "commitment"}
 
 def total_of(sum_of_mine: int) -> int:
     """The keyed sum over all processes, each coordinate's words being in one of them."""
-    total: int = sum(exchanged(sum_of_mine)) % 2**128
+    total: int = sum(all_gather(sum_of_mine)) % 2**128
     return total
 
 

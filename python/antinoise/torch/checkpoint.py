@@ -15,13 +15,13 @@ from .._sealed import check_sealed, new_sealed
 from .noise import CorrelatedNoise
 
 
-def state_of(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
+def noise_state(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
     """The noise's state; after the last step, only a mark that the run is finished."""
     return {"finished": True} if noise.step == plan.steps else noise.state_dict()
 
 
-def go_on(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
-    """Resumes from the state that `state_of` returned."""
+def load_noise(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
+    """Resumes from the state that `noise_state` returned."""
     if state.get("finished"):
         must_be = "of one with steps left: its model can be loaded without the noise"
         raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
@@ -47,13 +47,13 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
         )
 
 
-def save_secret(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
+def save_private(state: Any, path: str | os.PathLike[str], **how: Any) -> None:
     """`torch.save` to a file of mode 0600 that ends in a digest, written completely or not at all."""
     with new_sealed(path) as file:
         torch.save(state, file, **how)
 
 
-def load_secret(path: str | os.PathLike[str], **how: Any) -> Any:
-    """`torch.load` of a file of `save_secret`; RuntimeError if the file was altered."""
+def load_private(path: str | os.PathLike[str], **how: Any) -> Any:
+    """`torch.load` of a file of `save_private`; RuntimeError if the file was altered."""
     check_sealed(path)
     return torch.load(path, **({"weights_only": True} | how))

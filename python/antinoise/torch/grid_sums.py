@@ -9,20 +9,16 @@ import torch
 from torch import Tensor
 
 from .._groups import Groups
-from .lengths import clip_factors, in_double, only, squares_of
+from .norms import clip_factors, in_double, only, squares_of
 
 
-def checked_spacing(exact: bool, grid_spacing: float | None, clip_norm: float) -> float | None:
+def checked_spacing(grid_spacing: float | None, clip_norm: float) -> float | None:
     """The spacing of the grid that gradients are rounded to; None if they are not rounded."""
-    if not exact:
-        if grid_spacing is not None:
-            raise ValueError(f"grid_spacing is {grid_spacing} but must be left out where exact is False")
+    if grid_spacing is None:
         return None
     # Division by a power of two is exact in double precision.
-    if grid_spacing is None or not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
-        raise ValueError(
-            f"grid_spacing is {grid_spacing} but must be a power of two where exact is True: the plan's"
-        )
+    if not grid_spacing > 0 or math.frexp(grid_spacing)[0] != 0.5:
+        raise ValueError(f"grid_spacing is {grid_spacing} but must be a power of two: the plan's")
     # With that bound 2^16 examples, more than a sum may have, add up to less than 2^51 points, the noise's
     # limit.
     if clip_norm > 2**34 * grid_spacing:

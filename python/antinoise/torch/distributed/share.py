@@ -13,7 +13,7 @@ from .layout import Ranges, cut, joined, local_part
 from .processes import Replicas, rank_and_world
 
 
-class Part:
+class Share:
     """Parameters that the same processes hold: this process's share of their coordinates, and buffers for a
     step.
     """
@@ -24,7 +24,7 @@ class Part:
         parameters: Mapping[str, nn.Parameter],
         ranges: Mapping[str, Ranges],
         *,
-        ahead: bool,
+        prefetch: bool,
     ) -> None:
         self.names, self.replicas = replicas.names, replicas
         locals_ = [local_part(parameters[name]) for name in self.names]
@@ -40,7 +40,7 @@ class Part:
         self.size, self._count = size, count
         self.size_of_share = self._last - self._first
         # Rows that are made ahead are added on the model's device, others in the host's memory.
-        place = self.device if ahead else torch.device("cpu")
+        place = self.device if prefetch else torch.device("cpu")
         self.sum = torch.zeros(self.size_of_share, dtype=torch.float64, device=place)
         self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
 
@@ -68,7 +68,7 @@ class Part:
         else:
             self.sum.copy_(whole[self._first : self._last])
 
-    def hand_out(self) -> list[Tensor]:
+    def all_gather_rows(self) -> list[Tensor]:
         """Exchanges the released shares; returns the whole row of each parameter."""
         if self.replicas.group is None or not self.size:
             whole = self.row.to(self.device)
@@ -79,7 +79,7 @@ class Part:
             dist.all_gather_into_tensor(whole, share, group=self.replicas.group)
         return list(whole[: self.size].split(self.sizes))
 
-    def all_shares(self, mine: Tensor) -> list[Tensor]:
+    def all_gather_state(self, mine: Tensor) -> list[Tensor]:
         """The parameters' rows put together from the shares of all holders; `mine` is this process's."""
         if self.replicas.group is None or not self.size:
             whole = mine

@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils import data
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
 
-from .. import Plan
+from ... import Plan
 from .batches import BatchSampler, CollateEmpty
 
 # Arguments of `DataLoader` that the plan determines.
@@ -58,7 +58,7 @@ def _handed_out(sampler: Any, begin: Callable[[], Iterator[Any]]) -> Iterator[An
 
 def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how: Any) -> DataLoader[Any]:
     """A loader of the plan's batches of `dataset`; `how` are further arguments of `DataLoader`."""
-    _check_examples(dataset, plan)
+    check_examples(dataset, plan)
     for name in _PLANNED:
         if name in how:
             raise ValueError(
@@ -71,7 +71,8 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
     return PlannedLoader(dataset, batch_sampler=sampler, **how)
 
 
-def _check_examples(dataset: Any, plan: Plan) -> None:
+def check_examples(dataset: Any, plan: Plan) -> None:
+    """Refuses a data set that the plan's numbers of examples do not fit."""
     if isinstance(dataset, IterableDataset):
         raise ValueError(
             f"data set of the loader is a {type(dataset).__name__} but must be one whose examples have"
@@ -96,7 +97,7 @@ def planned_loader(
         shares: Number of processes that share a batch: the loader's batch size is the plan's divided by
             `shares`, rounded up.
     """
-    _check_examples(loader.dataset, plan)
+    check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
     if type(batches) is not data.BatchSampler or not isinstance(
         batches.sampler, (RandomSampler, SequentialSampler)

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..relied import hooks, own_parameters
 from .layout import is_sharded
-from .processes import exchanged
-from .relied import hooks, own_parameters
+from .processes import all_gather
 
 Sums = dict[str, Tensor]
 
@@ -19,14 +19,14 @@ def sharded_sums(
     parameters: Mapping[str, nn.Parameter],
     ghost_sums: Callable[..., tuple[Sums, float]],
     examples: int,
-    micro_batch: int,
+    microbatch_size: int,
 ) -> tuple[Sums, float]:
     """The sums over the examples of all processes, laid out as the parameters are.
 
     A forward pass gathers the parameters, so that every process must run the same number of portions.
     """
-    most = max(exchanged(-(-examples // micro_batch)))
-    sums, losses = ghost_sums(at_least=most, agreed=lambda here: any(exchanged(here)))
+    most = max(all_gather(-(-examples // microbatch_size)))
+    sums, losses = ghost_sums(at_least=most, agreed=lambda here: any(all_gather(here)))
     return {name: reduced(parameters[name], sums.pop(name)) for name in parameters}, losses
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._relied import relied
-from .ghost_parts import Factors, Made, Part, Rows, matrix
+from ..._relied import relied
+from .parts import Factors, Materialized, Part, SparseRows, matrix
 
 # Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
 # parameters by their own names.
@@ -51,7 +51,7 @@ def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> 
     if "weight" in names:
         parts.append(matrix(names["weight"], Factors(x, gradient, inputs)))
     if "bias" in names:
-        parts.append(Made(names["bias"], gradient.sum(-1).flatten(1)))
+        parts.append(Materialized(names["bias"], gradient.sum(-1).flatten(1)))
     return parts
 
 
@@ -67,12 +67,12 @@ def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, 
     # Look-ups of one row by one example add up to one gradient.
     found, which = torch.unique(place, return_inverse=True)
     made = gradient.new_zeros(len(found), module.embedding_dim).index_add_(0, which, gradient)
-    return [Rows(names["weight"], made, found.div(rows, rounding_mode="floor"), found % rows, examples)]
+    return [SparseRows(names["weight"], made, found.div(rows, rounding_mode="floor"), found % rows, examples)]
 
 
 def _scale(normal: Tensor, gradient: Tensor, names: dict[str, str], over: list[int]) -> list[Part]:
     made = {"weight": normal * gradient, "bias": gradient}
-    return [Made(names[name], made[name].sum(over) if over else made[name]) for name in names]
+    return [Materialized(names[name], made[name].sum(over) if over else made[name]) for name in names]
 
 
 def _layer_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
@@ -97,6 +97,19 @@ _KINDS: dict[type[nn.Module], _Gradients] = {
     nn.GroupNorm: _group_norm,
 }
 _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
+_OTHERWISE = 'for norms without gradients: norms="per_example" takes it'
+
+
+def _gradients_of(module: nn.Module) -> _Gradients | None:
+    # Compared by `forward`, so that a subclass with the same computation is supported.
+    for kind, gradients in _KINDS.items():
+        if isinstance(module, kind) and type(module).forward is kind.forward:
+            return gradients
+    return None
+
+
+def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    return module.named_parameters(recurse=False, remove_duplicate=False)
 
 
 class Layer:
@@ -104,21 +117,15 @@ class Layer:
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str]) -> None:
         self.name, self.module, self._trained = name, module, trained
-        # Compared by `forward`, so that a subclass with the same computation is supported.
-        kinds = [kind for kind in _KINDS if isinstance(module, kind) and type(module).forward is kind.forward]
-        if not kinds or not trained.keys() <= {"weight", "bias"}:
-            raise self.unsupported(f"one of {_NAMES}")
         if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
             raise self.unsupported(
                 "one without max_norm and scale_grad_by_freq, which look at other examples"
             )
-        self._gradients = _KINDS[kinds[0]]
+        self._gradients = _gradients_of(module)
 
     def unsupported(self, must_be: str) -> Unsupported:
         what = f"{self.name or 'model'} is a {type(self.module).__name__}"
-        return Unsupported(
-            f'{what} but must be {must_be}, for norms without gradients: norms="each" takes it'
-        )
+        return Unsupported(f"{what} but must be {must_be}, {_OTHERWISE}")
 
     def check_input(self, x: Tensor, output: Tensor, examples: int) -> None:
         """Refuses an input or output without examples in the first dimension."""
@@ -137,19 +144,27 @@ class Layer:
         if x.is_floating_point():
             wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
             x, gradient = x.to(wide), gradient.to(wide)
+        assert self._gradients is not None
         return self._gradients(self.module, x, gradient, self._trained)
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
     """The trained layers of a model; refuses an unsupported layer, and a parameter that two layers share."""
+    trained = {
+        name: (module, {n: p for n, p in _own_parameters(module) if p.requires_grad})
+        for name, module in model.named_modules()
+    }
+    trained = {name: (module, own) for name, (module, own) in trained.items() if own}
+    unknown = [
+        f"{name or 'model'} is a {type(module).__name__}"
+        for name, (module, own) in trained.items()
+        if _gradients_of(module) is None or not own.keys() <= {"weight", "bias"}
+    ]
+    if unknown:
+        raise Unsupported(f"{', '.join(unknown)} but must be one of {_NAMES}, {_OTHERWISE}")
     owner: dict[int, str] = {}
     layers = []
-    for name, module in model.named_modules():
-        own = {
-            n: p for n, p in module.named_parameters(recurse=False, remove_duplicate=False) if p.requires_grad
-        }
-        if not own:
-            continue
+    for name, (module, own) in trained.items():
         layer = Layer(name, module, {n: f"{name}.{n}" if name else n for n in own})
         for p in own.values():
             if owner.setdefault(id(p), name) != name:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from torch import Tensor, float64, int64, nn
 
+from .data.sources import Source
 from .relied import WeakTensorKeyDictionary
-from .sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def held_sum(p: nn.Parameter) -> ClippedSum | None:
     return _held.get(p)
 
 
-def leave_sums(
+def add_clipped_sums(
     model: nn.Module,
     totals: Mapping[str, Tensor],
     examples: int,
@@ -102,10 +102,10 @@ def leave_sums(
         unit: `"user"` if all of a user's examples were clipped as one contribution, which plans that
             protect users need.
     """
-    leave(trainable(model), totals, examples, clip_norm, spacing, unit)
+    hold(trainable(model), totals, examples, clip_norm, spacing, unit)
 
 
-def leave(
+def hold(
     parameters: Mapping[str, nn.Parameter],
     totals: Mapping[str, Tensor],
     examples: int,
@@ -114,7 +114,7 @@ def leave(
     unit: Literal["example", "user"] = "example",
     sources: frozenset[Source] = frozenset(),
 ) -> None:
-    """`leave_sums` for given parameters, for batches of the steps in `sources`."""
+    """`add_clipped_sums` for given parameters, for batches of the steps in `sources`."""
     if set(totals) != set(parameters):
         name = min(set(totals) ^ set(parameters))
         must_be = "there for each trained parameter of the model, and for no other"

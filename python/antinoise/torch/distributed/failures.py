@@ -10,10 +10,10 @@ from weakref import WeakSet
 
 from torch import nn
 
-from .collected import Report
+from ..held_sums import drop_sums
+from ..step_sums import RankReport
 from .layout import is_sharded
-from .processes import exchanged, rank_and_world
-from .sums import drop_sums
+from .processes import all_gather, rank_and_world
 
 
 class Awaiting(Protocol):
@@ -34,7 +34,7 @@ def await_sums(noise: Awaiting) -> None:
 
 
 @contextmanager
-def told_to_others(parameters: Collection[nn.Parameter]) -> Iterator[None]:
+def broadcast_failure(parameters: Collection[nn.Parameter]) -> Iterator[None]:
     """Raises a failure of this block in all processes, at their step, if each process clips these
     parameters by itself.
     """
@@ -48,7 +48,7 @@ def told_to_others(parameters: Collection[nn.Parameter]) -> Iterator[None]:
             )
             # If the others are gone, only this process's own error is raised.
             with suppress(Exception):
-                exchanged(Report(what, -1, "", None, ()))
+                all_gather(RankReport(what, -1, "", None, ()))
             # The other processes drop their sums too.
             drop_sums(parameters)
         raise

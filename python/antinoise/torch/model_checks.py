@@ -11,14 +11,14 @@ from torch import nn
 from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
-def check_clipping(model: nn.Module, clip_norm: float, micro_batch: int) -> None:
+def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | None) -> None:
     """Refuses numbers out of range, and a model with a layer that mixes examples or keeps statistics of
     them.
     """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
-    if micro_batch < 1:
-        raise ValueError(f"micro_batch is {micro_batch} but must be at least 1")
+    if microbatch_size is not None and microbatch_size < 1:
+        raise ValueError(f"microbatch_size is {microbatch_size} but must be at least 1")
     for name, module in model.named_modules():
         if not module.training:
             continue

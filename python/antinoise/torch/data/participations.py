@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import Batches, NoiseStream, Participations, Plan
+from ... import Batches, NoiseStream, Participations, Plan
+from ..distributed.processes import all_gather
 from .batches import BatchSampler
-from .processes import exchanged
 
 
 class StepExamples:
@@ -19,17 +19,15 @@ class StepExamples:
     that were named, if any.
     """
 
-    def __init__(self, plan: Plan, from_elsewhere: bool) -> None:
-        self._plan, self._from_elsewhere = plan, from_elsewhere
+    def __init__(self, plan: Plan, external: bool) -> None:
+        self._plan, self._external = plan, external
         self._recorded = Participations(plan)
         self._named: NDArray[np.int64] | None = None
 
     def name(self, examples: Sequence[int] | NDArray[np.int64]) -> None:
         """Names this process's examples of the next step."""
-        if not self._from_elsewhere:
-            raise ValueError(
-                "batch is given but must be left to the plan, unless batches_from_elsewhere=True"
-            )
+        if not self._external:
+            raise ValueError("batch is given but must be left to the plan, unless external_batches=True")
         self._named = np.array(examples, np.int64).reshape(-1)
 
     def take_named(self) -> NDArray[np.int64] | None:
@@ -45,11 +43,11 @@ class StepExamples:
         """
         if step == self._plan.steps:
             return None
-        if not self._from_elsewhere:
+        if not self._external:
             assert batches is not None
             batch = batches.at(step)
         else:
-            parts = exchanged(named)
+            parts = all_gather(named)
             known = [part is not None for part in parts]
             recorded = self._recorded.next_step
             if any(known) != all(known) or step > 0 and all(known) != (recorded == step):
@@ -81,7 +79,7 @@ class StepExamples:
         unless batches come from elsewhere.
         """
         found = Participations.from_bytes(self._plan, saved.cpu().numpy().tobytes())
-        if self._from_elsewhere:
+        if self._external:
             fits = found.next_step in (0, step)
         else:
             made = Participations.of_batches(self._plan, Batches.of_noise(self._plan, stream), step)

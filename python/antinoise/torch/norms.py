@@ -11,22 +11,22 @@ from .._groups import Groups
 from .._sums import SHORTER
 
 
-def portions(examples: int, micro_batch: int, at_least: int = 0) -> Iterator[tuple[Tensor, int]]:
+def portions(examples: int, microbatch_size: int, at_least: int = 0) -> Iterator[tuple[Tensor, int]]:
     """Splits a batch into portions of one size.
 
     Args:
         examples: Number of examples in the batch.
-        micro_batch: Size of a portion.
+        microbatch_size: Size of a portion.
         at_least: Minimum number of portions; additional ones have no example that counts.
 
     Yields:
-        Indices into the batch, shape (micro_batch,), and how many of them count. The others repeat the
+        Indices into the batch, shape (microbatch_size,), and how many of them count. The others repeat the
         portion's first example, so that every product has one shape.
     """
-    for start in range(0, max(examples, at_least * micro_batch), micro_batch):
-        count = max(0, min(micro_batch, examples - start))
+    for start in range(0, max(examples, at_least * microbatch_size), microbatch_size):
+        count = max(0, min(microbatch_size, examples - start))
         start = start if count else 0
-        places = torch.arange(micro_batch)
+        places = torch.arange(microbatch_size)
         yield start + torch.where(places < count, places, torch.zeros_like(places)), count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .. import Plan
+from ... import Plan
 from .batches import BatchSampler
 
 

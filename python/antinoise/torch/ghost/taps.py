@@ -7,24 +7,22 @@ are excluded from the backward pass, which would sum their gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import vmap
 
-from .._groups import Groups
-from .ghost_apart import check_apart, check_output
-from .ghost_layers import Layer, Unsupported, layers_of
-from .ghost_parts import Part, Sums
-from .layout import is_sharded
-from .lengths import clip_factors, portions
-from .relied import own_parameters, tree_leaves, tree_map, version_of
-from .sums import trainable
-
-Loss = Callable[[Any, Tensor], Tensor]
+from ..._groups import Groups
+from ..data.trees import changed, leaves_of, portion_of
+from ..distributed.layout import is_sharded
+from ..held_sums import trainable
+from ..norms import clip_factors, portions
+from ..relied import own_parameters, version_of
+from .independence import Forward, check_examples_independent
+from .layers import Layer, Unsupported, layers_of
+from .parts import Part, Sums
 
 
 class _Anchor(torch.autograd.Function):
@@ -97,14 +95,20 @@ class _Taps:
             raise layer.unsupported("given what is not changed in place later")
         self._parts[layer] = layer.parts(x, gradient)
 
-    def outputs(self, x: Tensor) -> Any:
-        """The model's outputs for a portion. The call of `parts`, if any, must follow before another
+    def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
+        """What `forward` returns for a portion. The call of `parts`, if any, must follow before another
         portion.
         """
-        self._examples, self._parts = len(x), {}
-        self._anchor = torch.zeros((), device=x.device, requires_grad=True)
+        self._examples, self._parts = examples, {}
+        self._anchor = torch.zeros((), device=next(leaves_of(portion)).device, requires_grad=True)
         with torch.enable_grad():
-            return self._model(x.detach())
+            losses, outputs = forward(changed(portion, Tensor.detach))
+        if tuple(losses.shape) != (examples,):
+            raise ValueError(
+                f"losses are of shape {tuple(losses.shape)} for {examples} examples but must be one number"
+                ' for each example (reduction="none")'
+            )
+        return losses, outputs
 
     def parts(self, losses: Tensor) -> list[Part]:
         """The per-example gradients of the portion's losses, layer by layer."""
@@ -125,28 +129,15 @@ class _Taps:
         return [part for parts in self._parts.values() for part in parts or []]
 
 
-def _losses(output: Any, loss: Loss, y: Tensor) -> Tensor:
-    """The loss of each example, computed for one example at a time."""
-    check_output(tree_leaves(output), len(y))
-
-    def one(output: Any, y: Tensor) -> Tensor:
-        return loss(tree_map(lambda o: o.unsqueeze(0), output), y.unsqueeze(0))
-
-    with torch.enable_grad():
-        values = vmap(one, randomness="different")(output, y)
-    if values.dim() != 1:
-        raise ValueError(f"loss is of shape {tuple(values.shape[1:])} but must be one number")
-    return values
-
-
 def ghost_sums(
     model: nn.Module,
-    loss: Loss,
-    x: Tensor,
-    y: Tensor,
+    forward: Forward,
+    batch: Any,
+    count: int,
     groups: Groups,
-    micro_batch: int,
+    microbatch_size: int,
     *,
+    tested: Hashable = None,
     at_least: int = 0,
     agreed: Callable[[bool], bool] = bool,
 ) -> tuple[Sums, float]:
@@ -154,6 +145,10 @@ def ghost_sums(
     one example.
 
     Args:
+        forward: Returns the losses of a portion's examples, shape (examples,), and further tensors that
+            must not depend on other examples either.
+        count: Number of examples in `batch`.
+        tested: Identifies the loss, whose independence of examples is tested once.
         at_least: Minimum number of portions, for processes that must run the model together.
         agreed: Whether the condition holds in any process: they must agree on what to try.
     """
@@ -164,28 +159,28 @@ def ghost_sums(
     }
     total = 0.0
     with _Taps(model, layers) as taps:
-        examples = len(x)
-        if examples == 0 and at_least:
+        if count == 0 and at_least:
             # A placeholder for absent examples; it enters no sum.
-            x, y = (v.new_zeros(1, *v.shape[1:]) for v in (x, y))
-        check_apart(model, partial(_first, taps, loss, sums), x, y, micro_batch, agreed)
-        for places, count in portions(examples, micro_batch, at_least):
-            losses = _losses(taps.outputs(x[places.to(x.device)]), loss, y[places.to(y.device)])
-            _add(sums, taps.parts(losses), count, groups)
-            total += float(losses[:count].detach().to(torch.float64).sum())
+            batch = changed(batch, lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]))
+        first = partial(_first, taps, forward, sums)
+        check_examples_independent(model, first, batch, microbatch_size, agreed, tested)
+        for places, real in portions(count, microbatch_size, at_least):
+            losses, _ = taps.losses(forward, portion_of(batch, places), len(places))
+            _add(sums, taps.parts(losses), real, groups)
+            total += float(losses[:real].detach().to(torch.float64).sum())
     return sums, total
 
 
-def _first(taps: _Taps, loss: Loss, like: Sums, x: Tensor, y: Tensor) -> tuple[list[Tensor], Sums]:
-    """The outputs of some examples, and the gradients of the first example: of that example only, if the
-    model treats examples independently.
+def _first(taps: _Taps, forward: Forward, like: Sums, batch: Any, examples: int) -> tuple[list[Tensor], Sums]:
+    """The losses and outputs of some examples, and the gradients of the first example: of that example only,
+    if the model treats examples independently.
     """
-    output = taps.outputs(x)
-    only_first = torch.arange(len(x), device=x.device) == 0
+    losses, outputs = taps.losses(forward, batch, examples)
+    only_first = torch.arange(examples, device=losses.device) == 0
     sums = {name: torch.zeros_like(total) for name, total in like.items()}
-    for part in taps.parts(_losses(output, loss, y)):
+    for part in taps.parts(losses):
         part.add_to(sums, only_first.to(torch.float64), only_first)
-    return tree_leaves(output), sums
+    return [*outputs, losses], sums
 
 
 def _add(sums: Sums, parts: list[Part], count: int, groups: Groups) -> None:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
-from .. import Key
+from ... import Key
 from .layout import Ranges
 
 Made = TypeVar("Made")
@@ -27,7 +27,7 @@ def rank_and_world() -> tuple[int, int]:
     return 0, 1
 
 
-def exchanged(mine: Any) -> list[Any]:
+def all_gather(mine: Any) -> list[Any]:
     """The values of all processes, by rank."""
     _, world = rank_and_world()
     if world == 1:
@@ -37,9 +37,9 @@ def exchanged(mine: Any) -> list[Any]:
     return found
 
 
-def together(error: Exception | None) -> None:
+def raise_on_all_ranks(error: Exception | None) -> None:
     """Raises in every process if one process has an error, so that none waits for the others."""
-    errors = exchanged(None if error is None else str(error))
+    errors = all_gather(None if error is None else str(error))
     if error is not None:
         raise error
     for rank, told in enumerate(errors):
@@ -47,20 +47,20 @@ def together(error: Exception | None) -> None:
             raise ValueError(f"{told} (rank {rank})")
 
 
-def all_make(make: Callable[[], Made]) -> Made:
+def run_on_all_ranks(make: Callable[[], Made]) -> Made:
     """Returns `make()`. A failure in one process is raised in all, so that none waits for it."""
     error, made = None, []
     try:
         made.append(make())
     except Exception as other:
         error = other
-    together(error)
+    raise_on_all_ranks(error)
     return made[0]
 
 
-def agree(name: str, mine: Any) -> None:
+def check_same_on_all_ranks(name: str, mine: Any) -> None:
     """Raises, in every process, if the value is not the same in all of them."""
-    found = exchanged(mine)
+    found = all_gather(mine)
     others = [rank for rank, other in enumerate(found) if other != found[0]]
     if others:
         raise ValueError(
@@ -75,7 +75,7 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
     bytes; rank 0 draws a key if it has none.
     """
     rank, world = rank_and_world()
-    given = exchanged(key is not None)
+    given = all_gather(key is not None)
     if key is not None and all(given):
         return key
     if any(given[1:]):
@@ -93,7 +93,7 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
         host.copy_(sent)
         sent.zero_()
 
-    return Key.shared(broadcast, key or Key.from_os() if rank == 0 else None)
+    return Key.broadcast(broadcast, key or Key.from_os() if rank == 0 else None)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def replicas(held: Sequence[tuple[str, Ranges]]) -> list[Replicas]:
     rank, world = rank_and_world()
     if world == 1:
         return [Replicas(tuple(name for name, _ in held), (0,), None)]
-    found = exchanged([hashlib.sha256(repr(ranges).encode()).hexdigest() for _, ranges in held])
+    found = all_gather([hashlib.sha256(repr(ranges).encode()).hexdigest() for _, ranges in held])
     owners = [
         [tuple(r for r in range(world) if found[r][i] == found[of][i]) for of in range(world)]
         for i in range(len(held))

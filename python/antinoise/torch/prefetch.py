@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from .. import NoiseStream
-from .digest import digest_of_release
-from .release import Part
+from .distributed.share import Share
+from .noisy_sum_digest import digest_of_release
 
 # Sums of integers are exact up to this bound.
 _BOUND = 2.0**51
 
 
-class Rows:
+class NoiseRows:
     """Adds rows of noise to the sums of parts.
 
     A row made ahead is in the host's memory: int32 multiples of `spacing` for a grid, or plain noise.
@@ -25,20 +25,20 @@ class Rows:
     def __init__(
         self,
         stream: NoiseStream,
-        parts: list[Part],
+        parts: list[Share],
         spacing: float | None,
         *,
-        ahead: bool,
+        prefetch: bool,
         waiting: Tensor | None = None,
     ) -> None:
         self._stream, self._parts, self._spacing = stream, parts, spacing
-        self._thread = ThreadPoolExecutor(1, "antinoise") if ahead else None
+        self._thread = ThreadPoolExecutor(1, "antinoise") if prefetch else None
         self._coming: Future[None] | None = None
         self._row: Tensor | None = None
         if waiting is not None:
             self._row = self._empty()
             self._row.view(torch.int32).copy_(waiting)
-        elif ahead:
+        elif prefetch:
             self._begin()
 
     def _empty(self) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .lengths import in_double, only, some_at_a_time, squares_of
+from ..norms import in_double, only, some_at_a_time, squares_of
 
 Sums = dict[str, Tensor]
 
@@ -33,7 +33,7 @@ class Part(Protocol):
 
 
 @dataclass
-class Made:
+class Materialized:
     """Per-example gradients in memory, shape (examples, ...)."""
 
     name: str
@@ -51,7 +51,7 @@ class Made:
 
 
 @dataclass
-class Products:
+class OuterProducts:
     """Gradients of a matrix that are an outer product for each example and group.
 
     `activations` has shape (groups, examples, inputs), `gradients` (groups, examples, outputs).
@@ -113,7 +113,7 @@ class Factors:
 
 
 @dataclass
-class Pairs:
+class GramPairs:
     """Gradients of a matrix as sums over places t of g_t a_t^T, with output gradients g_t and activations
     a_t.
 
@@ -152,7 +152,7 @@ class Pairs:
 
 
 @dataclass
-class Rows:
+class SparseRows:
     """Gradients of an embedding table.
 
     `gradients` has shape (entries, columns); entry i belongs to example `example[i]` and row `row[i]`. A
@@ -179,12 +179,12 @@ class Rows:
 def matrix(name: str, factors: Factors) -> Part:
     """The per-example gradients of a matrix, in the representation that takes least time and memory.
 
-    `Pairs` take twice the multiplications, in double precision, and less memory traffic: they serve few
+    `GramPairs` take twice the multiplications, in double precision, and less memory traffic: they serve few
     places, and gradients that are much larger than their factors.
     """
     f = factors
     if f.places == 1:
-        return Products(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
+        return OuterProducts(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
     few = f.places * (f.size + 2 * f.places * f.width) < 32 * f.size
     large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
-    return Pairs(name, f) if few or large else Made(name, f.made())
+    return GramPairs(name, f) if few or large else Materialized(name, f.made())

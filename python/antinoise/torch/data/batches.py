@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Sampler, default_collate
 
-from .. import Batches, Key, NoiseStream, Plan
-from .processes import rank_and_world
+from ... import Batches, Key, NoiseStream, Plan
+from ..distributed.processes import rank_and_world
 from .sources import Source, mark
+from .trees import changed
 
 
 class BatchSampler(Sampler[list[int]]):
@@ -222,16 +223,14 @@ class CollateEmpty:
         self._data, self._collate = data, collate
 
     def __call__(self, examples: list[Any]) -> Any:
-        return self._collate(examples) if examples else _none_of(self._collate([self._data[0]]))
+        return self._collate(examples) if examples else changed(self._collate([self._data[0]]), _first_none)
 
 
-def _none_of(batch: Any) -> Any:
-    if isinstance(batch, Tensor):
-        return batch[:0]
-    if isinstance(batch, Mapping):
-        return {name: _none_of(part) for name, part in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        return [_none_of(part) for part in batch]
-    raise ValueError(
-        f"batch is one with a {type(batch).__name__} but must be made of tensors, for an empty one to be made"
-    )
+def _first_none(tensor: Any) -> Tensor:
+    """A tensor's first dimension cut to length 0."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(
+            f"batch is one with a {type(tensor).__name__} but must be made of tensors, for an empty one to be"
+            " made"
+        )
+    return tensor[:0]

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
-from .ghost_layers import Unsupported
-from .ghost_parts import Sums
-from .relied import hooks
+from ..data.trees import leaves_of, portion_of
+from ..relied import hooks
+from .layers import Unsupported
+from .parts import Sums
 
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 
-# Runs forward and backward on some examples; returns their outputs and the first example's gradients by
-# parameter.
-Passes = Callable[[Tensor, Tensor], tuple[list[Tensor], Sums]]
+# The losses of a portion's examples, and outputs that must not depend on other examples either.
+Forward = Callable[[Any], tuple[Tensor, list[Tensor]]]
+# Runs forward and backward on a batch of that many examples; returns their outputs and losses, and the first
+# example's gradients by parameter.
+Passes = Callable[[Any, int], tuple[list[Tensor], Sums]]
 
 
-def check_apart(
-    model: nn.Module, passes: Passes, x: Tensor, y: Tensor, micro_batch: int, agreed: Callable[[bool], bool]
+def check_examples_independent(
+    model: nn.Module,
+    passes: Passes,
+    batch: Any,
+    microbatch_size: int,
+    agreed: Callable[[bool], bool],
+    tested: Hashable,
 ) -> None:
     """Refuses a model for which an example's output or gradient depends on the other examples, or whose
     layers do not have examples in the first dimension.
@@ -33,21 +41,24 @@ def check_apart(
         passes: Forward and backward pass of the hooked model. It gets another number of examples than a
             portion has, so that no other dimension can be taken for that of examples.
         agreed: Whether the condition holds in any of the processes that must run the model together.
+        tested: Identifies the loss: another one is tested again.
     """
-    count = 2 if micro_batch != 2 else 3
+    count = 2 if microbatch_size != 2 else 3
     state = (
         (id(module), module.training, len(hooks(module, "backward")), len(hooks(module, "backward_pre")))
         for module in model.modules()
     )
-    kind = (tuple(x.shape[1:]), x.dtype, x.device, tuple(y.shape[1:]), y.dtype, count, *state)
-    if not agreed(micro_batch > 1 and len(x) > 0 and kind not in _tried.get(model, ())):
+    leaves: list[Tensor] = list(leaves_of(batch))
+    shapes = ((tuple(leaf.shape[1:]), leaf.dtype, leaf.device) for leaf in leaves)
+    kind = (*shapes, count, tested, *state)
+    if not agreed(microbatch_size > 1 and len(leaves[0]) > 0 and kind not in _tried.get(model, ())):
         return
 
-    def first(beside: int) -> tuple[list[Tensor], Sums]:
-        places = [0] + [beside] * (count - 1)
+    def first(other: int) -> tuple[list[Tensor], Sums]:
+        portion = portion_of(batch, torch.tensor([0] + [other] * (count - 1)))
         # Both calls use the same dropout, and leave the random state unchanged.
-        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-            found, gradients = passes(x[places], y[places])
+        with torch.random.fork_rng(devices={leaf.device for leaf in leaves if leaf.is_cuda}):
+            found, gradients = passes(portion, count)
         return [o[0].detach() for o in found], gradients
 
     (output, gradient), (other_output, other_gradient) = first(0), first(-1)
@@ -57,10 +68,10 @@ def check_apart(
         if agreed(differs):
             found = f"model is a {type(model).__name__} whose examples change each other's {what}"
             raise Unsupported(
-                f'{found} but must be one that treats them apart, for norms without gradients: norms="each"'
+                f'{found} but must be one that treats them apart, for norms without gradients: norms="per_example"'
                 " does"
             )
-    if not torch.equal(x[0], x[-1]):
+    if any(not torch.equal(leaf[0], leaf[-1]) for leaf in leaves):
         _tried.setdefault(model, set()).add(kind)
 
 

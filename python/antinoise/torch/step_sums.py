@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from .. import Plan
 from .._sums import refuse_single
-from .layout import is_sharded, local_part
-from .processes import Replicas, exchanged
-from .sources import Source
-from .sums import ClippedSum, held_sum
+from .data.sources import Source
+from .distributed.layout import is_sharded, local_part
+from .distributed.processes import Replicas, all_gather
+from .held_sums import ClippedSum, held_sum
 
 
 @dataclass
-class Collected:
+class StepSums:
     """This process's sums of a step."""
 
     sums: dict[str, Tensor] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Collected:
 
 def collect(
     parameters: Mapping[str, nn.Parameter], plan: Plan, sums_in_grad: bool, trusted: bool
-) -> Collected:
+) -> StepSums:
     """Collects the sums. Refuses sums whose sensitivity is not bounded; sums in single precision are
     accepted if `trusted`.
     """
     held = {name: held_sum(p) for name, p in parameters.items()}
     clipped = {name: found for name, found in held.items() if found is not None}
-    made = Collected()
+    made = StepSums()
     if clipped:
         _check_calls(held)
         _check_clipped(clipped, plan)
@@ -138,7 +138,7 @@ def _finite(name: str, sum: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Report:
+class RankReport:
     """A process's message to the others about a step."""
 
     error: str | None
@@ -151,13 +151,15 @@ class Report:
     unreduced: tuple[str, ...] = ()
 
 
-def report(step: int, found: Collected | None, error: Exception | None, shared: Sequence[Replicas]) -> Report:
+def report(
+    step: int, found: StepSums | None, error: Exception | None, shared: Sequence[Replicas]
+) -> RankReport:
     """This process's report; `shared` are the parameters that other processes hold too."""
     if found is None:
-        return Report(str(error), step, "", None, ())
+        return RankReport(str(error), step, "", None, ())
     names = [(same.ranks, name) for same in shared for name in same.names if name not in found.unreduced]
     sums = tuple((ranks, name, _bits(found.sums[name])) for ranks, name in names)
-    return Report(
+    return RankReport(
         None if error is None else str(error), step, found.kind, found.examples, sums, tuple(found.unreduced)
     )
 
@@ -170,7 +172,7 @@ def _bits(sum: Tensor) -> int:
     return int((words * (2 * places + 1)).sum()) if len(words) else 0
 
 
-def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, set[str]]:
+def check_on_all_ranks(mine: RankReport, error: Exception | None) -> tuple[int | None, set[str]]:
     """Exchanges all reports and raises the same refusal in every process.
 
     Returns:
@@ -178,7 +180,7 @@ def among_processes(mine: Report, error: Exception | None) -> tuple[int | None, 
         be added up over processes (one process left a sum of its own examples; the others left theirs, or
         zeros).
     """
-    reports = exchanged(mine)
+    reports = all_gather(mine)
     if error is not None:
         raise error
     for rank, told in enumerate(reports):

@@ -4,10 +4,12 @@ tensors, or views of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
+
+from .trees import leaves_of
 
 # A run's token, and a step.
 Source = tuple[str, int]
@@ -17,14 +19,7 @@ _SOURCE = "antinoise_source"
 
 
 def _tensors(batch: Any) -> Iterator[Tensor]:
-    if isinstance(batch, Tensor):
-        yield batch
-    elif isinstance(batch, (list, tuple)):
-        for part in batch:
-            yield from _tensors(part)
-    elif isinstance(batch, Mapping):
-        for part in batch.values():
-            yield from _tensors(part)
+    return (leaf for leaf in leaves_of(batch) if isinstance(leaf, Tensor))
 
 
 def mark(batch: Any, source: Source) -> None:

@@ -1,0 +1,1 @@
+"""Batches: which examples a step takes, and that it takes them once."""

@@ -1,0 +1,1 @@
+"""Parameters, sums and noise in several processes."""

@@ -1,0 +1,1 @@
+"""Sums of clipped gradients without per-example gradients ("ghost clipping", "book-keeping")."""

@@ -1,0 +1,171 @@
+"""`make_private`: a plain PyTorch loop that becomes private in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader, Dataset
+
+from .. import Key, Plan
+from .._groups import Asked
+from .._once import NotCopied
+from .clipping import Norms, Work, clip, code_of
+from .data.loaders import planned_loader
+from .distributed.processes import rank_and_world
+from .noise import CorrelatedNoise
+from .planning import plan_for
+
+
+class PrivateRun(NotCopied):
+    """A private training: what `make_private` returns.
+
+    Attributes:
+        plan: The plan: data, privacy, batches and noise.
+        noise: The run's `CorrelatedNoise`, attached to the optimizer; `noise.state_dict()` saves it.
+        loader: A `DataLoader` of the plan's batches from the next step, each handed out once.
+    """
+
+    def __init__(
+        self, model: nn.Module, noise: CorrelatedNoise, plan: Plan, loader: DataLoader[Any], **how: Any
+    ) -> None:
+        self.plan, self.noise, self.loader = plan, noise, loader
+        self._model, self._how = model, how
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement of the run."""
+        return self.noise.statement
+
+    def backward(self, losses: Callable[..., Tensor], *batch: Any) -> Tensor:
+        """Clips the gradient of each example's loss and leaves their sum for the optimizer's step, which
+        adds the noise. It takes the place of `loss.backward()`.
+
+            run.backward(lambda x, y: cross_entropy(model(x), y, reduction="none"), x, y)
+
+        It takes a function, not the losses' values, because clipping runs it on portions of the batch, and
+        on two examples to check, once, that none changes the loss or the gradient of another. Where the
+        model has modules whose gradient norms need the gradients, a warning names them once and the
+        function is run for each example alone.
+
+        Args:
+            losses: `losses(*batch)` returns the loss of each example, shape (examples,), from the model
+                that was given to `make_private`. Targets and weights of examples are arguments, not
+                variables of an outer scope, so that a portion gets its own.
+            batch: What the loader yielded, in one or several arguments, possibly moved to a device: tensors,
+                or tuples, lists and mappings of tensors, with the examples in the first dimension of each.
+                Parts of a batch may be given by several calls before the step.
+
+        Returns:
+            The mean loss, a scalar tensor without gradient. **It is not private.**
+
+        Raises:
+            ValueError: The losses are not one number per example, tensors disagree about the number of
+                examples, or the model cannot be clipped example by example.
+        """
+        if not callable(losses):
+            raise TypeError(
+                f"losses is a {type(losses).__name__} but must be a function that returns the loss of each"
+                " example, followed by its arguments: backward(lambda x, y: cross_entropy(model(x), y,"
+                ' reduction="none"), x, y)'
+            )
+
+        def work() -> Work:
+            return Work(batch, lambda one: losses(*one), lambda some: (losses(*some), []), code_of(losses))
+
+        return clip(self._model, work, self.plan.clip_norm, **self._how, stacklevel=3)
+
+
+def make_private(
+    model: nn.Module,
+    optimizer: Optimizer,
+    dataset: Dataset[Any] | DataLoader[Any],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    clip_norm: float = 1.0,
+    setting: str = "auto",
+    key: Key | None = None,
+    plan: Plan | None = None,
+    run: str | None = None,
+    microbatch_size: int | None = None,
+    norms: Norms = "auto",
+    groups: Asked = None,
+    exact: bool = False,
+    prefetch: bool = False,
+    loader: Mapping[str, Any] | None = None,
+) -> PrivateRun:
+    """Plans a private training, attaches the noise to `optimizer`, and returns the loader and the backward
+    pass of the loop.
+
+        run = make_private(model, optimizer, data, epsilon=4, delta=1e-6, batch_size=100, epochs=3)
+        for x, y in run.loader:
+            run.backward(lambda x, y: cross_entropy(model(x), y, reduction="none"), x, y)
+            optimizer.step()
+            optimizer.zero_grad()
+
+    It is short for `antinoise.plan`, `CorrelatedNoise(...).attach(optimizer)`, `noise.loader(dataset)` and
+    `clipped_sum_`, with the same checks and the same bits. With several processes, rank 0 plans.
+
+    Args:
+        model: The model; parameters that are not trained have `requires_grad=False` already.
+        optimizer: It holds the trainable parameters of `model` and no others.
+        dataset: The examples, always in the same order; or a `DataLoader` of them, whose batch size, workers
+            and `collate_fn` are kept.
+        epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `setting`.
+        delta: Probability in the claim, below 1 / examples.
+        batch_size: (Expected) number of examples in a batch, over all processes.
+        epochs, steps: The length of the training: one of them.
+        clip_norm: Bound on the L2 norm of each example's gradient.
+        setting: How batches are formed, as in `antinoise.plan`. `"auto"` compares sampled batches with
+            shuffled ones, which are passed through in a cycle, and takes the more accurate.
+        key: The secret of the run. `None` draws one from the operating system, which ends with the process.
+        plan: A plan, in place of the arguments above.
+        run: Name of the run; each run needs a new pair of key and name.
+        microbatch_size, norms, groups: As in `clipped_sum_`.
+        exact: Round each clipped gradient to the plan's grid and sum integers.
+        prefetch: As in `CorrelatedNoise`.
+        loader: Further arguments of `DataLoader`, such as `num_workers`.
+
+    Returns:
+        A `PrivateRun` with `loader`, `backward`, `plan`, `noise` and `statement`.
+
+    Raises:
+        ValueError: An argument is absent, contradicts the plan or fits no plan; the optimizer holds other
+            parameters; or the plan is of another number of examples than `dataset` has.
+    """
+    given = dataset if isinstance(dataset, DataLoader) else None
+    if given is not None and loader:
+        raise ValueError("loader is given but must be left out where dataset is a DataLoader, which has it")
+    asked = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps)
+    examples: Any = dataset if given is None else given.dataset
+    if plan is None:
+        if asked["batch_size"] is None and given is not None:
+            asked["batch_size"] = given.batch_size
+        setting = "poisson" if setting == "auto" else setting
+        planned = plan_for(model, examples, clip_norm=clip_norm, setting=setting, **asked)
+    else:
+        _refuse_contradictions(plan, asked, clip_norm, setting)
+        planned = plan
+    noise = CorrelatedNoise(model, planned, key, run=run, prefetch=prefetch).attach(optimizer)
+    if given is None:
+        batches = noise.loader(examples, **(loader or {}))
+    else:
+        batches = planned_loader(given, planned, noise.batch_sampler(), shares=rank_and_world()[1])
+    how = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
+    return PrivateRun(
+        model, noise, planned, batches, grid_spacing=planned.grid_spacing if exact else None, **how
+    )
+
+
+def _refuse_contradictions(plan: Plan, asked: Mapping[str, Any], clip_norm: float, setting: str) -> None:
+    wrong = [name for name, value in asked.items() if value is not None]
+    if wrong or setting != "auto":
+        raise ValueError(f"{(wrong or ['setting'])[0]} is given but must be left out where plan is given")
+    if clip_norm not in (1.0, plan.clip_norm):
+        raise ValueError(f"clip_norm is {clip_norm} but must be left out, or the plan's, {plan.clip_norm}")

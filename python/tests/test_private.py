@@ -1,0 +1,275 @@
+"""`make_private`: the bits of the longer way, from a loop that differs from a plain one in few lines."""
+
+import collections
+import copy
+import warnings
+
+import pytest
+from conftest import STEPS, small_plan
+
+torch = pytest.importorskip("torch")
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch_run import CLIP, data, key, loss, plan, small_model, sums_of
+
+import antinoise as an
+from antinoise.torch import CorrelatedNoise, clipped_sum_, make_private
+from antinoise.torch.held_sums import drop_sums, held_sum
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def optimizer_of(model):
+    return torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+
+
+def private(plan, model=None, dataset=None, **how):
+    model = model or small_model()
+    optimizer = optimizer_of(model)
+    dataset = TensorDataset(*data()) if dataset is None else dataset
+    how = dict(plan=plan, key=key()) | how
+    return model, optimizer, make_private(model, optimizer, dataset, **how)
+
+
+def of_each(model):
+    return lambda x, y: loss(model(x), y, reduction="none")
+
+
+@pytest.mark.parametrize("norms", ["ghost", "per_example"])
+@pytest.mark.parametrize("setting", ["cyclic", "poisson"])
+def test_it_makes_the_bits_of_the_longer_way(setting, norms):
+    plan = small_plan(dim=100, clip_norm=CLIP, setting=setting, mechanism=None, epochs=2)
+    longer = small_model()
+    by_hand = optimizer_of(longer)
+    noise = CorrelatedNoise(longer, plan, key()).attach(by_hand)
+    for x, y in noise.loader(TensorDataset(*data())):
+        wanted = clipped_sum_(longer, loss, x, y, plan.clip_norm, norms=norms)
+        by_hand.step()
+        by_hand.zero_grad()
+    model, optimizer, run = private(plan, norms=norms)
+    for x, y in run.loader:
+        found = run.backward(of_each(model), x, y)
+        optimizer.step()
+        optimizer.zero_grad()
+    assert run.noise.step == noise.step == plan.steps and found == wanted
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), longer.parameters()))
+    assert run.statement == plan.statement
+
+
+def test_it_plans_by_itself():
+    asked = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2, clip_norm=CLIP, setting="cyclic")
+    _, _, run = private(None, **asked)
+    assert run.plan == an.plan(240, dim=93, **asked)
+    # What a DataLoader says is kept.
+    del asked["batch_size"]
+    _, _, again = private(
+        None, dataset=DataLoader(TensorDataset(*data()), batch_size=20, shuffle=True), **asked
+    )
+    assert again.plan == run.plan
+    assert all(map(torch.equal, next(iter(run.loader)), next(iter(again.loader))))
+    _, _, auto = private(None, **(asked | dict(batch_size=20, setting="auto")))
+    assert auto.plan == an.plan(240, dim=93, **(asked | dict(batch_size=20, setting="poisson")))
+
+
+BATCHES = {
+    "tensors": (lambda x, y: (x, y), lambda model: of_each(model)),
+    "a tuple": (lambda x, y: ((x, y),), lambda model: lambda pair: of_each(model)(*pair)),
+    "a named tuple": (lambda x, y: (Pair(x, y),), lambda model: lambda p: of_each(model)(p.x, p.y)),
+    "a dict": (lambda x, y: ({"x": x, "y": y},), lambda model: lambda b: of_each(model)(b["x"], b["y"])),
+    "nested": (
+        lambda x, y: ({"in": [x[:, :2], (x[:, 2:],)]}, y),
+        lambda model: lambda b, y: of_each(model)(torch.cat([b["in"][0], b["in"][1][0]], 1), y),
+    ),
+}
+
+
+@pytest.mark.parametrize("microbatch_size", [None, 7])
+@pytest.mark.parametrize("norms", ["ghost", "per_example"])
+@pytest.mark.parametrize("structure", BATCHES)
+def test_batches_of_any_structure(plan, structure, norms, microbatch_size):
+    (x, y), plain = data(), small_model()
+    clipped_sum_(plain, loss, x[:20], y[:20], CLIP, norms=norms, microbatch_size=microbatch_size)
+    model, _, run = private(plan, norms=norms, microbatch_size=microbatch_size)
+    make, losses = BATCHES[structure]
+    run.backward(losses(model), *make(x[:20], y[:20]))
+    assert torch.equal(sums_of(model), sums_of(plain))
+
+
+def test_a_batch_encoding_keeps_its_class(plan):
+    transformers = pytest.importorskip("transformers")
+    (x, y), plain = data(), small_model()
+    clipped_sum_(plain, loss, x[:20], y[:20], CLIP)
+    model, _, run = private(plan)
+    batch = transformers.BatchEncoding({"x": x[:20], "y": y[:20]})
+    run.backward(lambda b: of_each(model)(b.x, b["y"]), batch)
+    assert torch.equal(sums_of(model), sums_of(plain))
+
+
+def test_losses_that_mix_examples_are_refused(plan):
+    (x, y), mixing = (
+        data(),
+        {
+            "by its mean": lambda each: each - each.mean(),
+            "by a weight": lambda each: each / each.sum().detach(),
+            "by its order": lambda each: each + each.roll(1),
+        },
+    )
+    for name, mixed in mixing.items():
+        model, _, run = private(plan, norms="ghost", run=name)
+        with pytest.raises(ValueError, match="whose examples change each other's"):
+            run.backward(lambda x, y: mixed(of_each(model)(x, y)), x[:20], y[:20])
+        assert held_sum(model[0].weight) is None, name
+        # Examples taken one by one cannot mix.
+        model, _, run = private(plan, run=f"{name} again")
+        with pytest.warns(UserWarning, match="whose examples change each other's"):
+            run.backward(lambda x, y: mixed(of_each(model)(x, y)), x[:20], y[:20])
+        assert held_sum(model[0].weight).examples == 20
+
+
+def test_what_is_wrong_is_refused(plan):
+    (x, y), (model, optimizer, run) = data(), private(plan)
+    each = of_each(model)
+    with pytest.raises(ValueError, match=r"losses are of shape \(\) for \d+ examples but must be one number"):
+        run.backward(lambda x, y: loss(model(x), y), x[:20], y[:20])
+    with pytest.raises(TypeError, match="losses is a Tensor but must be a function"):
+        run.backward(each(x[:20], y[:20]))
+    with pytest.raises(ValueError, match=r"batch is one of tensors of \[19, 20\] examples"):
+        run.backward(each, x[:20], y[:19])
+    with pytest.raises(ValueError, match="batch is one with a str but must be made of tensors"):
+        run.backward(lambda b: each(b["x"], y), {"x": "text"})
+    # A batch from elsewhere, or one that is used again.
+    run.backward(each, x[:20], y[:20])
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own"):
+        optimizer.step()
+    batches = iter(run.loader)
+    first = next(batches)
+    with pytest.raises(RuntimeError, match="is asked for where step 0 comes next"):
+        next(batches)  # the step was never made
+    batches = iter(run.loader)
+    run.backward(each, *next(batches))
+    optimizer.step()
+    run.backward(each, *first)
+    with pytest.raises(RuntimeError, match="Step 1 has no batch of its own"):
+        optimizer.step()
+    # Another optimizer, before its step and at it.
+    with pytest.raises(RuntimeError, match="another noise is attached to an optimizer of these parameters"):
+        private(plan, model, run="other")
+    other = torch.optim.Adam(model.parameters())
+    run.backward(each, *next(batches))
+    with pytest.raises(RuntimeError, match="this Adam steps while clipped sums of its parameters wait"):
+        other.step()
+    optimizer.step()
+    with pytest.warns(UserWarning, match="this Adam applies a noisy mean that another optimizer applies too"):
+        other.step()
+    assert run.noise.step == 2
+
+
+def test_arguments_that_fit_no_plan_are_refused(plan):
+    short = TensorDataset(*(t[:239] for t in data()))
+    asked = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2)
+    for how, message in (
+        (
+            dict(plan=plan, dataset=short),
+            "data set of the loader is of 239 examples but must be of the plan's 240",
+        ),
+        (dict(plan=plan, epsilon=3), "epsilon is given but must be left out where plan is given"),
+        (dict(plan=plan, setting="cyclic"), "setting is given but must be left out where plan is given"),
+        (dict(plan=plan, clip_norm=0.5), "clip_norm is 0.5 but must be left out, or the plan's, 0.7"),
+        (dict(plan=None, **(asked | dict(epsilon=None))), "epsilon is absent but must be given"),
+        (dict(plan=None, **(asked | dict(epochs=None))), "epochs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            private(how.pop("plan"), **how)
+    model = small_model()
+    with pytest.raises(ValueError, match="parameters of the optimizer are others"):
+        make_private(model, torch.optim.SGD(model[0].parameters(), lr=1.0), TensorDataset(*data()), plan=plan)
+    with pytest.warns(UserWarning, match=r"delta is 0.1 but should be well below 1 / examples = 4.17e-3"):
+        an.plan(240, 20, epochs=1, epsilon=1.0, delta=0.1, mechanism="identity")
+
+
+def test_noise_that_was_never_attached_is_noticed(plan):
+    model = small_model()
+    optimizer, noise = optimizer_of(model), CorrelatedNoise(model, plan, key())
+    x, y = next(iter(noise.loader(TensorDataset(*data()))))
+    clipped_sum_(model, loss, x, y, CLIP)
+    with pytest.raises(
+        RuntimeError, match="wait for noise, which is attached to another optimizer, or to none"
+    ):
+        optimizer.step()
+    noise.attach(optimizer)
+    optimizer.step()
+    assert noise.step == 1
+    with pytest.raises(
+        ValueError, match="data set of the loader is of 7 examples but must be of the plan's 240"
+    ):
+        noise.batch_sampler(TensorDataset(torch.zeros(7)))
+
+
+class Branching(nn.Module):
+    """Modules without a fast path, and control flow that depends on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.act, self.last = nn.Parameter(torch.ones(6)), nn.PReLU(), nn.Linear(6, 3)
+
+    def forward(self, x):
+        out = self.last(self.act(x * self.scale))
+        return out * 2 if out.sum().item() > 0 else out
+
+
+def test_modules_without_a_fast_path_are_named():
+    torch.manual_seed(1)
+    model, (x, y) = Branching(), data()
+    plan = small_plan(dim=100, clip_norm=CLIP)
+    _, _, run = private(plan, model)
+    with pytest.warns(UserWarning) as warned:
+        run.backward(of_each(model), x[:6], y[:6])
+    texts = [str(warning.message) for warning in warned]
+    assert "model is a Branching, act is a PReLU but must be one of Linear" in texts[0]
+    assert (
+        "examples are taken one by one, which is slower: the model cannot be run by torch.func.vmap"
+        in texts[1]
+    )
+    assert {warning.filename for warning in warned} == {__file__}
+    found = sums_of(model)
+    drop_sums(model.parameters())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clipped_sum_(model, loss, x[:6], y[:6], CLIP, norms="per_example", microbatch_size=1)
+    assert torch.equal(found, sums_of(model))
+
+
+@pytest.mark.parametrize(
+    "examples, size", [(100, 50), (64, 64), (65, 33), (129, 43), (1, 1), (0, 1), (20, 20)]
+)
+def test_the_default_portion_divides_a_batch_evenly(examples, size, monkeypatch):
+    from antinoise.torch import clipping
+
+    assert clipping.equal_portion(examples) == size
+    seen, model, (x, y) = [], small_model(), data()
+    model.register_forward_pre_hook(lambda module, args: seen.append(len(args[0])))
+    clipped_sum_(model, loss, x[:examples], y[:examples], CLIP, norms="ghost")
+    # Two passes of two examples are the check of independence.
+    assert set(seen) - {2} == ({size} if examples else set()) and sum(seen) - 4 * (size > 1) <= max(
+        examples + max(0, -(-examples // size) - 1), 0
+    )
+    drop_sums(model.parameters())
+
+
+def test_steps_go_from_state_to_state(plan):
+    model, optimizer, run = private(plan)
+    for x, y in run.loader:
+        run.backward(of_each(model), x, y)
+        optimizer.step()
+        if run.noise.step == STEPS // 2:
+            break
+    saved = run.noise.state_dict(), model.state_dict(), copy.deepcopy(optimizer.state_dict())
+    other, again, resumed = private(plan, key=None)
+    other.load_state_dict(saved[1])
+    again.load_state_dict(saved[2])
+    resumed.noise.load_state_dict(saved[0])
+    for one, opt, here in ((model, optimizer, run), (other, again, resumed)):
+        for x, y in here.loader:
+            here.backward(of_each(one), x, y)
+            opt.step()
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
