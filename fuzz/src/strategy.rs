@@ -1,7 +1,7 @@
 //! Strategies as `--strategy file:PATH` reads them.
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{Class, StrategySpec};
+use antinoise_mechanism::design::Objective;
+use antinoise_mechanism::{Class, design::StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Separation, Workload};
 
 /// Longer ones only cost time.

@@ -3,8 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, Workload};
 use antinoise_noise::RunId;
 use antinoise_release::{Keep, Period, Query, Settings, Unit};

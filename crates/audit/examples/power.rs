@@ -9,8 +9,7 @@
 //! releases can reveal.
 
 use antinoise_audit::{Claim, Real, Report, Settings, audit};
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};
 use antinoise_plan::ReleaseKind;
 

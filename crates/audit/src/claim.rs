@@ -12,7 +12,7 @@ use crate::Error;
 ///
 /// ```
 /// use antinoise_audit::Claim;
-/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
+/// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, design::{Objective, StrategySpec}};
 /// use antinoise_plan::ReleaseKind;
 /// let problem = Problem {
 ///     steps: 16,

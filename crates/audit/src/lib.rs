@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use antinoise_audit::{Claim, Real, Settings, audit};
-//! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, optimize::Objective, strategy::StrategySpec};
+//! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, design::{Objective, StrategySpec}};
 //! use antinoise_plan::ReleaseKind;
 //! let schema = Participation::Cyclic { min_sep: 4, max_participations: 3 };
 //! let problem = Problem {

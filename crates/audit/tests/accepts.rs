@@ -4,7 +4,7 @@
 mod common;
 
 use antinoise_audit::{Claim, Real, Settings, audit};
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class};
 use antinoise_plan::ReleaseKind;
 use common::{design, schemas};

@@ -3,7 +3,7 @@
 mod common;
 
 use antinoise_audit::{Claim, Ground, Real, RealTraining, Settings, audit, audit_with};
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 use common::{design, schemas};

@@ -6,7 +6,7 @@ mod common;
 use std::ops::RangeInclusive;
 
 use antinoise_audit::{Claim, Real, Settings, audit};
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use antinoise_plan::ReleaseKind;
 use common::design;

@@ -4,7 +4,7 @@
 mod common;
 
 use antinoise_audit::{Claim, Data, Error, Real, Report, Settings, UnderAudit, audit};
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload};
 use antinoise_noise::{Cipher, Key, SeedNoise};
 use antinoise_plan::ReleaseKind;
@@ -85,7 +85,7 @@ fn rows_normalised_instead_of_columns() {
             steps: STEPS,
             workload: Workload::Matrix { rows: (0..STEPS).map(row).collect() },
             participation: Participation::Single,
-            objective: antinoise_mechanism::optimize::Objective::Rms,
+            objective: antinoise_mechanism::design::Objective::Rms,
         };
         let strategy = "workload".parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
         let mut claim = Claim::of_strategy(

@@ -1,7 +1,7 @@
 //! What the figures of several commands have in common.
 
 use antinoise_chart::{Figure, Panel};
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::Objective;
 
 use crate::failure::Result;
 

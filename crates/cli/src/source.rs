@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antinoise_mechanism::optimize::Solution;
+use antinoise_mechanism::design::Solution;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
 use antinoise_plan::{Plan, VerifiedPlan};
 use clap::Args;

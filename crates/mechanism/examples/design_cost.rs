@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Adjacency, Problem, loss};
+use antinoise_mechanism::design::StrategySpec;
+use antinoise_mechanism::{Adjacency, Problem};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let given: Vec<String> = std::env::args().skip(1).collect();
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let started = Instant::now();
         let found = spec.design(&problem)?;
         let seconds = started.elapsed().as_secs_f64();
-        let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
+        let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut)?;
         println!(
             "{text:24} max loss {:.6}, RMS loss {:.6}, total loss {:.6e}; {:?}, gap {:?}, {} iterations, {seconds:.1} s; {:?}: \
              {}",

@@ -51,9 +51,9 @@ pub fn prefix_max_loss_at_most(steps: usize) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimize::Objective;
-    use crate::strategy::StrategySpec;
-    use crate::{Adjacency, Class, Problem, loss};
+    use crate::design::Objective;
+    use crate::design::StrategySpec;
+    use crate::{Adjacency, Class, Problem};
 
     /// The dense optimum is between the two bounds. Both are nearly tight; the lower bound is loosest at one
     /// step.
@@ -64,7 +64,7 @@ mod tests {
             let found = StrategySpec::new(Class::Dense).design(&problem).unwrap();
             let gap = found.gap.unwrap_or(0.0);
             assert!(gap < 1e-3, "{steps} steps: gap {gap}");
-            let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);
+            let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut);
             let (best, most) =
                 (cost.as_ref().unwrap().max_loss * (1.0 - gap), cost.as_ref().unwrap().max_loss);
             let (lower, upper) =

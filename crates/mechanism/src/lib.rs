@@ -15,13 +15,13 @@
 //! |---|---|
 //! | [`workload`](Workload) | A |
 //! | [`participation`](Participation) | Pi, adjacency, privacy unit |
-//! | [`strategy`] | C: the classes, and the design of each |
+//! | [`strategy`] | C: the classes of matrices |
+//! | [`design`] | the choice of C: requests, objectives, solvers and their results |
 //! | [`Encoder`] | C as a matrix, and entries of C^T C |
 //! | [`sensitivity`] | sens(C, Pi), exact or an upper bound |
 //! | [`rounded`] | sens of the rounded strategy, whose coefficients are those of the stream |
 //! | [`loss`] | errors and losses |
 //! | [`bounds`] | bounds on the loss of the best strategy |
-//! | [`optimize`] | objectives and results of designs |
 //! | [`Recursion`] | C^-1 Z step by step |
 //! | [`RowNorms`] | bounds on the size of that noise |
 //! | [`Grid`] | the effect of rounding to a grid on sensitivity |
@@ -34,28 +34,28 @@
 //! solution, participation: results of solvers; Pi
 //! numeric: vectors, series, transforms, L-BFGS, threads, limits of size
 //! grid, bounds, toeplitz: rounding of releases; lower bounds; the algebra of power series
-//! fourier, workload: circulants; A
+//! circulant, workload: circulants; A
 //! problem, recursion: the problem of a design; C^-1 Z by steps
 //! blt_closed_form: norms of BLTs
 //! decoder: norms of B
 //! tree: binary trees
 //! encoder: C as a matrix
 //! sensitivity: sens(C, Pi)
-//! optimize: the solvers
-//! strategy: the classes of C, and the design of each
-//! rounded, loss: sens of the rounded strategy; losses of a strategy
+//! loss: errors and losses of a strategy
+//! strategy: the classes of C
+//! rounded, design: sens of the rounded strategy; the choice of C
 //! ```
 
 mod blt_closed_form;
 pub mod bounds;
+mod circulant;
 mod decoder;
+pub mod design;
 mod encoder;
 mod error;
-mod fourier;
 mod grid;
 pub mod loss;
 mod numeric;
-pub mod optimize;
 mod participation;
 mod problem;
 mod recursion;
@@ -69,9 +69,9 @@ pub mod toeplitz;
 mod tree;
 mod workload;
 
+pub use circulant::{Convolution, NoisePair};
 pub use encoder::Encoder;
 pub use error::{Error, Result};
-pub use fourier::{Convolution, NoisePair};
 pub use grid::Grid;
 pub use participation::{Adjacency, Participation, PrivacyUnit, Separation};
 pub use problem::Problem;

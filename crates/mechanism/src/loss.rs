@@ -2,17 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
+use crate::decoder::ErrorNorms;
 use crate::sensitivity::Sensitivity;
-use crate::{Adjacency, AnyStrategy, Participation, Result, Workload};
 
 /// Errors and losses of a strategy for a workload and a schema.
 ///
 /// ```
-/// use antinoise_mechanism::{Adjacency, Problem, loss, strategy::StrategySpec};
+/// use antinoise_mechanism::{Adjacency, Problem, design::StrategySpec};
 /// let problem = Problem::prefix(16);
 /// let identity = "identity".parse::<StrategySpec>()?.design(&problem)?.value;
-/// let cost = loss::of(&identity, &problem.workload, &problem.participation, Adjacency::ZeroOut)?;
-/// assert_eq!(cost.max_loss, 4.0);
+/// let loss = identity.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut)?;
+/// assert_eq!(loss.max_loss, 4.0);
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,32 +32,23 @@ pub struct Loss {
     pub sensitivity: Sensitivity,
 }
 
-/// Returns the loss of `strategy`.
-///
-/// # Errors
-/// When the workload or the schema is not valid for the steps of the strategy, or a figure is 0 or not
-/// finite.
-pub fn of(
-    strategy: &AnyStrategy,
-    workload: &Workload,
-    participation: &Participation,
-    adjacency: Adjacency,
-) -> Result<Loss> {
-    let sensitivity = strategy.sensitivity(participation)?.under(adjacency);
-    let error = strategy.error(workload)?;
-    let rms_loss = error.rms * sensitivity.value;
-    let loss = Loss {
-        max_error: error.max,
-        rms_error: error.rms,
-        max_loss: error.max * sensitivity.value,
-        rms_loss,
-        total_loss: rms_loss * rms_loss * workload.queries(strategy.steps()) as f64,
-        sensitivity,
-    };
-    let is_positive = |figure: f64| figure.is_finite() && figure > 0.0;
-    if is_positive(loss.total_loss) && is_positive(loss.max_loss) {
-        return Ok(loss);
+impl Loss {
+    /// Returns the losses of a strategy with these norms of B, over `queries` queries.
+    pub(crate) fn new(error: ErrorNorms, sensitivity: Sensitivity, queries: usize) -> Result<Self> {
+        let rms_loss = error.rms * sensitivity.value;
+        let loss = Self {
+            max_error: error.max,
+            rms_error: error.rms,
+            max_loss: error.max * sensitivity.value,
+            rms_loss,
+            total_loss: rms_loss * rms_loss * queries as f64,
+            sensitivity,
+        };
+        let is_positive = |figure: f64| figure.is_finite() && figure > 0.0;
+        if is_positive(loss.total_loss) && is_positive(loss.max_loss) {
+            return Ok(loss);
+        }
+        let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
+        Err(crate::Error::Numerical(format!("the loss leaves the range of double precision: {figures}")))
     }
-    let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
-    Err(crate::Error::Numerical(format!("the loss leaves the range of double precision: {figures}")))
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Objective {
 /// The steps, workload, schema and loss that a strategy is designed for.
 ///
 /// ```
-/// use antinoise_mechanism::{Problem, optimize::Objective};
+/// use antinoise_mechanism::{Problem, design::Objective};
 /// let problem = Problem::prefix(100).with_participation("cyclic:20,5".parse()?).with_objective(Objective::Max);
 /// assert!(problem.check().is_ok() && problem.with_participation("cyclic:20,6".parse()?).check().is_err());
 /// # Ok::<(), antinoise_mechanism::Error>(())

@@ -22,7 +22,7 @@ impl Status {
     /// Returns the name in files and reports.
     ///
     /// ```
-    /// use antinoise_mechanism::optimize::Status;
+    /// use antinoise_mechanism::design::Status;
     /// assert_eq!(Status::IterationLimit.name(), "iteration-limit");
     /// ```
     pub fn name(self) -> &'static str {
@@ -52,7 +52,7 @@ impl Status {
 /// The result of a solver, with its status.
 ///
 /// ```
-/// use antinoise_mechanism::optimize::{Solution, Status};
+/// use antinoise_mechanism::design::{Solution, Status};
 /// let doubled = Solution::closed_form(21).map(|x| 2 * x);
 /// assert_eq!((doubled.value, doubled.status), (42, Status::ClosedForm));
 /// ```

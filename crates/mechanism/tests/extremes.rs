@@ -5,7 +5,7 @@ mod oracle;
 mod written;
 
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload, loss};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload};
 use oracle::Matrix;
 use written::{Random, Written};
 
@@ -106,7 +106,7 @@ fn cost(file: &Written, strategy: &AnyStrategy) -> usize {
             assert!(rows.iter().all(|x| x.is_finite() && *x >= 0.0), "{}: {rows:?}", file.text);
             figures_seen += 1;
         }
-        if let Ok(cost) = loss::of(strategy, workload, &Participation::Single, Adjacency::ReplaceOne) {
+        if let Ok(cost) = strategy.loss(workload, &Participation::Single, Adjacency::ReplaceOne) {
             let figures = [cost.max_error, cost.rms_error, cost.max_loss, cost.rms_loss, cost.total_loss];
             assert!(figures.into_iter().all(is_positive), "{}: {cost:?}", file.text);
             figures_seen += 1;

@@ -1,9 +1,9 @@
 //! Figures of the literature, and of our own optimisers, that must come out again.
 
+use antinoise_mechanism::design::Objective::{self, Max, Rms};
+use antinoise_mechanism::design::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::loss::Loss;
-use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload, loss};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload};
 
 fn cost(spec: &str, steps: usize, participation: &str, objective: Objective) -> Loss {
     let problem = Problem {
@@ -13,7 +13,7 @@ fn cost(spec: &str, steps: usize, participation: &str, objective: Objective) -> 
         objective,
     };
     let strategy = spec.parse::<StrategySpec>().unwrap().design(&problem).unwrap().value;
-    loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
+    strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
 }
 
 /// Monograph, Table 2.2: identity, workload, toeplitz and blt:4, max loss.
@@ -148,7 +148,7 @@ fn multi_epoch_total_loss() {
             let spec: StrategySpec = spec.parse().unwrap();
             let spec = StrategySpec { restarts: (restarts > 1).then_some(restarts), ..spec };
             let strategy = spec.design(&problem).unwrap().value;
-            let found = loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut);
+            let found = strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut);
             let found = found.unwrap();
             let mut total = found.total_loss;
             if matches!(spec.class, Class::Fourier | Class::FourierOptimal) {
@@ -184,9 +184,7 @@ fn the_truncated_square_root_against_the_optimum() {
         let spec: StrategySpec = "banded-toeplitz:16".parse().unwrap();
         let rms = |spec: StrategySpec| {
             let strategy = spec.design(&problem).unwrap().value;
-            loss::of(&strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut)
-                .unwrap()
-                .rms_loss
+            strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap().rms_loss
         };
         let ratio = rms(StrategySpec { rule: CoefficientRule::SquareRoot, ..spec }) / rms(spec);
         assert!(printed(ratio, want), "n={n}: {ratio} against {want}");
@@ -262,7 +260,7 @@ fn the_best_shifted_harmonic_coefficients() {
             let coefficients = (1..=bands).map(|i| 1.0 / i as f64 + shift).collect();
             let strategy = AnyStrategy::Toeplitz(Toeplitz::new(n, coefficients).unwrap());
             let single = "single".parse().unwrap();
-            loss::of(&strategy, &Workload::Prefix, &single, Adjacency::ZeroOut).unwrap().rms_loss
+            strategy.loss(&Workload::Prefix, &single, Adjacency::ZeroOut).unwrap().rms_loss
         };
         // A golden-section search: the loss has one minimum in c.
         let (mut low, mut high) = (0.0, 4.0);

@@ -1,12 +1,11 @@
 //! Rules of coefficients, columns that are optimised at norm 1, and smooth and weighted trees.
 
+use antinoise_mechanism::design::Objective::{self, Max, Rms};
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::loss::Loss;
-use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
 use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
-use antinoise_mechanism::strategy::{ColumnNormalized, StrategySpec};
-use antinoise_mechanism::{
-    Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload, loss,
-};
+use antinoise_mechanism::strategy::ColumnNormalized;
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload};
 use proptest::prelude::*;
 
 fn problem(steps: usize, participation: &str, objective: Objective) -> Problem {
@@ -19,7 +18,7 @@ fn design(spec: &str, problem: &Problem) -> AnyStrategy {
 }
 
 fn cost(strategy: &AnyStrategy, problem: &Problem) -> Loss {
-    loss::of(strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
+    strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap()
 }
 
 fn rms(spec: &str, problem: &Problem) -> f64 {

@@ -5,10 +5,9 @@ mod oracle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload, loss};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};
 use rayon::prelude::*;
 
 fn workloads(n: usize) -> Vec<Workload> {
@@ -200,7 +199,7 @@ fn sensitivity_is_the_brute_force_one_or_bounds_it() {
 }
 
 fn objective_loss(spec: &StrategySpec, strategy: &AnyStrategy, problem: &Problem) -> f64 {
-    let cost = loss::of(strategy, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+    let cost = strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
     let found = match problem.objective {
         Objective::Max => cost.max_loss,
         Objective::Rms => cost.rms_loss,

@@ -6,9 +6,8 @@
 //! `ANTINOISE_ORDER_STEPS` the most steps (default 24) and `ANTINOISE_ORDER_SEED` the seed; `scripts/order`
 //! runs 50,000.
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Separation, Workload, loss};
+use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Separation, Workload};
 use rayon::prelude::*;
 
 /// A design may cost this much more, relatively, than one that its class contains.
@@ -151,7 +150,7 @@ fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) ->
 fn objective_loss(spec: &StrategySpec, problem: &Problem) -> Option<f64> {
     // A workload without an inverse is no strategy.
     let found = spec.design(problem).ok()?;
-    let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).ok()?;
+    let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).ok()?;
     Some(match problem.objective {
         Objective::Max => cost.max_loss,
         Objective::Rms => cost.rms_loss,

@@ -5,9 +5,9 @@ mod oracle;
 
 use std::cell::Cell;
 
-use antinoise_mechanism::optimize::Objective::{self, Max, Rms};
-use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
+use antinoise_mechanism::design::Objective::{self, Max, Rms};
+use antinoise_mechanism::design::StrategySpec;
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -20,7 +20,7 @@ fn problem(rows: Rows, participation: Participation, objective: Objective) -> Pr
 /// The objective's loss of the class's design, and the gap that certifies it.
 fn designed(spec: &str, problem: &Problem) -> (f64, Option<f64>) {
     let found = spec.parse::<StrategySpec>().unwrap().design(problem).unwrap();
-    let cost = loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+    let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
     (if problem.objective == Max { cost.max_loss } else { cost.rms_loss }, found.gap)
 }
 

@@ -1,8 +1,7 @@
 //! The rounded strategy: rounding coefficients never gives a unit more influence than the stated bound.
 
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
 use antinoise_mechanism::rounded::{OUTPUT_ROUNDING, Precision, sensitivity_upper};
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Recursion, Separation, Workload};
 use rayon::prelude::*;
 

@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
-use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload, loss};
+use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
+use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -106,8 +105,7 @@ fn solvers_end_with_a_finite_loss_or_name_what_is_wrong() {
             Err(error) => prop_assert!(error.is_bad_input(), "{spec} {problem:?}: {error}"),
             Ok(found) => {
                 *designed += 1;
-                let cost =
-                    loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut);
+                let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut);
                 let cost =
                     cost.map_err(|error| TestCaseError::fail(format!("{spec} {problem:?}: {error}")))?;
                 prop_assert!(
@@ -163,8 +161,7 @@ fn optima_that_were_missed_are_reached() {
         let problem = Problem { steps, workload, participation, objective };
         let spec: StrategySpec = strategy.parse().unwrap();
         let found = spec.design(&problem).unwrap();
-        let cost =
-            loss::of(&found.value, &problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
+        let cost = found.value.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap();
         let cost = match objective {
             Objective::Max => cost.max_loss,
             Objective::Rms => cost.rms_loss,

@@ -16,8 +16,7 @@
 
 use std::error::Error;
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use rand_core::Rng;

@@ -2,8 +2,7 @@
 
 mod common;
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Participation, Problem, Recursion, Workload};
 use antinoise_noise::{Error, Grid, GridStream, Key, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};

@@ -1,6 +1,6 @@
 //! The loss by number of bands, with and without amplification by sampling.
 
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 

@@ -2,9 +2,8 @@
 
 use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::loss::{self, Loss};
-use antinoise_mechanism::optimize::{Objective, Solution, Status};
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
+use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
 use crate::{
@@ -69,7 +68,7 @@ impl Candidate {
     ) -> Result<Self> {
         let Solution { value: strategy, status, .. } = design;
         let sigma = noise_multiplier_upper(request, &schedule)?;
-        let unit_loss = loss::of(&strategy, &request.workload, &schedule.participation, request.adjacency)?;
+        let unit_loss = strategy.loss(&request.workload, &schedule.participation, request.adjacency)?;
         let scale = sigma * request.clip_norm / batch_size(request, &schedule);
         let recursion = match request.release {
             ReleaseKind::Grid => strategy.recursion()?.with_one_seed_per_step(schedule.steps)?,
@@ -107,8 +106,7 @@ impl Candidate {
             return Err(InvalidParameter::new("adjacency", request.adjacency, must_be).into());
         }
         let schedule = self.schedule.with_b_min_sep(self.strategy.encoder()?.bandwidth());
-        let unit_loss =
-            loss::of(&self.strategy, &request.workload, &schedule.participation, request.adjacency)?;
+        let unit_loss = self.strategy.loss(&request.workload, &schedule.participation, request.adjacency)?;
         let noise_multiplier = monte_carlo_noise(request, &schedule, &self.strategy, &unit_loss)?;
         let scale = noise_multiplier * request.clip_norm / batch_size(request, &schedule);
         let (max_loss, rms_loss) = (unit_loss.max_loss * scale, unit_loss.rms_loss * scale);

@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::PrivacyUnit;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 
 use crate::candidate::Candidate;
 use crate::{Request, Result, Setting, VerifiedPlan, search};

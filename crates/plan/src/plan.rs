@@ -5,7 +5,7 @@ use antinoise_accounting::{
     block_cyclic_poisson_reduction,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::rounded;
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};

@@ -1,8 +1,7 @@
 //! The request that a plan is made for, and the schedule that follows from it.
 
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
 use crate::range::in_single_precision;

@@ -1,8 +1,7 @@
 //! Which mechanisms are tried for a request.
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use rayon::prelude::*;
 

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::{Objective, Solution};
+use antinoise_mechanism::design::{Objective, Solution, StrategySpec};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
-use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload, loss as cost};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -239,7 +238,7 @@ fn measured(
 ) -> Result<Bound<'_, PyDict>> {
     problem.check()?;
     let (solution, cost) = interruptible(py, move || {
-        let cost = cost::of(&solution.value, &problem.workload, &problem.participation, adjacency);
+        let cost = solution.value.loss(&problem.workload, &problem.participation, adjacency);
         (solution, cost)
     })?;
     let cost = cost?;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
 use antinoise_plan::{ReleaseKind, Setting};
 use pyo3::FromPyObject;

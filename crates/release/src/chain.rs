@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 
 use antinoise_accounting::{Gdp, gaussian_noise_multiplier_upper};
 use antinoise_input::between;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Strategy, Workload};
 use antinoise_plan::Plan;
 

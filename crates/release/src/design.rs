@@ -1,7 +1,7 @@
 //! The design of a release: one verified plan for all queries, and the map from its noise to the error of
 //! each published figure.
 
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};

@@ -1,8 +1,7 @@
 //! The mechanisms and schemas of the tests.
 
 use antinoise_audit::Data;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
 
 /// Single, full batch, cyclic and min-sep.

@@ -3,7 +3,7 @@
 mod files;
 mod strategy;
 
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Workload};
 use antinoise_plan::{Length, ReleaseKind};
 use clap::{Args, ValueEnum};

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Solution;
-use antinoise_mechanism::strategy::{CoefficientRule, StrategySpec};
+use antinoise_mechanism::design::{CoefficientRule, Solution, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Problem, Workload};
 use clap::Args;
 

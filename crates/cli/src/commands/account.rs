@@ -6,8 +6,7 @@ use antinoise_accounting::{Bounds, Gdp, MonteCarlo, MonteCarloMechanism};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use antinoise_plan::{Accountant, Plan, Privacy, Sampler, VerifiedPlan};
 use clap::Args;

@@ -4,8 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use antinoise_mechanism::loss;
-use antinoise_mechanism::optimize::{Objective, Status};
+use antinoise_mechanism::design::{Objective, Status};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use clap::Args;
 use serde::Serialize;
@@ -71,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     drop(progress);
     let seconds = start.elapsed().as_secs_f64();
     let strategy = &solution.value;
-    let cost = loss::of(strategy, &problem.workload, &problem.participation, adjacency)?;
+    let cost = strategy.loss(&problem.workload, &problem.participation, adjacency)?;
     if let Some(out) = &out {
         out.write(toml::to_string(strategy).map_err(Failure::other)?.as_bytes())?;
     }

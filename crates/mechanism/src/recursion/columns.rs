@@ -1,7 +1,7 @@
 //! Columns of C^-1, or of any noise map N (n x r), from the recursion that computes N Z.
 
 use crate::Recursion;
-use crate::fourier::circulant_entry;
+use crate::circulant::circulant_entry;
 
 /// The columns of N, in the form that is cheapest to evaluate for a recursion.
 pub(crate) enum Columns<'a> {

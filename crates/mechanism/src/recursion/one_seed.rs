@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::Recursion;
-use crate::fourier::circulant_entry;
+use crate::circulant::circulant_entry;
 use crate::numeric::limits::MAX_STORED_DENSE;
 use crate::numeric::vector::dot;
 
@@ -195,7 +195,7 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Problem, strategy::StrategySpec};
+    use crate::{Problem, design::StrategySpec};
 
     fn gram(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
         let columns: Vec<Vec<f64>> = (0..recursion.seeds(steps))

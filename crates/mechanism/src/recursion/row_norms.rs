@@ -1,7 +1,7 @@
 //! Bounds on the size of each step's noise: norms of the rows of C^-1.
 
 use crate::Recursion;
-use crate::fourier::circulant_entry;
+use crate::circulant::circulant_entry;
 
 /// Lower and upper bounds on the size of noise, for seed noise of unit variance.
 ///

@@ -7,7 +7,7 @@
 use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
-use crate::fourier::Convolution;
+use crate::circulant::Convolution;
 use crate::{Error, Result};
 
 /// The rule for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.

@@ -16,7 +16,7 @@ use crate::{Encoder, Participation, Recursion, Result, Strategy};
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
-/// use antinoise_mechanism::strategy::StrategySpec;
+/// use antinoise_mechanism::design::StrategySpec;
 /// use antinoise_mechanism::Problem;
 /// let problem = Problem::prefix(480).with_workload("momentum:0.95".parse()?);
 /// let strategy = "workload".parse::<StrategySpec>()?.design(&problem)?.value;
@@ -67,7 +67,7 @@ pub fn sensitivity_upper(
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, encoder_upper};
-/// use antinoise_mechanism::strategy::StrategySpec;
+/// use antinoise_mechanism::design::StrategySpec;
 /// use antinoise_mechanism::Problem;
 /// let strategy = "blt:2".parse::<StrategySpec>()?.design(&Problem::prefix(48))?.value;
 /// let (c, factor) = encoder_upper(&*strategy, Precision::Double)?;

@@ -9,7 +9,7 @@ use antinoise_input::{InvalidParameter, largest};
 use antinoise_linear::Matrix;
 
 use super::precision::{Precision, ULP};
-use crate::fourier::Convolution;
+use crate::circulant::Convolution;
 use crate::numeric::limits::MAX_STORED_DENSE;
 use crate::recursion::one_seed::is_factored;
 use crate::tree::smooth::SmoothLabels;

@@ -16,7 +16,7 @@ use crate::{Participation, Result, Strategy};
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, prefix_sensitivities_upper};
-/// use antinoise_mechanism::strategy::StrategySpec;
+/// use antinoise_mechanism::design::StrategySpec;
 /// use antinoise_mechanism::{Participation, Problem};
 /// let participation = Participation::Cyclic { min_sep: 16, max_participations: 3 };
 /// let problem = Problem::prefix(48).with_participation(participation.clone());

@@ -10,24 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use super::class::{Class, for_each_class};
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use super::{
-    Banded, BandedInverse, BandedToeplitz, BinaryTree, Blt, Dense, Fourier, FourierOptimal, HonakerFull,
-    HonakerOnline, Identity, OutputPerturbation, SmoothTree, Toeplitz, WeightedTree,
-};
 use crate::numeric::limits::{check_materializable, norm_in_range};
-use crate::optimize::Solution;
-use crate::{Encoder, Problem, Recursion, Result};
+use crate::{Encoder, Recursion, Result};
 
 macro_rules! define_any_strategy {
-    ($($(#[$doc:meta])* $class:ident($type:ty) = $name:literal;)*) => {
+    ($($(#[$doc:meta])* $class:ident($type:ident) = $name:literal;)*) => {
         /// A strategy of any class; this is the form in files.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "class")]
         #[non_exhaustive]
         pub enum AnyStrategy {
-            $($(#[$doc])* #[serde(rename = $name)] $class($type),)*
+            $($(#[$doc])* #[serde(rename = $name)] $class(super::$type),)*
             /// Another strategy with its columns scaled to norm 1.
             #[serde(rename = "column-normalized")]
             ColumnNormalized(ColumnNormalized),
@@ -43,13 +36,6 @@ macro_rules! define_any_strategy {
                     $(Self::$class(_) => Class::$class,)*
                     Self::ColumnNormalized(strategy) => strategy.inner.class(),
                     Self::Restarted(strategy) => strategy.run.class(),
-                }
-            }
-
-            /// Designs the best strategy of a class for a problem.
-            pub(super) fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-                match spec.class {
-                    $(Class::$class => Ok(<$type>::design(spec, problem)?.map(Self::$class)),)*
                 }
             }
         }

@@ -4,14 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::coefficients::coefficients;
-use super::column;
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use crate::Problem;
+use super::first_column;
 use crate::decoder::ErrorNorms;
-use crate::optimize::Solution;
 use crate::{Encoder, Recursion, Result, Workload};
 
 /// A banded lower-triangular Toeplitz matrix given by the non-zero part of its first column.
@@ -23,7 +18,7 @@ pub struct BandedToeplitz {
 }
 
 impl BandedToeplitz {
-    pub(super) fn new(steps: usize, coefficients: Vec<f64>) -> Result<Self> {
+    pub(crate) fn new(steps: usize, coefficients: Vec<f64>) -> Result<Self> {
         let strategy = Self { steps, coefficients };
         strategy.check()?;
         Ok(strategy)
@@ -36,11 +31,11 @@ impl Strategy for BandedToeplitz {
     }
 
     fn check(&self) -> Result<()> {
-        column::check(self.steps, &self.coefficients)
+        first_column::check(self.steps, &self.coefficients)
     }
 
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
-        column::error(&self.coefficients, self.steps, workload)
+        first_column::error(&self.coefficients, self.steps, workload)
     }
 
     fn encoder(&self) -> Result<Encoder> {
@@ -49,14 +44,5 @@ impl Strategy for BandedToeplitz {
 
     fn recursion(&self) -> Result<Recursion> {
         Ok(Recursion::AutoRegressive { taps: self.coefficients.clone() })
-    }
-}
-
-impl Design for BandedToeplitz {
-    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-        spec.refuse_order()?;
-        let bands = column::bands_of(spec, problem)?;
-        Ok(coefficients(problem, bands, spec.rule)?
-            .map(|coefficients| Self { steps: problem.steps, coefficients }))
     }
 }

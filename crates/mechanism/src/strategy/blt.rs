@@ -4,28 +4,18 @@
 //! if and only if alpha > 0 and sum alpha_i / lambda_i < 1. Loss: O(d^2 log k) for prefix sums and every n,
 //! O(n d) for other Toeplitz workloads.
 
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use crate::Problem;
 use crate::blt_closed_form::cascade::Cascade;
 use crate::blt_closed_form::interlaced::residues;
 use crate::blt_closed_form::{coefficients, norms};
-use crate::decoder::ErrorNorms;
-use crate::decoder::{finite, rows_by_columns, running_squares};
+use crate::decoder::{ErrorNorms, finite, rows_by_columns, running_squares};
 use crate::numeric::limits::check_materializable;
-use crate::optimize::blt::{BltOrder, minimize};
-use crate::optimize::{Objective, Solution};
+use crate::problem::Objective;
 use crate::sensitivity::{self, Sensitivity};
 use crate::{Encoder, Participation, Recursion, Result, Workload};
-
-/// Maximum number of buffers that a spec may request.
-const MAX_ORDER: usize = 16;
-/// Maximum number of buffers if the spec requests none.
-const MAX_AUTO_ORDER: usize = 12;
 
 /// A BLT given by the complements of the decays of C and of C^-1: delta = 1 - lambda and delta^ = 1 -
 /// lambda^.
@@ -56,13 +46,6 @@ impl Blt {
         let blt = Self { steps, decay_complement, inverse_decay_complement };
         blt.check()?;
         Ok(blt)
-    }
-
-    /// Designs the BLT with the largest number of buffers, or fewer for few steps.
-    pub(super) fn best(problem: &Problem) -> Result<Self> {
-        let most = MAX_AUTO_ORDER.min(problem.steps.div_ceil(2));
-        let nodes = minimize(BltOrder::Fixed(most), problem)?.value;
-        Self::from_nodes(problem.steps, &nodes)
     }
 
     /// Returns the BLT over its first `steps` steps: the leading block of C, whose rows have the errors of
@@ -110,7 +93,7 @@ impl Blt {
 
     /// Creates the BLT of interlaced nodes, without neighbours that are equal in double precision: they
     /// cancel.
-    fn from_nodes(steps: usize, nodes: &[f64]) -> Result<Self> {
+    pub(crate) fn from_nodes(steps: usize, nodes: &[f64]) -> Result<Self> {
         let mut apart: Vec<f64> = Vec::with_capacity(nodes.len());
         for &node in nodes {
             if apart.last() == Some(&node) {
@@ -191,22 +174,5 @@ impl Strategy for Blt {
 
     fn recursion(&self) -> Result<Recursion> {
         Recursion::Blt { scale: self.scale(), decay: self.decay() }.checked()
-    }
-}
-
-impl Design for Blt {
-    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-        spec.refuse_bands()?;
-        spec.refuse_form()?;
-        let order = match spec.order {
-            Some(order) => {
-                BltOrder::Fixed(between("order", order, 1, MAX_ORDER, "the maximum number of buffers")?)
-            }
-            None => BltOrder::Auto(MAX_AUTO_ORDER),
-        };
-        if problem.workload != Workload::Prefix {
-            check_materializable(problem.steps)?;
-        }
-        minimize(order, problem)?.try_map(|nodes| Self::from_nodes(problem.steps, &nodes))
     }
 }

@@ -40,10 +40,10 @@ macro_rules! for_each_class {
         }
     };
 }
-pub(super) use for_each_class;
+pub(crate) use for_each_class;
 
 macro_rules! define_class {
-    ($($(#[$doc:meta])* $class:ident($type:ty) = $name:literal;)*) => {
+    ($($(#[$doc:meta])* $class:ident($type:ident) = $name:literal;)*) => {
         /// The classes of strategies, in the order of the table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Class {
@@ -63,10 +63,3 @@ macro_rules! define_class {
 }
 
 for_each_class!(define_class);
-
-impl Class {
-    /// Returns whether a design optimises Toeplitz coefficients against those of the workload.
-    pub(super) fn needs_toeplitz_workload(self) -> bool {
-        matches!(self, Self::Toeplitz | Self::BandedToeplitz | Self::Blt | Self::BandedInverse)
-    }
-}

@@ -1,8 +1,9 @@
 //! The trait of all strategies: matrix, sensitivity, errors, and the recursion of the noise.
 
 use crate::decoder::{self, ErrorNorms};
+use crate::loss::Loss;
 use crate::sensitivity::{self, Sensitivity};
-use crate::{Encoder, Participation, Problem, Recursion, Result, Workload};
+use crate::{Adjacency, Encoder, Participation, Recursion, Result, Workload};
 
 /// A strategy matrix C (n x n, lower triangular, invertible).
 pub trait Strategy {
@@ -63,15 +64,19 @@ pub trait Strategy {
         Ok(self.row_errors_squared(workload)?.into_iter().map(f64::sqrt).collect())
     }
 
+    /// Returns errors and losses for a workload and a schema, under an adjacency.
+    ///
+    /// # Errors
+    /// When the workload or the schema is not valid for the steps of the strategy, or a figure is 0 or not
+    /// finite.
+    fn loss(&self, workload: &Workload, participation: &Participation, adjacency: Adjacency) -> Result<Loss> {
+        let sensitivity = self.sensitivity(participation)?.under(adjacency);
+        Loss::new(self.error(workload)?, sensitivity, workload.queries(self.steps()))
+    }
+
     /// Returns the recursion that computes C^-1 Z step by step.
     ///
     /// # Errors
     /// When C is too large, or a coefficient is not finite.
     fn recursion(&self) -> Result<Recursion>;
-}
-
-/// Returns the loss that a problem minimises: ||A C^-1|| sens(C, Pi).
-pub(super) fn loss_of(strategy: &dyn Strategy, problem: &Problem) -> Result<f64> {
-    let error = strategy.error(&problem.workload)?.of(problem.objective);
-    Ok(error * strategy.sensitivity(&problem.participation)?.value)
 }

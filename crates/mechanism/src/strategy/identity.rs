@@ -3,12 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use crate::Problem;
-use crate::decoder::ErrorNorms;
-use crate::decoder::error_of_toeplitz;
-use crate::optimize::Solution;
+use crate::decoder::{ErrorNorms, error_of_toeplitz};
 use crate::sensitivity::Sensitivity;
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
@@ -17,6 +12,12 @@ use crate::{Encoder, Participation, Recursion, Result, Workload};
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     steps: usize,
+}
+
+impl Identity {
+    pub(crate) fn new(steps: usize) -> Self {
+        Self { steps }
+    }
 }
 
 impl Strategy for Identity {
@@ -49,13 +50,5 @@ impl Strategy for Identity {
 
     fn recursion(&self) -> Result<Recursion> {
         Ok(Recursion::Independent)
-    }
-}
-
-impl Design for Identity {
-    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-        spec.refuse_bands()?;
-        spec.refuse_order()?;
-        Ok(Solution::closed_form(Self { steps: problem.steps }))
     }
 }

@@ -1,44 +1,36 @@
-//! The strategies C, one file per class (`fixed` holds the classes without a size), and the table of classes.
+//! The strategies C: matrices, one file per family, and the table of their classes.
 //!
-//! A class is added by its file and one row of the table in `class`. A `spec` is a request; `designs` fulfils
-//! it.
+//! A class is added by its file, a row of the table in `class`, and its design in `design/`. Files here hold
+//! the numbers of a matrix and what follows from them; none of them designs.
 
 mod any;
 mod banded;
 mod banded_inverse;
 mod banded_toeplitz;
+pub(crate) mod baselines;
 mod blt;
 mod class;
-mod coefficient_rule;
-mod coefficients;
-mod column;
-mod contract;
+pub(crate) mod contract;
 mod dense;
-mod design;
-mod designs;
-mod fixed;
-mod harmonic;
+pub(crate) mod first_column;
 mod identity;
-mod optimized;
 mod output_perturbation;
-mod spec;
 mod toeplitz;
-mod weighted_tree;
 
 pub use any::{AnyStrategy, ColumnNormalized, Restarted};
 pub use banded::Banded;
 pub use banded_inverse::BandedInverse;
 pub use banded_toeplitz::BandedToeplitz;
+pub use baselines::{
+    BinaryTree, Fourier, FourierOptimal, HonakerFull, HonakerOnline, SmoothTree, WeightedTree,
+};
 pub use blt::Blt;
 pub use class::Class;
-pub use coefficient_rule::CoefficientRule;
+pub(crate) use class::for_each_class;
 pub use contract::Strategy;
 pub use dense::Dense;
-pub use fixed::{BinaryTree, Fourier, FourierOptimal, HonakerFull, HonakerOnline, SmoothTree};
 pub use identity::Identity;
 pub use output_perturbation::OutputPerturbation;
-pub use spec::StrategySpec;
 pub use toeplitz::Toeplitz;
-pub use weighted_tree::WeightedTree;
 
 pub use crate::decoder::ErrorNorms;

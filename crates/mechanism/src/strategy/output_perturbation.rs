@@ -6,11 +6,7 @@ use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use crate::Problem;
 use crate::numeric::limits::check_materializable;
-use crate::optimize::Solution;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
 
@@ -23,6 +19,12 @@ pub struct OutputPerturbation {
 }
 
 impl OutputPerturbation {
+    pub(crate) fn new(steps: usize, workload: Workload) -> Result<Self> {
+        let strategy = Self { steps, workload };
+        strategy.check()?;
+        Ok(strategy)
+    }
+
     /// Returns the error for a zero on the diagonal of A: C = A has no inverse.
     fn not_invertible(&self, step: usize) -> crate::Error {
         let got = format!("{}, which gives step {step} no weight", self.workload);
@@ -140,14 +142,4 @@ fn shortened(mut taps: Vec<f64>, steps: usize) -> Vec<f64> {
         taps.pop();
     }
     taps
-}
-
-impl Design for OutputPerturbation {
-    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-        spec.refuse_bands()?;
-        spec.refuse_order()?;
-        let strategy = Self { steps: problem.steps, workload: problem.workload.clone() };
-        strategy.check()?;
-        Ok(Solution::closed_form(strategy))
-    }
 }

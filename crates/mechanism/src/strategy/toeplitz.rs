@@ -4,14 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::coefficients::coefficients;
-use super::column;
 use super::contract::Strategy;
-use super::design::Design;
-use super::spec::StrategySpec;
-use crate::Problem;
+use super::first_column;
 use crate::numeric::limits::check_materializable;
-use crate::optimize::Solution;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result};
 
@@ -50,7 +45,7 @@ impl Strategy for Toeplitz {
     }
 
     fn check(&self) -> Result<()> {
-        column::check(self.steps, &self.coefficients)
+        first_column::check(self.steps, &self.coefficients)
     }
 
     fn encoder(&self) -> Result<Encoder> {
@@ -60,15 +55,5 @@ impl Strategy for Toeplitz {
     fn recursion(&self) -> Result<Recursion> {
         check_materializable(self.steps)?;
         Recursion::MovingAverage { taps: divide(&[1.0], &self.coefficients, self.steps) }.checked()
-    }
-}
-
-impl Design for Toeplitz {
-    fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
-        spec.refuse_bands()?;
-        spec.refuse_order()?;
-        spec.refuse_separations()?;
-        check_materializable(problem.steps)?;
-        coefficients(problem, problem.steps, spec.rule)?.try_map(|c| Self::new(problem.steps, c))
     }
 }

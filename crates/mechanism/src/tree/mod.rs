@@ -4,10 +4,7 @@
 //! them. Nodes are numbered in postorder, so that nodes of earlier steps come first. There are 2 (n - 1) -
 //! popcount(n - 1) + H + 1 nodes, 2n - 1 if n is a power of two.
 
-pub(crate) mod estimate;
-pub(crate) mod least_squares;
 mod nodes;
 pub(crate) mod smooth;
-pub(crate) mod weights;
 
-pub(crate) use nodes::Tree;
+pub(crate) use nodes::{Node, Tree};

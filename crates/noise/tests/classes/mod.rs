@@ -1,7 +1,7 @@
 //! The table of classes, as streams are tested on it.
 
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::{ColumnNormalized, Restarted, StrategySpec};
+use antinoise_mechanism::design::{Objective, StrategySpec};
+use antinoise_mechanism::strategy::{ColumnNormalized, Restarted};
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Problem, Workload};
 
 /// A strategy of every class, and the strategies that are made of others, nested too.

@@ -6,8 +6,7 @@ mod report;
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{PrivacyUnit, Workload};
 use antinoise_plan::{Length, Request, Setting, default_bands, sweep_bands, unamplified_candidates};
 use clap::Args;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Bands, Candidate, Request};
 use serde::Serialize;
 

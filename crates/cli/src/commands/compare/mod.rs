@@ -6,9 +6,8 @@ mod report;
 use std::path::PathBuf;
 
 use antinoise_input::at_least;
-use antinoise_mechanism::optimize::{Objective, Status};
-use antinoise_mechanism::strategy::StrategySpec;
-use antinoise_mechanism::{Participation, Problem, Workload, loss};
+use antinoise_mechanism::design::{Objective, Status, StrategySpec};
+use antinoise_mechanism::{Participation, Problem, Workload};
 use clap::Args;
 
 use self::report::{Bounds, Format, Report};
@@ -133,8 +132,7 @@ fn one(
         objective: arguments.objective,
     };
     let found = spec.design(&problem)?;
-    let cost =
-        loss::of(&found.value, &problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    let cost = found.value.loss(&problem.workload, &problem.participation, arguments.problem.adjacency)?;
     let loss = match (arguments.total, arguments.objective) {
         (true, _) => cost.total_loss,
         (false, Objective::Max) => cost.max_loss,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use antinoise_mechanism::bounds;
-use antinoise_mechanism::optimize::{Objective, Status};
+use antinoise_mechanism::design::{Objective, Status};
 use clap::ValueEnum;
 use serde::Serialize;
 

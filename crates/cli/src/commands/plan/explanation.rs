@@ -1,6 +1,6 @@
 //! Why a mechanism was chosen, in a few sentences.
 
-use antinoise_mechanism::optimize::Objective;
+use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Candidate, Choice, Request};
 
 use crate::{output, plot};

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::PrivacyUnit;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Request, Setting, choose};
 use clap::{Args, ValueEnum};
 use serde::Serialize;

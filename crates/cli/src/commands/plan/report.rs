@@ -4,7 +4,7 @@ use std::fmt;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
-use antinoise_mechanism::optimize::Status;
+use antinoise_mechanism::design::Status;
 use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
 use serde::Serialize;
 

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Request, Setting};
 use antinoise_train::optimizer::Rule;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::optimize::Objective;
-use antinoise_mechanism::strategy::StrategySpec;
+use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Accountant, Candidate, Choice, Plan, Request, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;

@@ -1,0 +1,102 @@
+//! The design of a spec: of its class, then with columns of norm 1 and restarts if requested.
+
+use antinoise_input::between;
+
+use super::class::design;
+use super::coefficient_rule::CoefficientRule;
+use super::column_normalized;
+use super::spec::StrategySpec;
+use crate::solution::Solution;
+use crate::strategy::{AnyStrategy, BandedToeplitz, Class, ColumnNormalized, Restarted, Toeplitz};
+use crate::{Encoder, Problem, Result, Workload};
+
+impl StrategySpec {
+    /// Designs the best strategy of this class for the problem, with the workload of
+    /// [`StrategySpec::design_workload`]. For a batch of queries, classes other than dense minimise the RMS
+    /// loss.
+    ///
+    /// # Errors
+    /// When the problem is not valid, an option does not belong to the class, or it is out of range.
+    pub fn design(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        problem.check()?;
+        let workload = self.design_workload(&problem.workload, problem.steps);
+        let problem = Problem { workload, ..problem.clone() };
+        match &problem.workload {
+            Workload::Queries { .. } if self.class != Class::OutputPerturbation => {
+                self.design_for_queries(&problem)
+            }
+            _ => self.design_runs(&problem),
+        }
+    }
+
+    fn design_for_queries(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        let spanning = problem.workload.spanning(problem.steps)?;
+        let certified = spanning.is_none();
+        let workload = spanning.unwrap_or_else(|| problem.workload.clone());
+        let problem = Problem { workload, ..problem.clone() };
+        // Only dense strategies handle the queries of a batch.
+        let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
+        let found = self.design_runs(&problem)?;
+        Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
+    }
+
+    fn design_runs(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        match self.restarts {
+            None => self.design_run(problem),
+            Some(restarts) => self.design_restarted(problem, restarts),
+        }
+    }
+
+    fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
+        if !has_coefficients && self.rule != CoefficientRule::SquareRoot {
+            self.refuse_form()?;
+        }
+        let found = design(self, problem)?;
+        if !self.column_normalize {
+            return Ok(found);
+        }
+        let found = match &found.value {
+            AnyStrategy::Toeplitz(_) | AnyStrategy::BandedToeplitz(_)
+                if self.rule == CoefficientRule::Optimized =>
+            {
+                for_unit_columns(found, problem)?
+            }
+            _ => found,
+        };
+        let normalized = found.try_map(ColumnNormalized::new)?.map(AnyStrategy::ColumnNormalized);
+        // The certificate belongs to the unscaled strategy.
+        Ok(Solution { gap: None, ..normalized })
+    }
+
+    fn design_restarted(&self, problem: &Problem, restarts: usize) -> Result<Solution<AnyStrategy>> {
+        between("restarts", restarts, 1, problem.steps, "steps")?;
+        let period = problem.steps.div_ceil(restarts);
+        let participation = problem.participation.within_runs_of(period);
+        let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
+        let restarted = run.try_map(|run| Restarted::new(problem.steps, run))?.map(AnyStrategy::Restarted);
+        // The certificate belongs to one run.
+        Ok(Solution { gap: None, ..restarted })
+    }
+}
+
+/// Returns the Toeplitz strategy of least loss after its columns are scaled to norm 1. Returns `found` if
+/// co-participating columns overlap, so that their norms are not the sensitivity, or if the solve would take
+/// too long.
+fn for_unit_columns(found: Solution<AnyStrategy>, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+    let Encoder::Toeplitz { steps, coefficients } = found.value.encoder()? else {
+        return Ok(found);
+    };
+    if !problem.participation.separation(steps).is_orthogonal(coefficients.len()) {
+        return Ok(found);
+    }
+    let Some(better) = column_normalized::minimize(&coefficients, problem)? else { return Ok(found) };
+    let improved = found.improved || better.improved;
+    let better = better.try_map(|coefficients| {
+        Ok(match found.value {
+            AnyStrategy::Toeplitz(_) => AnyStrategy::Toeplitz(Toeplitz::new(steps, coefficients)?),
+            _ => AnyStrategy::BandedToeplitz(BandedToeplitz::new(steps, coefficients)?),
+        })
+    })?;
+    Ok(Solution { improved, ..better })
+}

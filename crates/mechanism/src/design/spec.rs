@@ -1,0 +1,247 @@
+//! The request for a design: the class and its options.
+
+use std::fmt;
+use std::str::FromStr;
+
+use antinoise_input::InvalidParameter;
+use serde::{Deserialize, Serialize};
+
+use super::coefficient_rule::CoefficientRule;
+use crate::{Class, Result, Workload};
+
+/// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz: an
+/// evaluation takes O(n^2) time.
+const MAX_STEPS_OF_SCHEDULES: usize = 16_384;
+
+/// A class of strategies and its options; an option that is not given takes the class's default.
+///
+/// ```
+/// use antinoise_mechanism::{Problem, design::{Objective, StrategySpec}};
+/// let problem = Problem::prefix(8).with_objective(Objective::Max);
+/// let strategy = "toeplitz".parse::<StrategySpec>()?.design(&problem)?.value;
+/// let sensitivity = strategy.sensitivity(&problem.participation)?;
+/// let error = strategy.error(&problem.workload)?;
+/// assert_eq!(format!("{:.3}", sensitivity.value * error.max), "1.718");
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StrategySpec {
+    /// The class.
+    pub class: Class,
+    /// Number of bands, for the banded classes. Default min(16, steps).
+    pub bands: Option<usize>,
+    /// Number of buffers, for BLTs. By default buffers are added while each lowers the loss by a thousandth.
+    pub order: Option<usize>,
+    /// Rule by which coefficients are chosen.
+    pub rule: CoefficientRule,
+    /// Whether the columns are scaled to norm 1.
+    pub column_normalize: bool,
+    /// Number of runs into which the steps are cut, each with the same strategy.
+    pub restarts: Option<usize>,
+}
+
+impl StrategySpec {
+    /// Returns the class with its defaults.
+    pub fn new(class: Class) -> Self {
+        Self {
+            class,
+            bands: None,
+            order: None,
+            rule: CoefficientRule::Optimized,
+            column_normalize: false,
+            restarts: None,
+        }
+    }
+
+    /// Sets the sizes that are given separately from the text of the spec; sizes that are given twice must
+    /// agree.
+    ///
+    /// ```
+    /// use antinoise_mechanism::design::StrategySpec;
+    /// let spec: StrategySpec = "blt+x3".parse()?;
+    /// assert_eq!(spec.sized(None, Some(4), None)?.to_string(), "blt:4+x3");
+    /// assert!(spec.sized(None, None, Some(2)).is_err());
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the text states another number than `bands`, `order` or `restarts`.
+    pub fn sized(self, bands: Option<usize>, order: Option<usize>, restarts: Option<usize>) -> Result<Self> {
+        let pick = |size: &str, named: Option<usize>, given: Option<usize>| match (named, given) {
+            (Some(named), Some(given)) if named != given => {
+                let must_be = format!("left out, or {named} as the strategy's name says");
+                Err(InvalidParameter::new(size, given, must_be))
+            }
+            _ => Ok(given.or(named)),
+        };
+        Ok(Self {
+            bands: pick("bands", self.bands, bands)?,
+            order: pick("order", self.order, order)?,
+            restarts: pick("restarts", self.restarts, restarts)?,
+            ..self
+        })
+    }
+
+    /// Returns the workload for which the spec is designed: the given one, or prefix sums if that is not
+    /// Toeplitz and the class is Toeplitz with too many steps or a fixed rule, or is restarted.
+    ///
+    /// A strategy is valid for every workload; only its loss depends on which it was designed for.
+    ///
+    /// ```
+    /// use antinoise_mechanism::{Workload, design::StrategySpec};
+    /// let cooldown: Workload = "cooldown:5,0.1".parse()?;
+    /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 16_384), cooldown);
+    /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 1_000_000), Workload::Prefix);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
+        // A restarted run of a schedule is not the schedule over fewer steps.
+        let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.needs_toeplitz_workload();
+        // The square root of a workload that is not Toeplitz has no Toeplitz form.
+        let fixed = matches!(self.rule, CoefficientRule::SquareRoot | CoefficientRule::Damped { .. })
+            && self.needs_toeplitz_workload();
+        let given = workload.is_toeplitz() || !(too_long || fixed || self.restarts.is_some());
+        if given { workload.clone() } else { Workload::Prefix }
+    }
+
+    /// Returns whether a design optimises Toeplitz coefficients against those of the workload.
+    fn needs_toeplitz_workload(&self) -> bool {
+        matches!(self.class, Class::Toeplitz | Class::BandedToeplitz | Class::Blt | Class::BandedInverse)
+    }
+
+    pub(super) fn refuse_bands(&self) -> Result<()> {
+        self.refuse("bands", self.bands)
+    }
+
+    pub(super) fn refuse_order(&self) -> Result<()> {
+        self.refuse("order", self.order)
+    }
+
+    /// Refuses every rule except the default.
+    pub(super) fn refuse_form(&self) -> Result<()> {
+        let given = match self.rule {
+            CoefficientRule::Optimized => None,
+            CoefficientRule::SquareRoot => Some("square-root (or --fixed)".into()),
+            form => Some(form.to_string()),
+        };
+        self.refuse("form", given)
+    }
+
+    /// Refuses rules for several separations: they need fewer bands than steps.
+    pub(super) fn refuse_separations(&self) -> Result<()> {
+        let separations =
+            matches!(self.rule, CoefficientRule::Tapered { .. } | CoefficientRule::Averaged { .. });
+        self.refuse("form", separations.then_some(self.rule))
+    }
+
+    fn refuse<T: fmt::Display>(&self, option: &str, given: Option<T>) -> Result<()> {
+        match given {
+            None => Ok(()),
+            Some(got) => {
+                let must_be = format!("left out: strategy {} does not take it", self.class.name());
+                Err(InvalidParameter::new(option, got, must_be).into())
+            }
+        }
+    }
+}
+
+/// Suffixes of a spec's text: for columns of norm 1, and before the number of restarts.
+const NORMALIZED: &str = "column-normalized";
+const RESTARTS: &str = "x";
+
+/// Writes the class and its size, then the suffixes of its rule, of columns of norm 1 and of restarts:
+/// `banded-toeplitz:16`, `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
+impl fmt::Display for StrategySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.class.name())?;
+        if let Some(size) = self.bands.or(self.order) {
+            write!(f, ":{size}")?;
+        }
+        if let Some(form) = self.rule.name() {
+            write!(f, "+{form}")?;
+        }
+        if self.column_normalize {
+            write!(f, "+{NORMALIZED}")?;
+        }
+        self.restarts.map_or(Ok(()), |restarts| write!(f, "+{RESTARTS}{restarts}"))
+    }
+}
+
+impl FromStr for StrategySpec {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse(text).ok_or_else(|| {
+            let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+            let must_be = format!(
+                "one of {}, alone or with its size (banded-toeplitz:16, blt:4), then +square-root, \
+                 +harmonic, +damped:NU, +tapered:B or +averaged:B for Toeplitz coefficients, +{NORMALIZED}, \
+                 +{RESTARTS}S for S restarts",
+                names.join(", ")
+            );
+            InvalidParameter::new("strategy", format!("{text:?}"), must_be).into()
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<StrategySpec> {
+    let mut parts = text.split('+');
+    let head = parts.next()?;
+    let (name, size) = head.split_once(':').map_or((head, None), |(name, size)| (name, Some(size)));
+    let class = Class::ALL.iter().copied().find(|class| class.name() == name)?;
+    let size = size.map(|size| size.parse().ok()).map_or(Some(None), |size: Option<usize>| size.map(Some))?;
+    let mut spec = StrategySpec::new(class);
+    match class {
+        Class::Blt => spec.order = size,
+        _ => spec.bands = size,
+    }
+    for part in parts {
+        match (part, CoefficientRule::parse(part)) {
+            (NORMALIZED, _) => spec.column_normalize = true,
+            (_, Some(form)) if spec.rule == CoefficientRule::Optimized => spec.rule = form,
+            _ if spec.restarts.is_none() => spec.restarts = Some(part.strip_prefix(RESTARTS)?.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        for text in [
+            "identity",
+            "banded-toeplitz:16",
+            "blt:4+column-normalized",
+            "dense+x20",
+            "blt+column-normalized+x3",
+            "toeplitz+damped:0.01",
+            "banded-toeplitz:16+harmonic+column-normalized",
+            "banded-toeplitz:400+averaged:200",
+            "banded:4+square-root",
+        ] {
+            assert_eq!(text.parse::<StrategySpec>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "blt:",
+            "blt:x",
+            "blt:-1",
+            "blt+",
+            "blt+x",
+            "blt+y3",
+            "BLT",
+            "blt 4",
+            "blt+damped:",
+            "blt+tapered:x",
+            "blt+harmonic:1",
+            "toeplitz+x2+x3",
+            "toeplitz+harmonic+damped:0.1",
+        ] {
+            assert!(text.parse::<StrategySpec>().unwrap_err().is_bad_input(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Weights of the heights of the tree: the share of the sensitivity that their nodes get.
+//!
+//! 1. A node of height h answers its sum with noise of variance 1 / w_h^2.
+//! 2. The estimates of its two halves have variances that add up. The best estimate from all three has the
+//!    variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), with v_0 = 1 / w_0^2.
+//! 3. In it, the node's own answer has the weight w_h^2 v_h, and the halves have the rest.
+
+/// Returns 1 / v_h, from the leaves up.
+pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
+    // Precision of the halves together.
+    let mut known = 0.0;
+    let of_height = |w: &f64| {
+        let precision = w * w + known;
+        known = 0.5 * precision;
+        precision
+    };
+    weights.iter().map(of_height).collect()
+}
+
+/// Factors on the seed noise of nodes.
+#[derive(Debug)]
+pub(crate) struct Factors {
+    /// Factor by height of the estimated node and depth below it.
+    noise: Vec<Vec<f64>>,
+    /// Weight of a node's own answer in its estimate: w_h^2 v_h.
+    own: Vec<f64>,
+}
+
+impl Factors {
+    pub(crate) fn new(weights: &[f64]) -> Self {
+        let mut found = Self { noise: Vec::with_capacity(weights.len()), own: Vec::new() };
+        let mut known = 0.0;
+        for (w, precision) in weights.iter().zip(precisions(weights)) {
+            let rest = known / precision;
+            let below = found.noise.last().into_iter().flatten().map(|factor| rest * factor);
+            let factors = std::iter::once(w / precision).chain(below).collect();
+            found.noise.push(factors);
+            found.own.push(w * w / precision);
+            known = 0.5 * precision;
+        }
+        found
+    }
+
+    /// Returns the factor on a node `depth` levels below a node of height `height`.
+    pub(crate) fn at(&self, height: u32, depth: u32) -> f64 {
+        self.noise[height as usize][depth as usize]
+    }
+
+    /// Returns the fraction of a factor that is lost between subtree heights `below` and `above`: 1 - prod
+    /// (1 - own\[h\]).
+    pub(crate) fn lost(&self, below: u32, above: u32) -> f64 {
+        let between = &self.own[below as usize + 1..=above as usize];
+        between.iter().fold(0.0, |lost, own| lost + (1.0 - lost) * own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::Estimator;
+    use super::*;
+
+    /// With equal weights the estimate is Honaker's.
+    #[test]
+    fn equal_weights_are_the_plain_estimate() {
+        let factors = Factors::new(&[1.0; 9]);
+        for height in 0..9 {
+            for depth in 0..=height {
+                let plain = Estimator::FromBelow.weight(height, depth);
+                assert!((factors.at(height, depth) - plain).abs() < 1e-15, "{height} {depth}");
+                let lost = 1.0 - factors.at(8, 8 - height + depth) / factors.at(height, depth);
+                assert!((factors.lost(height, 8) - lost).abs() < 1e-14, "{height}: {lost}");
+            }
+        }
+    }
+}
