@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use antinoise_input::BadInput;
 use antinoise_release::{EventTable, Late};
 use arrow_array::types::{ArrowDictionaryKeyType, Int8Type, Int32Type};
 use arrow_array::{

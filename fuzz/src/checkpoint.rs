@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::{Grid, Recursion};
-use antinoise_noise::{GridStream, Key, NoiseStream, StreamBuilder};
+use antinoise_noise::{NoiseStream, Key, StreamBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::files::file;
@@ -46,7 +47,7 @@ fn saved(recursion: &Recursion, on_grid: bool) -> (Vec<u8>, Vec<u32>) {
     let builder = builder(recursion);
     let write = || {
         Ok::<_, antinoise_noise::Error>(if on_grid {
-            let mut stream = builder.build_on_grid(grid(), key)?;
+            let mut stream = builder.grid(grid()).build(key)?;
             stream.next_points_into(&mut [0; DIM])?;
             stream.save(&path)?;
             rest_on_grid(stream)
@@ -77,7 +78,7 @@ pub fn run(data: &[u8]) -> bool {
     let path = file("noise.safetensors", &bytes);
     let builder = builder(&case.recursion);
     let resumed = if form == 1 {
-        builder.resume_on_grid(grid(), path).map(rest_on_grid)
+        builder.grid(grid()).resume(path).map(rest_on_grid)
     } else {
         builder.resume(path).map(rest)
     };
@@ -113,7 +114,7 @@ fn rest(mut stream: NoiseStream) -> (usize, Vec<u32>) {
     (first, rest)
 }
 
-fn rest_on_grid(mut stream: GridStream) -> (usize, Vec<u32>) {
+fn rest_on_grid(mut stream: NoiseStream) -> (usize, Vec<u32>) {
     let (first, mut rest, mut noise) = (stream.step(), Vec::new(), [0; DIM]);
     for _ in first..STEPS {
         if stream.next_points_into(&mut noise).is_err() {

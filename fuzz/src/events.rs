@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use antinoise_input::BadInput;
 use antinoise_release::{Columns, Format, Handling, Keep, Late, Period, Release, Settings, Unit};
 
 use crate::files::folder;

@@ -1,5 +1,6 @@
 //! Key files: 32 bytes or 64 digits, and nothing else.
 
+use antinoise_input::BadInput;
 use antinoise_noise::Key;
 
 use crate::files::file;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use antinoise_input::BadInput;
 use antinoise_ledger::{Error, Ledger};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 use rusqlite::{Connection, params};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use antinoise_input::BadInput;
 use antinoise_release::Late;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;

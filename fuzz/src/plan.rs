@@ -1,5 +1,6 @@
 //! Plans, whose claim must follow from their numbers.
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Accountant, Length, Plan, PrivacyUnit, ReleaseKind, Request, Setting, choose};
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use antinoise_input::BadInput;
 use antinoise_release::{Error, Published, Release, Settings, Status, Unit, published};
 use hmac::{Hmac, KeyInit, Mac};
 use rusqlite::types::ValueRef;

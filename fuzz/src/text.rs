@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, Workload};
 use antinoise_noise::RunId;

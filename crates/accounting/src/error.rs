@@ -1,4 +1,4 @@
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 
 /// The error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,14 +17,12 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether the caller's input is the cause.
-    ///
-    /// ```
-    /// assert!(antinoise_accounting::Gdp::new(-1.0).unwrap_err().is_bad_input());
-    /// ```
-    pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Invalid(_))
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) => true,
+            Self::OutOfReach { .. } => false,
+        }
     }
 }
 

@@ -85,6 +85,7 @@ pub struct PrivacyStatement {
 /// A fact about a run: what happened to its key, which data it used, when it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Fact {
     /// The subject, in a word or two.
     pub about: String,

@@ -1,4 +1,4 @@
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 
 /// Why an audit ended without a verdict.
 #[derive(Debug, thiserror::Error)]
@@ -27,16 +27,16 @@ pub enum Error {
     Singular(String),
 }
 
-impl Error {
-    /// Whether the caller's input is the cause.
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             Self::Train(error) => error.is_bad_input(),
-            Self::Io(_) | Self::Singular(_) => false,
+            Self::Io(error) => error.is_bad_input(),
+            Self::Singular(_) => false,
         }
     }
 }

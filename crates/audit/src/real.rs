@@ -1,6 +1,6 @@
 //! The real mechanism, built from a claim: clipping and sums of the train crate, streams of the noise crate.
 
-use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, Shard, StreamBuilder};
+use antinoise_noise::{Key, NoiseStream, RunId, Shard, StreamBuilder};
 use antinoise_train::clip::clipped_sum;
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ pub struct Real {
     seed: u64,
     sums: Memo,
     /// Each process's stream, and its builder for resumption.
-    processes: Vec<(StreamBuilder, AnyStream)>,
+    processes: Vec<(StreamBuilder, NoiseStream)>,
     released: Vec<f32>,
 }
 
@@ -46,7 +46,7 @@ impl UnderAudit for Real {
         let key = Key::from_seed_insecure(self.seed);
         let process = |index| -> Result<_, Error> {
             let builder = whole.clone().shard(Shard::part(index, processes, dim)?);
-            let stream = builder.clone().build_any(*grid, &key)?;
+            let stream = builder.clone().grid(*grid).build(&key)?;
             Ok((builder, stream))
         };
         self.processes = (0..processes).map(process).collect::<Result<_, _>>()?;
@@ -62,7 +62,7 @@ impl UnderAudit for Real {
         }
         let builders: Vec<StreamBuilder> = self.processes.drain(..).map(|(builder, _)| builder).collect();
         for (index, builder) in builders.into_iter().enumerate() {
-            let stream = builder.clone().resume_any(self.claim.grid, file(index))?;
+            let stream = builder.clone().grid(self.claim.grid).resume(file(index))?;
             self.processes.push((builder, stream));
         }
         Ok(())

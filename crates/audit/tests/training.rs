@@ -4,7 +4,7 @@
 use antinoise_audit::{
     Claim, Error, Ground, Real, RealTraining, Report, Seen, Settings, TrainingUnderAudit, audit_with,
 };
-use antinoise_noise::{AnyStream, Key, KeyedRng, NoiseStream, Purpose, RunId};
+use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Request, Sampler, Setting, VerifiedPlan, choose};
 use antinoise_train::optimizer::Rule;
 
@@ -77,7 +77,7 @@ struct Broken<'a> {
     fault: Fault,
     run: RunId,
     noise_only: bool,
-    noise: Option<AnyStream>,
+    noise: Option<NoiseStream>,
     step: usize,
     since: usize,
     parameters: Vec<f32>,
@@ -103,11 +103,11 @@ impl<'a> Broken<'a> {
         }
     }
 
-    fn stream(&self, run: &RunId) -> Result<AnyStream, Error> {
+    fn stream(&self, run: &RunId) -> Result<NoiseStream, Error> {
         let plan = self.ground.plan();
         let (recursion, dim) = (plan.strategy.recursion()?, self.ground.parameters());
         let builder = NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run.clone());
-        Ok(builder.build_any(plan.release.grid()?, Key::from_seed_insecure(3))?)
+        Ok(builder.grid(plan.release.grid()?).build(Key::from_seed_insecure(3))?)
     }
 
     fn batch(&self) -> Vec<usize> {

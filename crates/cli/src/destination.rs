@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use antinoise_input::file::{Access, NewFile};
+use antinoise_input::files::{Access, NewFile};
 use clap::Args;
 
 use crate::failure::{Failure, Result};

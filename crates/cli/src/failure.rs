@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::BadInput;
 
 /// A message and the exit status: 2 where the input is to blame, 128 and the signal's number after a signal,
 /// else 1.
@@ -50,66 +50,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<InvalidParameter> for Failure {
-    fn from(error: InvalidParameter) -> Self {
-        Self::input(error)
-    }
-}
-
-impl From<antinoise_mechanism::Error> for Failure {
-    fn from(error: antinoise_mechanism::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_accounting::Error> for Failure {
-    fn from(error: antinoise_accounting::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_plan::Error> for Failure {
-    fn from(error: antinoise_plan::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-#[cfg(feature = "ledger")]
-impl From<antinoise_ledger::Error> for Failure {
-    fn from(error: antinoise_ledger::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-#[cfg(feature = "release")]
-impl From<antinoise_release::Error> for Failure {
-    fn from(error: antinoise_release::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_noise::Error> for Failure {
-    fn from(error: antinoise_noise::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-#[cfg(feature = "train")]
-impl From<antinoise_audit::Error> for Failure {
-    fn from(error: antinoise_audit::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_chart::Error> for Failure {
-    fn from(error: antinoise_chart::Error) -> Self {
-        Self::other(error)
-    }
-}
-
-#[cfg(feature = "train")]
-impl From<antinoise_train::Error> for Failure {
-    fn from(error: antinoise_train::Error) -> Self {
+impl<E: BadInput> From<E> for Failure {
+    fn from(error: E) -> Self {
         Self::judged(&error, error.is_bad_input())
     }
 }

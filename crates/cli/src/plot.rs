@@ -3,7 +3,7 @@
 use antinoise_chart::{Figure, Panel};
 use antinoise_mechanism::design::Objective;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Width of figures, and height of what axes enclose, in pixels.
 const WIDTH: u32 = 920;
@@ -13,14 +13,15 @@ const NAME_HEIGHT: u32 = 26;
 
 /// Panels in rows, as a file of their own.
 pub fn file(rows: Vec<Vec<Panel>>) -> Result<String> {
-    Ok(Figure { width: WIDTH, plot_height: PLOT_HEIGHT, background: true, rows }.svg()?)
+    let figure = Figure { width: WIDTH, plot_height: PLOT_HEIGHT, background: true, rows };
+    figure.svg().map_err(Failure::other)
 }
 
 /// The same, with a row for each name.
 pub fn file_of_names(names: usize, panels: impl IntoIterator<Item = Panel>) -> Result<String> {
     let plot_height = NAME_HEIGHT * names.max(2) as u32;
     let rows = panels.into_iter().map(|panel| vec![panel]).collect();
-    Ok(Figure { width: WIDTH, plot_height, background: true, rows }.svg()?)
+    Figure { width: WIDTH, plot_height, background: true, rows }.svg().map_err(Failure::other)
 }
 
 /// What a loss is called.

@@ -1,5 +1,5 @@
-//! Checks of parameters, [files](mod@file) that are written completely or not at all, [permissions](owner),
-//! [locks](lock), and [tables](table) of Arrow and Parquet.
+//! Checks of parameters, [files] that are written completely or not at all, and [tables] of Arrow and
+//! Parquet.
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -15,21 +15,20 @@
 //! ```
 //!
 //! ```layers
-//! parameter: the error, checks, and the text of numbers and bytes
-//! owner: permissions
-//! file, lock, table: files that are written completely or not at all; locks; tables
+//! error: the error for a bad parameter, and which errors are bad input
+//! checks, numbers: checks of parameters; maxima, numbers and bytes as text
+//! files, tables: whole files, permissions and locks; cells of tables
 //! ```
 
-pub mod file;
-pub mod lock;
-pub mod owner;
-mod parameter;
-pub mod table;
+mod checks;
+mod error;
+pub mod files;
+mod numbers;
+pub mod tables;
 
-pub use parameter::{
-    InvalidParameter, at_least, below_one, between, four_decimals, hex, in_open_unit, larger, largest,
-    non_negative, positive, printable,
-};
+pub use checks::{at_least, below_one, between, in_open_unit, non_negative, positive};
+pub use error::{BadInput, InvalidParameter, printable};
+pub use numbers::{four_decimals, hex, larger, largest};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

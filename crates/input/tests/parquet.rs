@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::table::{Cells, Number, Parquet, Role};
+use antinoise_input::tables::{Cells, Number, Parquet, Role};
 use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,

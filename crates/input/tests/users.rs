@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use antinoise_input::table::{Cells, Parquet, Role, user_name};
+use antinoise_input::tables::{Cells, Parquet, Role, user_name};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,

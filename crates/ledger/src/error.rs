@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 use rusqlite::ErrorCode;
 
 /// The error of this crate.
@@ -39,17 +39,25 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether the caller's input is the cause, which includes the file.
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
-            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Io { source, .. } => source.is_bad_input(),
             Self::Database { .. } | Self::Unsure { .. } => false,
         }
     }
 
+    fn file(&self) -> Option<(&Path, &std::io::Error)> {
+        match self {
+            Self::Io { path, source } => Some((path, source)),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         |source| Self::Io { path, source }

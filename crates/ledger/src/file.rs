@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use antinoise_input::{InvalidParameter, owner};
+use antinoise_input::InvalidParameter;
+use antinoise_input::files::owner;
 use rusqlite::{Connection, OpenFlags, Transaction};
 
 use crate::{Error, Result, chain};

@@ -5,6 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use antinoise_input::BadInput;
 use antinoise_ledger::{Error, Ledger};
 use common::{copy_of_python, plan_of, private};
 use proptest::prelude::*;

@@ -4,6 +4,7 @@
 
 mod common;
 
+use antinoise_input::BadInput;
 use antinoise_ledger::{Ledger, Release};
 use antinoise_plan::Plan;
 use common::{copy_of_python, data, private};

@@ -1,6 +1,6 @@
 //! The error of this crate.
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 
 /// Reasons why a mechanism cannot be built or measured; [`Error::is_bad_input`] distinguishes bad input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,10 +17,13 @@ pub enum Error {
     Numerical(String),
 }
 
-impl Error {
-    /// Returns whether the caller's input is the cause.
-    pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Invalid(_))
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
+        match self {
+            // Numbers that overflow follow from the parameters alone.
+            Self::Invalid(_) | Self::Numerical(_) => true,
+            Self::Linear(_) => false,
+        }
     }
 }
 

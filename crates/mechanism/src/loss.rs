@@ -17,6 +17,7 @@ use crate::sensitivity::Sensitivity;
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Loss {
     /// ||B||_row.
     pub max_error: f64,

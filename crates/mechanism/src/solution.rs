@@ -57,6 +57,7 @@ impl Status {
 /// assert_eq!((doubled.value, doubled.status), (42, Status::ClosedForm));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Solution<T> {
     /// The minimiser.
     pub value: T,

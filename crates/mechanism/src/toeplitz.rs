@@ -38,6 +38,9 @@ pub fn multiply(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
 
 /// Returns the first `n` terms of a / b, where b\[0\] is not 0: the first column of A B^-1.
 ///
+/// # Panics
+/// When `b` is empty.
+///
 /// ```
 /// use antinoise_mechanism::toeplitz::divide;
 /// assert_eq!(divide(&[1.0], &[1.0, -1.0], 3), [1.0, 1.0, 1.0]);
@@ -135,6 +138,9 @@ pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
 }
 
 /// Returns the first `n` terms of sqrt(a), where a\[0\] > 0: c with c * c = a.
+///
+/// # Panics
+/// When `a` is empty.
 ///
 /// ```
 /// use antinoise_mechanism::toeplitz::square_root;

@@ -1,5 +1,6 @@
 //! Rules of coefficients, columns that are optimised at norm 1, and smooth and weighted trees.
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::design::Objective::{self, Max, Rms};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::loss::Loss;

@@ -5,6 +5,7 @@ mod oracle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};

@@ -5,6 +5,7 @@ mod oracle;
 
 use std::cell::Cell;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::design::Objective::{self, Max, Rms};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};

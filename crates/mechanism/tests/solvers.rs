@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
 use proptest::prelude::*;

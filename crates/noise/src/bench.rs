@@ -12,6 +12,7 @@ use crate::{Key, NoiseStream, Placement, Result, State, StreamBuilder};
 
 /// The time of one step of a stream in its steady state.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct StepTime {
     /// Nanoseconds per coordinate and step: the smallest mean over a few passes, each of at least one
     /// look-ahead.
@@ -58,7 +59,7 @@ pub fn step(
 /// ```
 ///
 /// # Errors
-/// Those of [`StreamBuilder::build_on_grid`], and as [`step`].
+/// Those of [`StreamBuilder::build`], and as [`step`].
 pub fn release(
     recursion: Recursion,
     dim: usize,
@@ -66,8 +67,7 @@ pub fn release(
 ) -> Result<StepTime> {
     let steps = steps_for(&recursion);
     let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
-    let mut stream =
-        builder.build_on_grid(Grid::for_clip_norm(1.0, dim, 1e-3)?, Key::from_seed_insecure(0))?;
+    let mut stream = builder.grid(Grid::for_clip_norm(1.0, dim, 1e-3)?).build(Key::from_seed_insecure(0))?;
     let (sum, mut out) = (vec![0.0; stream.len()], vec![0.0; stream.len()]);
     time(stream.placement(), out.len(), 12, || stream.release(&sum, &mut out))
 }

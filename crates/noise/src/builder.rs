@@ -1,5 +1,4 @@
-//! The builder of a stream. The file is long because its methods are the one table of everything that can be
-//! chosen.
+//! The builder of a stream: the one table of everything that can be chosen.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -8,18 +7,13 @@ use antinoise_input::{at_least, between};
 use antinoise_mechanism::{Grid, Recursion};
 use rayon::ThreadPoolBuilder;
 
-use crate::checkpoint::Reader;
-use crate::engine::Engine;
+use crate::either::EitherEngine;
 use crate::key::RunKey;
 use crate::placement::{self, Limits};
-use crate::simd::Isa;
 use crate::spec::Spec;
 use crate::stream::fingerprint;
 use crate::used::Used;
-use crate::{
-    AnyStream, Cipher, GridStream, Key, Mode, NoiseStream, OnGrid, Plain, Restored, Result, RunId, SeedNoise,
-    Shard, StateAt, Stream, range,
-};
+use crate::{Cipher, Key, NoiseStream, Restored, Result, RunId, SeedNoise, Shard, StateAt, range};
 
 /// The description and the options of a stream; see [`NoiseStream::builder`].
 ///
@@ -47,7 +41,7 @@ pub struct StreamBuilder {
     threads: Option<usize>,
 }
 
-impl Stream<Plain> {
+impl NoiseStream {
     /// The stream of `steps` rows of noise_std C^-1 Z over `dim` coordinates, on all threads of rayon's pool.
     ///
     /// # Errors
@@ -56,12 +50,11 @@ impl Stream<Plain> {
         Self::builder(recursion, steps, dim, noise_std).build(key)
     }
 
-    /// A builder for this stream or for a [`GridStream`], with options; they are checked when the stream is
-    /// built.
+    /// A builder for a stream with options, which are checked when it is built.
     pub fn builder(recursion: Recursion, steps: usize, dim: usize, noise_std: f64) -> StreamBuilder {
         let (shard, cipher) = (Shard::of_range(0..dim as u64), Cipher::default());
         StreamBuilder {
-            spec: Spec { recursion, steps, dim, noise_std, shard, cipher },
+            spec: Spec { recursion, steps, dim, noise_std, shard, cipher, grid: None },
             run: RunId::default(),
             context: [0; 32],
             memory_budget: None,
@@ -127,8 +120,8 @@ impl StreamBuilder {
     }
 
     /// Stores the past whenever it can be stored, whatever memory it takes. Then every sharding of the stream
-    /// has the same number of [words of state](Stream::state_words) per output, and can continue from the
-    /// state of another sharding.
+    /// has the same number of [words of state](NoiseStream::state_words) per output, and can continue from
+    /// the state of another sharding.
     #[must_use]
     pub fn state_in_memory(mut self) -> Self {
         self.state_in_memory = true;
@@ -152,62 +145,48 @@ impl StreamBuilder {
         self
     }
 
-    /// The stream at step 0.
+    /// The grid of the releases; default: none, floating-point noise.
     ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used.
-    pub fn build(self, key: Key) -> Result<NoiseStream> {
-        let key = RunKey::new(&key, &self.run);
-        self.start(Plain, key)
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Grid, Key, NoiseStream};
+    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
+    /// let builder = NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).grid(grid);
+    /// assert_eq!(builder.build(Key::from_os()?)?.grid(), Some(grid));
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    #[must_use]
+    pub fn grid(mut self, grid: impl Into<Option<Grid>>) -> Self {
+        self.spec.grid = grid.into();
+        self
     }
 
-    /// The stream at step 0, for releases on `grid`.
-    ///
-    /// # Errors
-    /// As [`StreamBuilder::build`]; also for a sum of seeds with linearly dependent rows, for retained seeds
-    /// beyond the memory budget, and for a grid finer than 2^-36 of a step's fresh noise.
-    pub fn build_on_grid(self, grid: Grid, key: Key) -> Result<GridStream> {
-        let (mode, key) = (OnGrid::new(grid, self.spec.noise_std), RunKey::new(&key, &self.run));
-        self.start(mode, key)
-    }
-
-    /// The stream at step 0, plain or on `grid`. The key is borrowed: its owner must make sure that no run is
-    /// used twice.
+    /// The stream at step 0. A key that is borrowed may serve several runs: its owner must make sure that no
+    /// run is used twice.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
     /// use antinoise_noise::{Key, NoiseStream, RunId};
     /// let (key, builder) = (Key::from_os()?, NoiseStream::builder(Recursion::Independent, 10, 4, 1.0));
-    /// let streams = [1, 2].map(|run| builder.clone().run(RunId::from(run)).build_any(None, &key));
+    /// let streams = [1, 2].map(|run| builder.clone().run(RunId::from(run)).build(&key));
     /// assert!(streams.iter().all(Result::is_ok));
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`] or [`StreamBuilder::build_on_grid`].
-    pub fn build_any(self, grid: Option<Grid>, key: impl Borrow<Key>) -> Result<AnyStream> {
+    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used. On a grid also for
+    /// a sum of seeds with linearly dependent rows, for retained seeds beyond the memory budget, and for a
+    /// grid finer than 2^-36 of a step's fresh noise.
+    pub fn build(self, key: impl Borrow<Key>) -> Result<NoiseStream> {
         let key = RunKey::new(key.borrow(), &self.run);
-        self.build_run(grid, key)
+        self.start(key)
     }
 
-    fn build_run(self, grid: Option<Grid>, key: RunKey) -> Result<AnyStream> {
-        Ok(match grid {
-            None => AnyStream::Plain(Box::new(self.start(Plain, key)?)),
-            Some(grid) => {
-                let mode = OnGrid::new(grid, self.spec.noise_std);
-                AnyStream::OnGrid(Box::new(self.start(mode, key)?))
-            }
-        })
-    }
-
-    /// The seed noise of the stream: the Z of noise_std C^-1 Z, in single precision.
-    pub fn seed_noise(self, key: Key) -> SeedNoise {
-        self.seeds(&key, None)
-    }
-
-    /// The seed noise of a stream on `grid`, in double precision: read it by [`SeedNoise::fill_f64`].
-    pub fn seed_noise_on_grid(self, grid: Grid, key: Key) -> SeedNoise {
-        self.seeds(&key, Some(grid))
+    /// The seed noise of the stream: the Z of noise_std C^-1 Z, in single precision. On a grid it is in
+    /// double precision, which [`SeedNoise::fill_f64`] reads.
+    pub fn seed_noise(self, key: impl Borrow<Key>) -> SeedNoise {
+        let key = RunKey::new(key.borrow(), &self.run).of_noise(&self.spec.describe());
+        SeedNoise::of(&key, self.spec.cipher)
     }
 
     /// Resumes a stream from the checkpoint that [`NoiseStream::save`] wrote to `path`: its next rows have
@@ -219,64 +198,22 @@ impl StreamBuilder {
     /// version, truncated or altered; [`Error::Io`](crate::Error::Io) if it cannot be read; those of
     /// [`StreamBuilder::build`].
     pub fn resume(self, path: impl AsRef<Path>) -> Result<NoiseStream> {
-        self.resume_plain(path.as_ref())
+        self.resume_from(path.as_ref())
     }
 
-    /// As [`Self::resume`], for a stream on a grid.
-    ///
-    /// # Errors
-    /// As [`StreamBuilder::resume`]; a checkpoint of another grid, or of none, is refused.
-    pub fn resume_on_grid(self, grid: Grid, path: impl AsRef<Path>) -> Result<GridStream> {
-        self.resume_at(grid, path.as_ref())
-    }
-
-    /// As [`Self::resume`], for a stream that is plain or on `grid`.
-    ///
-    /// # Errors
-    /// As [`StreamBuilder::resume`] or [`StreamBuilder::resume_on_grid`].
-    pub fn resume_any(self, grid: Option<Grid>, path: impl AsRef<Path>) -> Result<AnyStream> {
-        Ok(match grid {
-            None => AnyStream::Plain(Box::new(self.resume_plain(path.as_ref())?)),
-            Some(grid) => AnyStream::OnGrid(Box::new(self.resume_at(grid, path.as_ref())?)),
-        })
-    }
-
-    // The functions below have no type parameter of the caller: kernels are compiled once, in this crate, and
-    // not again in each crate that resumes a stream.
-
-    fn resume_plain(self, path: &Path) -> Result<NoiseStream> {
-        self.resume_in(Plain, path)
-    }
-
-    fn resume_at(self, grid: Grid, path: &Path) -> Result<GridStream> {
-        let mode = OnGrid::new(grid, self.spec.noise_std);
-        self.resume_in(mode, path)
-    }
-
-    /// Resumes a stream from the `words` that [`Stream::state`](crate::Stream::state) wrote at the steps
+    /// Resumes a stream from the `words` that [`Stream::state`](crate::NoiseStream::state) wrote at the steps
     /// `at`, in the same sharding or another. `run_key`: the key that
-    /// [`lend_run_key`](crate::Stream::lend_run_key) lent. The stream makes rows only after
+    /// [`lend_run_key`](crate::NoiseStream::lend_run_key) lent. The stream makes rows only after
     /// [`Restored::checked`] has found that the state is the one that was saved.
     ///
     /// # Errors
     /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) for words of another length,
     /// and for steps at which this stream can have no state.
-    pub fn resume_any_state(
-        self,
-        grid: Option<Grid>,
-        run_key: Key,
-        at: StateAt,
-        words: &[i32],
-    ) -> Result<Restored> {
-        Restored::new(self.build_run(grid, RunKey::restored(run_key))?, at, words)
+    pub fn resume_state(self, run_key: Key, at: StateAt, words: &[i32]) -> Result<Restored> {
+        Restored::new(self.start(RunKey::restored(run_key))?, at, words)
     }
 
-    fn seeds(&self, key: &Key, grid: Option<Grid>) -> SeedNoise {
-        let key = RunKey::new(key, &self.run).of_noise(&self.spec.describe(grid));
-        SeedNoise::of(&key, self.spec.cipher)
-    }
-
-    fn start<M: Mode>(self, mode: M, key: RunKey) -> Result<Stream<M>> {
+    fn start(self, key: RunKey) -> Result<NoiseStream> {
         let Self { spec, run, context, .. } = self;
         range::noise_std(spec.noise_std)?;
         between("dim", spec.dim, 1, 1usize.checked_shl(56).unwrap_or(usize::MAX), "2^56")?;
@@ -291,18 +228,18 @@ impl StreamBuilder {
         let bytes = self.memory_budget.unwrap_or_else(placement::default_budget);
         let look_ahead = at_least("look_ahead", self.look_ahead, 1)?;
         let limits = Limits { bytes, look_ahead, stored: self.state_in_memory };
-        let description = spec.describe(mode.grid());
-        let engine = Engine::new(Isa::detect(), mode, &spec, &key.of_noise(&description), limits, threads)?;
-        Ok(Stream { spec, run, context, description, key, engine, pool, used: Used::before(0) })
+        let description = spec.describe();
+        let engine = EitherEngine::new(&spec, &key.of_noise(&description), limits, threads)?;
+        Ok(NoiseStream { spec, run, context, description, key, engine, pool, used: Used::before(0) })
     }
 
-    fn resume_in<M: Mode>(self, mode: M, path: &Path) -> Result<Stream<M>> {
-        let mut reader = Reader::open::<M::Number, M::Row>(path)?;
+    fn resume_from(self, path: &Path) -> Result<NoiseStream> {
+        let mut reader = EitherEngine::open(self.spec.grid, path)?;
         let label = &reader.label;
         if label.run != self.run.as_str() {
             return Err(reader.refuse(format!("it is of run {:?}, not {:?}", label.run, self.run.as_str())));
         }
-        if label.stream != fingerprint(&self.spec, self.spec.describe(mode.grid())) {
+        if label.stream != fingerprint(&self.spec, self.spec.describe()) {
             return Err(
                 reader.refuse("it was written for another recursion, size, noise, grid, shard or cipher")
             );
@@ -312,7 +249,7 @@ impl StreamBuilder {
             return Err(reader.refuse(format!("step {step} or {start} lies outside 0..={steps}")));
         }
         let key = RunKey::restored(reader.key()?);
-        let mut stream = self.start(mode, key)?;
+        let mut stream = self.start(key)?;
         stream.restore(reader)?;
         Ok(stream)
     }

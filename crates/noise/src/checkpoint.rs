@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use antinoise_input::file::{Access, NewFile};
+use antinoise_input::files::{Access, NewFile};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;

@@ -13,10 +13,9 @@
 //! Every bit is a function of key, step and coordinate, so that neither window nor tile order nor threads
 //! change a bit.
 
-use antinoise_mechanism::Grid;
-
 use crate::by_coordinate::{StateAt, copy_in, copy_out, words};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
+use crate::kernel::Mode;
 use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, Seen, SeenByAll, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
@@ -29,7 +28,7 @@ use crate::simd::{AlignedNumbers, Isa, is_large};
 use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
-use crate::{Key, Mode, Placement, Result, State, range};
+use crate::{Key, Placement, Result, State, range};
 
 /// Steps made in one pass over the state during a seek.
 const SEEK_PASS: usize = 256;
@@ -118,11 +117,6 @@ impl<M: Mode> Engine<M> {
     /// The number of threads that share the tiles.
     pub(crate) fn threads(&self) -> usize {
         self.scratch.len()
-    }
-
-    /// The grid; `None` for a plain stream.
-    pub(crate) fn grid(&self) -> Option<Grid> {
-        self.mode.grid()
     }
 
     /// Whether every row is certain to fit in 4 bytes of whole grid points.

@@ -1,9 +1,8 @@
 //! What can go wrong in a noise stream.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 
 /// Why noise could not be made, saved or resumed.
 #[derive(Debug, thiserror::Error)]
@@ -53,16 +52,24 @@ pub enum Error {
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl Error {
-    /// Whether the caller's input was refused; false for a failure of the machine.
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Checkpoint { .. } => true,
-            Self::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput),
+            Self::Io { source, .. } => source.is_bad_input(),
             Self::Exhausted { .. } | Self::Entropy(_) | Self::Threads(_) | Self::AlteredState => false,
         }
     }
 
+    fn file(&self) -> Option<(&Path, &std::io::Error)> {
+        match self {
+            Self::Io { path, source } => Some((path, source)),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), source }
     }

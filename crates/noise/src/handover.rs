@@ -2,39 +2,40 @@
 
 use antinoise_input::between;
 
+use crate::either::either;
 use crate::key::StateFields;
 use crate::keystream::KeySource;
+use crate::stream::in_pool;
 use crate::used::Used;
 use crate::word_sum::word_sum;
-use crate::{Error, Mode, Result, StateAt, Stream};
+use crate::{Error, NoiseStream, Result, StateAt};
 
 /// The purpose of the keyed sums of states.
 const STATE: &str = "state";
 
-impl<M: Mode> Stream<M> {
-    /// 4-byte words per output that [`state`](Stream::state) writes.
+impl NoiseStream {
+    /// 4-byte words per output that [`state`](NoiseStream::state) writes.
     pub fn state_words(&self) -> usize {
-        self.engine.state_words()
+        either!(&self.engine, engine => engine.state_words())
     }
 
-    /// Writes the state by coordinate into the first [`state_words`](Stream::state_words) vectors of `words`,
-    /// each of the shard's length. Returns the steps that the state belongs to, and the [keyed
-    /// sum](Stream::sum_of_words) of all of `words`. Further vectors in `words` are the caller's own, and are
-    /// saved and checked together with the state. Streams of other shards at the same step write the words of
-    /// their coordinates. First brings all tiles to the same step. The words are as secret as the noise.
+    /// Writes the state by coordinate into the first [`state_words`](NoiseStream::state_words) vectors of
+    /// `words`, each of the shard's length. Returns the steps that the state belongs to, and the [keyed
+    /// sum](NoiseStream::sum_of_words) of all of `words`. Further vectors in `words` are the caller's own,
+    /// and are saved and checked together with the state. Streams of other shards at the same step write the
+    /// words of their coordinates. First brings all tiles to the same step. The words are as secret as the
+    /// noise.
     ///
-    /// Save the state with the run's key and a [commitment](Stream::state_commitment) to the total of all
-    /// shards' sums; [`resume_any_state`](crate::StreamBuilder::resume_any_state) continues from it.
+    /// Save the state with the run's key and a [commitment](NoiseStream::state_commitment) to the total of
+    /// all shards' sums; [`resume_state`](crate::StreamBuilder::resume_state) continues from it.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if `words` are not whole vectors, or too few.
     pub fn state(&mut self, words: &mut [i32]) -> Result<(StateAt, u128)> {
         let wanted = self.check_state(words.len())?;
         let engine = &mut self.engine;
-        let at = match &self.pool {
-            Some(pool) => pool.install(|| engine.state(&mut words[..wanted])),
-            None => engine.state(&mut words[..wanted]),
-        };
+        let state = || either!(engine, engine => engine.state(&mut words[..wanted]));
+        let at = in_pool(self.pool.as_ref(), state);
         Ok((at, self.sum_of_words(STATE, words)?))
     }
 
@@ -65,11 +66,8 @@ impl<M: Mode> Stream<M> {
             return Err(Error::input("words' length", words.len(), must_be));
         }
         let keys = KeySource::new(&self.key.of_words(purpose), self.spec.cipher);
-        let sum = || word_sum(&keys, &self.engine.tiles, words, self.engine.threads());
-        Ok(match &self.pool {
-            Some(pool) => pool.install(sum),
-            None => sum(),
-        })
+        let sum = || either!(&self.engine, engine => word_sum(&keys, &engine.tiles, words, engine.threads()));
+        Ok(in_pool(self.pool.as_ref(), sum))
     }
 
     /// A commitment to a state: a digest, keyed by the run's key, of description,
@@ -88,13 +86,13 @@ impl<M: Mode> Stream<M> {
     }
 
     /// Lends the run's key to `send`, which stores it next to the state, readable by its owner only.
-    /// [`resume_any_state`](crate::StreamBuilder::resume_any_state) needs both.
+    /// [`resume_state`](crate::StreamBuilder::resume_state) needs both.
     pub fn lend_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
         send(self.key.bytes())
     }
 
-    /// Continues from the words that [`state`](Stream::state) wrote, in any sharding. Returns their keyed
-    /// sum, which must be checked before a row is made.
+    /// Continues from the words that [`state`](NoiseStream::state) wrote, in any sharding. Returns their
+    /// keyed sum, which must be checked before a row is made.
     pub(crate) fn restore_state(&mut self, at: StateAt, words: &[i32]) -> Result<u128> {
         let wanted = self.check_state(words.len())?;
         between("step of the state", at.step, 0, self.spec.steps, "steps")?;
@@ -106,7 +104,7 @@ impl<M: Mode> Stream<M> {
             most,
             "as far as this stream looks ahead",
         )?;
-        self.engine.restore_state(at, &words[..wanted]);
+        either!(&mut self.engine, engine => engine.restore_state(at, &words[..wanted]));
         self.used = Used::before(at.step);
         self.sum_of_words(STATE, words)
     }

@@ -56,7 +56,7 @@
 //! - **window**: the steps that are made in one iteration over the tiles.
 //! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their
 //!   leaf.
-//! - **mode**: [`Plain`] (floating point) or [`OnGrid`] (releases on a grid).
+//! - **mode**: `Plain` (floating point) or `OnGrid` (releases on a grid).
 //!
 //! # Layers
 //!
@@ -73,19 +73,19 @@
 //! window: which steps, from which seeds
 //! parts, past, by_coordinate, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
 //! engine, checkpoint, used: the steps of all tiles; a state in a file; which steps were handed out
-//! stream: what users hold
+//! either: the engine of either mode
+//! stream: the stream that callers hold
 //! rows, handover: how rows are returned; how another sharding continues a stream
-//! any: a stream of either mode
 //! restored: a stream whose state is still to be checked
 //! builder: the description and options of a stream
 //! bench: timings
 //! ```
 
-mod any;
 pub mod bench;
 mod builder;
 mod by_coordinate;
 mod checkpoint;
+mod either;
 mod engine;
 mod error;
 mod flat_recursion;
@@ -112,18 +112,17 @@ mod window;
 mod word_sum;
 
 pub use antinoise_mechanism::Grid;
-pub use any::AnyStream;
 pub use builder::StreamBuilder;
 pub use by_coordinate::StateAt;
 pub use error::{Error, Result};
-pub use kernel::{BLOCK_WEIGHTS, Mode, OnGrid, Plain, block_factor};
+pub use kernel::{BLOCK_WEIGHTS, block_factor};
 pub use key::{Key, RunId};
 pub use keystream::{Cipher, KeyedRng, Purpose};
 pub use normal::SeedNoise;
 pub use placement::{Placement, State};
 pub use restored::Restored;
 pub use shard::Shard;
-pub use stream::{GridStream, NoiseStream, Stream};
+pub use stream::NoiseStream;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

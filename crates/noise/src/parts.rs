@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Mode;
+use crate::kernel::Mode;
 use crate::kernel::ScratchOf;
 use crate::places::Pieces;
 use crate::shard::{Tile, Tiles};

@@ -3,8 +3,8 @@
 //! 1. The past is stored if the memory budget allows (or the caller requires it). Otherwise it is recomputed:
 //!    sums of seeds regenerate their seeds, other recursions are replayed from the start of their run. A sum
 //!    of seeds on a grid must be stored: replaying it would be quadratic in the number of steps.
-//! 2. A plain sum of more than [`FEW_SEEDS`] past seeds is always regenerated: making a seed once for many
-//!    steps is faster than reading it from memory at each step.
+//! 2. A plain sum of more than [`MAX_STORED_SEEDS`] past seeds is always regenerated: making a seed once for
+//!    many steps is faster than reading it from memory at each step.
 //! 3. Look-ahead divides the memory traffic of the past by the number of steps of a window. An autoregressive
 //!    recursion looks ahead within its past vectors; others need memory for rows made ahead, and on a grid
 //!    those rows must fit in 4 bytes.
@@ -32,6 +32,7 @@ pub enum State {
 
 /// How a stream is run: it decides speed and memory, never a bit of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placement {
     /// Where the past lives.
     pub state: State,
@@ -47,9 +48,9 @@ pub struct Placement {
 }
 
 /// Measurements showed no gain from longer look-ahead.
-const LONGEST_LOOK_AHEAD: usize = 32;
+const MAX_LOOK_AHEAD: usize = 32;
 /// Reading up to this many stored seeds is faster than regenerating them.
-const FEW_SEEDS: usize = 2;
+const MAX_STORED_SEEDS: usize = 2;
 /// Steps of a window of a BLT on a grid.
 const BLT_LOOK_AHEAD: usize = 8;
 /// From this length on, steps of a ring on a grid are made several at a time. With 128 bands, one million
@@ -123,7 +124,7 @@ impl Placement {
         let affordable = |bytes: u64| (limits.bytes / bytes.max(1)).min(usize::MAX as u64) as usize;
         let stored = flat.leaf.past_vectors();
         let is_affordable = limits.stored || stored <= affordable(vector);
-        let ahead = LONGEST_LOOK_AHEAD.min(limits.look_ahead).min(steps);
+        let ahead = MAX_LOOK_AHEAD.min(limits.look_ahead).min(steps);
         let made_again = |state| {
             let look_ahead = if rows_fit() { ahead.min(affordable(row)).max(1) } else { 1 };
             (state, look_ahead, 0, apart(look_ahead))
@@ -140,7 +141,7 @@ impl Placement {
             }
             // A few stored seeds are read faster than made; more seeds are faster made once for many steps.
             Leaf::Ring { history: History::Seeds, .. }
-                if !numbers.on_grid && (stored > FEW_SEEDS || !is_affordable) =>
+                if !numbers.on_grid && (stored > MAX_STORED_SEEDS || !is_affordable) =>
             {
                 made_again(State::Regenerated)
             }

@@ -9,14 +9,14 @@ use crate::spec::Spec;
 
 /// Limits on standard deviations of noise. Single precision reaches from 2^-126 to 2^128; the margin is for
 /// numbers smaller or larger than the deviation.
-const LEAST: f64 = 1.0 / MOST;
-const MOST: f64 = (1u128 << 100) as f64;
+const MIN_DEVIATION: f64 = 1.0 / MAX_DEVIATION;
+const MAX_DEVIATION: f64 = (1u128 << 100) as f64;
 /// Bound on every normal made from 129 bits: sqrt(2 ln 2^129) = 13.4.
 const LARGEST_NORMAL: f64 = 14.0;
 /// If each is below this, no number of single precision and no sum of a few reaches 2^128.
 const LARGEST: f64 = (1u128 << 120) as f64;
 /// Whole grid points up to this are added exactly.
-const MOST_POINTS: f64 = (1u64 << 51) as f64;
+const MAX_POINTS: f64 = (1u64 << 51) as f64;
 
 /// Returns `noise_std` if noise of that deviation is within the range of single precision.
 pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
@@ -27,7 +27,7 @@ pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
 /// `scale` is 0.
 pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter> {
     let deviation = (f64::from(scale) * noise_std).abs();
-    if scale == 0.0 || (LEAST..=MOST).contains(&deviation) {
+    if scale == 0.0 || (MIN_DEVIATION..=MAX_DEVIATION).contains(&deviation) {
         Ok(scale)
     } else {
         let must_be = format!("0, or of size from 2^-100 to 2^100 times noise_std = {noise_std:e}");
@@ -63,7 +63,7 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
         within(|| format!("the weight of the fresh noise of step {step}"), fresh)?;
         within(|| format!("the deviation of the fresh noise of step {step}"), scale * fresh)?;
         let points = grid.map_or(0.0, |grid| most * scale / grid.spacing());
-        if most * scale > LARGEST || points > MOST_POINTS {
+        if most * scale > LARGEST || points > MAX_POINTS {
             let got = format!("of size up to {:.1e} at step {step}", most * scale);
             let must_be = "at most 2^120, and 2^51 grid steps where there is a grid";
             return Err(InvalidParameter::new("noise", got, must_be));
@@ -88,9 +88,9 @@ fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), I
 /// Whether every row of noise is certain to fit in 4 bytes of whole grid points; true without a grid.
 pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
     /// Responses longer than this are not summed.
-    const MOST_STEPS: usize = 1 << 24;
+    const MAX_STEPS: usize = 1 << 24;
     let Some(grid) = grid else { return true };
-    if flat.run_steps > MOST_STEPS {
+    if flat.run_steps > MAX_STEPS {
         return false;
     }
     let Some((first, sum)) = flat.leaf.extremes(flat.run_steps) else { return false };
@@ -120,7 +120,7 @@ pub(crate) fn rows_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) ->
 }
 
 fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, InvalidParameter> {
-    if (LEAST..=MOST).contains(&deviation) {
+    if (MIN_DEVIATION..=MAX_DEVIATION).contains(&deviation) {
         Ok(deviation)
     } else {
         let must_be = "from 2^-100 to 2^100 (7.9e-31 to 1.3e30), the range of noise in single precision";

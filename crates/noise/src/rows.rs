@@ -2,11 +2,13 @@
 
 use antinoise_mechanism::Grid;
 
-use crate::kernel::{HandsOut, Target};
+use crate::either::EitherEngine;
+use crate::kernel::{Seen, Target};
 use crate::places::{Given, Places};
-use crate::{Error, Mode, OnGrid, Plain, Result, Stream, range};
+use crate::stream::in_pool;
+use crate::{Error, NoiseStream, Result, range};
 
-impl<M: Mode> Stream<M> {
+impl NoiseStream {
     /// Writes the next row into `out`, which has one number per output of the shard. On a grid this is the
     /// release of a sum of zeros.
     ///
@@ -34,7 +36,157 @@ impl<M: Mode> Stream<M> {
     /// # Errors
     /// As [`Self::next_into`], for slices whose lengths do not add up to the shard's.
     pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
-        self.hand_out(out, <M as HandsOut<f32>>::Target::default(), |_| Ok(()))
+        self.write_row(out, Target::Overwrite, |_| Ok(()))
+    }
+
+    /// Adds `scale` times the next row to `gradient`, in the pass over memory that makes the row.
+    ///
+    /// # Errors
+    /// As [`Self::next_into`]; [`Error::Invalid`] on a grid, and for a `scale` that is not finite or leaves
+    /// the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a sum
+    /// that is not finite: `gradient` is then zeros, and the step can be requested again. Its noise is
+    /// recomputed, which may take as long as a [seek](Self::seek).
+    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
+        self.add_next_into_places(&mut [gradient], scale)
+    }
+
+    /// As [`Self::add_next_into`], for a gradient that is split over these slices, in this order.
+    ///
+    /// # Errors
+    /// As [`Self::add_next_into`].
+    pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
+        self.add_next_into_places_if(gradient, scale, |_| Ok(()))
+    }
+
+    /// As [`Self::add_next_into_places`], if `accept` accepts a digest of the sum; see
+    /// [`release_places_if`](Self::release_places_if).
+    ///
+    /// # Errors
+    /// As [`Self::add_next_into`], and the error of `accept`: `gradient` is then zeros, and the step can be
+    /// requested again.
+    pub fn add_next_into_places_if<E: From<Error>>(
+        &mut self,
+        gradient: &mut [&mut [f32]],
+        scale: f32,
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        if self.spec.grid.is_some() {
+            let must_be = "plain: on a grid a sum is released by `release`";
+            return Err(Error::input("stream", "on a grid", must_be).into());
+        }
+        range::scale(scale, self.spec.noise_std).map_err(Error::from)?;
+        self.write_row(gradient, Target::Add(scale), accept)
+    }
+
+    /// Writes the step's release of `sum` into `out`. On a grid, sum and noise are rounded to the grid, added
+    /// as integers, then rounded to single precision (a function of the integer only). A plain sum and its
+    /// noise are added in double precision, then rounded to single precision.
+    ///
+    /// `sum` must be in double precision: two sums that differ by a clip norm may differ by more after
+    /// rounding to single precision.
+    ///
+    /// # Errors
+    /// As [`Self::next_into`]; also for a `sum` of another length, and for a coordinate that is not finite
+    /// or, on a grid, beyond +-2^51 grid steps: `out` is then zeros, and the step can be requested again. Its
+    /// noise is recomputed, which may take as long as a [seek](Self::seek).
+    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
+        self.release_places(&[sum], &mut [out])
+    }
+
+    /// As [`Self::release`], for a sum and a release that are split over these slices, in this order.
+    ///
+    /// # Errors
+    /// As [`Self::release`].
+    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.release_places_if(sum, out, |_| Ok(()))
+    }
+
+    /// As [`Self::release_places`], with a veto: `accept` sees a digest of the release before anyone sees the
+    /// release, and refuses it by an error. A caller that allows one sum a step compares this digest with the
+    /// one it recorded for the step. Two different releases that were not built to collide have the same
+    /// digest with probability 2^-32.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Error, Key, NoiseStream};
+    /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 3, 1.0, Key::from_os()?)?;
+    /// let (mut known, mut out) = (0, [0.0; 3]);
+    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
+    ///     known = digest;
+    ///     Ok::<(), Error>(())
+    /// })?;
+    /// stream.seek_and_reuse_noise_unprotected(0)?;
+    /// let once = |digest| if digest == known { Ok(()) } else { Err(Error::Exhausted { steps: 1 }) };
+    /// assert!(stream.release_places_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
+    /// assert_eq!((stream.step(), out), (0, [0.0; 3]));
+    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::release`], and the error of `accept`: `out` is then zeros, and the step can be
+    /// released again.
+    pub fn release_places_if<E: From<Error>>(
+        &mut self,
+        sum: &[&[f64]],
+        out: &mut [&mut [f32]],
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
+        self.write_row(out, Target::Release(Given::all(sum)), accept)
+    }
+
+    /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
+    /// the points and multiplies by the spacing itself: on another device, say. The caller must add the
+    /// rounded sum and the noise as integers of 8 bytes.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Grid, Key, NoiseStream};
+    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
+    /// let stream = || {
+    ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).grid(grid).build(Key::from_seed_insecure(7))
+    /// };
+    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
+    /// stream()?.release(&sum, &mut release)?;
+    /// stream()?.next_points_into(&mut points)?;
+    /// for i in 0..3 {
+    ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
+    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
+    /// }
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::next_into`]; also for a plain stream, and for a grid on which noise may not fit in 4 bytes,
+    /// because a row's standard deviation exceeds about 2^31 / 14 points.
+    pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
+        let spec = &self.spec;
+        let fit = match &mut self.engine {
+            EitherEngine::Plain(_) => {
+                return Err(Error::input("stream", "plain", "on a grid: plain noise has no points"));
+            }
+            EitherEngine::OnGrid(engine) => engine.points_fit(spec),
+        };
+        if !fit {
+            let must_be = "so coarse that all noise, in multiples of the spacing, fits in 32-bit integers";
+            let spacing = spec.grid.map_or(0.0, Grid::spacing);
+            return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
+        }
+        let make = |engine: &mut EitherEngine, out: Places<'_, '_, i32>| match engine {
+            EitherEngine::OnGrid(engine) => engine.hand_out(out, ()),
+            EitherEngine::Plain(_) => unreachable!("plain streams were refused"),
+        };
+        self.hand_out(&mut [out], make, |_| Ok(()))
+    }
+
+    fn write_row<E: From<Error>>(
+        &mut self,
+        out: &mut [&mut [f32]],
+        target: Target<'_>,
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.hand_out(out, |engine, out| engine.hand_out(out, target), accept)
     }
 
     fn check_length(&self, name: &'static str, places: impl Iterator<Item = usize>) -> Result<()> {
@@ -49,143 +201,22 @@ impl<M: Mode> Stream<M> {
     fn hand_out<O: Copy + Default + Send + Sync, E: From<Error>>(
         &mut self,
         out: &mut [&mut [O]],
-        target: <M as HandsOut<O>>::Target<'_>,
+        make: impl FnOnce(&mut EitherEngine, Places<'_, '_, O>) -> Seen + Send,
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E>
-    where
-        M: HandsOut<O>,
-    {
+    ) -> std::result::Result<(), E> {
         self.check_length("output length", out.iter().map(|place| place.len()))?;
         let step = self.step();
         if step == self.spec.steps {
             return Err(Error::Exhausted { steps: self.spec.steps }.into());
         }
         let engine = &mut self.engine;
-        let seen = match &self.pool {
-            Some(pool) => pool.install(|| engine.hand_out(Places::all(out), target)),
-            None => engine.hand_out(Places::all(out), target),
-        };
+        let seen = in_pool(self.pool.as_ref(), || make(engine, Places::all(out)));
         let accepted = if seen.finite { accept(seen.digest) } else { Err(wild().into()) };
         if accepted.is_err() {
             out.iter_mut().for_each(|place| place.fill(O::default()));
             self.go_to(step);
         }
         accepted
-    }
-}
-
-impl Stream<Plain> {
-    /// Adds `scale` times the next row to `gradient`, in the pass over memory that makes the row.
-    ///
-    /// # Errors
-    /// As [`Self::next_into`]; [`Error::Invalid`] for a `scale` that is not finite or leaves the range of
-    /// single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a sum that is not
-    /// finite: `gradient` is then zeros, and the step can be requested again. Its noise is recomputed, which
-    /// may take as long as a [seek](Self::seek).
-    pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
-        self.add_next_into_places(&mut [gradient], scale)
-    }
-
-    /// As [`Self::add_next_into`], for a gradient that is split over these slices, in this order.
-    ///
-    /// # Errors
-    /// As [`Self::add_next_into`].
-    pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
-        self.add_next_into_places_if(gradient, scale, |_| Ok(()))
-    }
-
-    /// As [`Self::add_next_into_places`], if `accept` accepts a digest of the sum; see
-    /// [`AnyStream::release_places_if`](crate::AnyStream::release_places_if).
-    ///
-    /// # Errors
-    /// As [`Self::add_next_into`], and the error of `accept`: `gradient` is then zeros, and the step can be
-    /// requested again.
-    pub fn add_next_into_places_if<E: From<Error>>(
-        &mut self,
-        gradient: &mut [&mut [f32]],
-        scale: f32,
-        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        range::scale(scale, self.spec.noise_std).map_err(Error::from)?;
-        self.hand_out(gradient, Target::Add(scale), accept)
-    }
-
-    /// Writes the sum of `sum` and the next row, added in double precision.
-    pub(crate) fn release_places_if<E: From<Error>>(
-        &mut self,
-        sum: &[&[f64]],
-        out: &mut [&mut [f32]],
-        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.hand_out(out, Target::Release(Given::all(sum)), accept)
-    }
-}
-
-impl Stream<OnGrid> {
-    /// Writes the step's release of `sum` into `out`: sum and noise, both on the grid, added as integers,
-    /// then rounded to single precision (a function of the integer only).
-    ///
-    /// `sum` must be in double precision: two sums that differ by a clip norm may differ by more after
-    /// rounding to single precision.
-    ///
-    /// # Errors
-    /// As [`Self::next_into`]; also for a `sum` of another length, and for a coordinate that is not finite or
-    /// beyond +-2^51 grid steps: `out` is then zeros, and the step can be requested again. Its noise is
-    /// recomputed, which may take as long as a [seek](Self::seek).
-    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        self.release_places(&[sum], &mut [out])
-    }
-
-    /// As [`Self::release`], for a sum and a release that are split over these slices, in this order.
-    ///
-    /// # Errors
-    /// As [`Self::release`].
-    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
-        self.release_places_if(sum, out, |_| Ok(()))
-    }
-
-    pub(crate) fn release_places_if<E: From<Error>>(
-        &mut self,
-        sum: &[&[f64]],
-        out: &mut [&mut [f32]],
-        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.hand_out(out, Some(Given::all(sum)), accept)
-    }
-
-    /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
-    /// the points and multiplies by the spacing itself: on another device, say. The caller must add the
-    /// rounded sum and the noise as integers of 8 bytes.
-    ///
-    /// ```
-    /// use antinoise_mechanism::Recursion;
-    /// use antinoise_noise::{Grid, Key, NoiseStream};
-    /// let grid = Grid::for_clip_norm(1.0, 3, 1e-3)?;
-    /// let stream = || {
-    ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).build_on_grid(grid, Key::from_seed_insecure(7))
-    /// };
-    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
-    /// stream()?.release(&sum, &mut release)?;
-    /// stream()?.next_points_into(&mut points)?;
-    /// for i in 0..3 {
-    ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
-    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
-    /// }
-    /// # Ok::<(), antinoise_noise::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Self::next_into`]; also for a grid on which noise may not fit in 4 bytes, because a row's
-    /// standard deviation exceeds about 2^31 / 14 points.
-    pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
-        if !self.engine.points_fit(&self.spec) {
-            let must_be = "so coarse that all noise, in multiples of the spacing, fits in 32-bit integers";
-            let spacing = self.engine.grid().map_or(0.0, Grid::spacing);
-            return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
-        }
-        self.hand_out(&mut [out], (), |_| Ok(()))
     }
 }
 

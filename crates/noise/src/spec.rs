@@ -5,7 +5,7 @@ use antinoise_mechanism::{Grid, Recursion};
 use crate::key::{BYTES, Description};
 use crate::{Cipher, Shard};
 
-/// The specification of a stream, without the grid, which belongs to the stream's mode.
+/// The specification of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
     pub(crate) recursion: Recursion,
@@ -14,13 +14,15 @@ pub(crate) struct Spec {
     pub(crate) noise_std: f64,
     pub(crate) shard: Shard,
     pub(crate) cipher: Cipher,
+    /// The grid of the releases; `None` for a plain stream.
+    pub(crate) grid: Option<Grid>,
 }
 
 impl Spec {
     /// A digest of everything that determines the noise apart from key and run. Shard, threads and memory are
     /// not part of it.
-    pub(crate) fn describe(&self, grid: Option<Grid>) -> [u8; BYTES] {
-        let Self { recursion, steps, dim, noise_std, shard: _, cipher } = self;
+    pub(crate) fn describe(&self) -> [u8; BYTES] {
+        let Self { recursion, steps, dim, noise_std, shard: _, cipher, grid } = self;
         let mut description = Description::new("antinoise stream 1");
         // 0 stands for no grid: grids have a positive spacing.
         let spacing = grid.map_or(0.0, Grid::spacing);

@@ -4,38 +4,22 @@ use std::fmt;
 use std::path::Path;
 
 use antinoise_input::{between, hex};
+use antinoise_mechanism::Grid;
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::{Label, Reader, Snapshot};
-use crate::engine::Engine;
+use crate::either::{EitherEngine, either};
 use crate::key::RunKey;
 use crate::spec::Spec;
 use crate::used::Used;
-use crate::{KeyedRng, Mode, OnGrid, Placement, Plain, Purpose, Result, RunId};
+use crate::{KeyedRng, Placement, Purpose, Result, RunId};
 
-/// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: a
-/// [`NoiseStream`] or a [`GridStream`].
+/// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: plain, in
+/// single precision, or with releases on a [`Grid`].
 ///
 /// A stream refuses to run past its steps and cannot be cloned: two copies would release the same noise
 /// twice, and the difference of the two releases would have no noise.
-pub struct Stream<M: Mode> {
-    pub(crate) spec: Spec,
-    pub(crate) run: RunId,
-    pub(crate) context: [u8; 32],
-    /// The digest of the spec and the grid.
-    pub(crate) description: [u8; 32],
-    pub(crate) key: RunKey,
-    pub(crate) engine: Engine<M>,
-    pub(crate) pool: Option<ThreadPool>,
-    pub(crate) used: Used,
-}
-
-/// A stream of noise in single precision, to be added to floating-point sums.
-pub type NoiseStream = Stream<Plain>;
-
-/// A stream whose releases lie on a [`Grid`](crate::Grid); see
-/// [`StreamBuilder::build_on_grid`](crate::StreamBuilder::build_on_grid).
 ///
 /// Floating-point sums G + noise leak information: which sums are representable depends on G. On a grid, sum
 /// and noise are rounded to multiples of a spacing, and the rounding error is fed back, so that the releases
@@ -46,15 +30,25 @@ pub type NoiseStream = Stream<Plain>;
 /// use antinoise_noise::{Grid, Key, NoiseStream};
 /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
 /// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
-/// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).build_on_grid(grid, Key::from_os()?)?;
+/// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).grid(grid).build(Key::from_os()?)?;
 /// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
 /// stream.release(&gradient_sum, &mut release)?;
 /// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
 /// # Ok::<(), antinoise_noise::Error>(())
 /// ```
-pub type GridStream = Stream<OnGrid>;
+pub struct NoiseStream {
+    pub(crate) spec: Spec,
+    pub(crate) run: RunId,
+    pub(crate) context: [u8; 32],
+    /// The digest of the spec.
+    pub(crate) description: [u8; 32],
+    pub(crate) key: RunKey,
+    pub(crate) engine: EitherEngine,
+    pub(crate) pool: Option<ThreadPool>,
+    pub(crate) used: Used,
+}
 
-impl<M: Mode> Stream<M> {
+impl NoiseStream {
     /// Moves to `step`, the next step to be returned.
     ///
     /// ```
@@ -108,10 +102,7 @@ impl<M: Mode> Stream<M> {
     /// Makes `step`, of those there are, the next one.
     pub(crate) fn go_to(&mut self, step: usize) {
         let engine = &mut self.engine;
-        match &self.pool {
-            Some(pool) => pool.install(|| engine.seek(step)),
-            None => engine.seek(step),
-        }
+        in_pool(self.pool.as_ref(), || either!(engine, engine => engine.seek(step)));
     }
 
     /// The step from which [`seek`](NoiseStream::seek) to `step` rebuilds the past; `step` itself (at most
@@ -128,11 +119,11 @@ impl<M: Mode> Stream<M> {
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     pub fn sought_from(&self, step: usize) -> usize {
-        self.engine.sought_from(step.min(self.spec.steps))
+        either!(&self.engine, engine => engine.sought_from(step.min(self.spec.steps)))
     }
 
     /// Saves the run's key, step and state to a file that only its owner can read, atomically; see
-    /// [`antinoise_input::file`] for the file that a killed process may leave next to it.
+    /// [`antinoise_input::files`] for the file that a killed process may leave next to it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -156,8 +147,10 @@ impl<M: Mode> Stream<M> {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (past, rows) = self.engine.memory();
-        Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
+        either!(&self.engine, engine => {
+            let (past, rows) = engine.memory();
+            Snapshot { label: self.label(), key: self.key.bytes(), past, rows }.write(path.as_ref())
+        })
     }
 
     /// A commitment that binds files to each other: a digest, keyed by the run's key, of run, description,
@@ -208,7 +201,7 @@ impl<M: Mode> Stream<M> {
 
     /// The next step to be returned, from 0; after the last step, the number of steps.
     pub fn step(&self) -> usize {
-        self.engine.stagger.next
+        either!(&self.engine, engine => engine.stagger.next)
     }
 
     /// Steps of the whole stream.
@@ -218,7 +211,7 @@ impl<M: Mode> Stream<M> {
 
     /// Outputs per step.
     pub fn len(&self) -> usize {
-        self.engine.tiles.outputs
+        either!(&self.engine, engine => engine.tiles.outputs)
     }
 
     /// Whether the shard has no output.
@@ -228,7 +221,20 @@ impl<M: Mode> Stream<M> {
 
     /// The chosen balance of memory and time.
     pub fn placement(&self) -> Placement {
-        self.engine.placement
+        either!(&self.engine, engine => engine.placement)
+    }
+
+    /// The grid of the releases; `None` for a plain stream.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Key, NoiseStream};
+    /// let stream = NoiseStream::new(Recursion::Independent, 10, 4, 1.0, Key::from_os()?)?;
+    /// assert!(stream.grid().is_none());
+    /// # Ok::<(), antinoise_noise::Error>(())
+    /// ```
+    pub fn grid(&self) -> Option<Grid> {
+        self.spec.grid
     }
 
     /// The metadata of a checkpoint of this stream.
@@ -239,25 +245,32 @@ impl<M: Mode> Stream<M> {
             commitment: hex(&self.commitment()),
             placement: self.placement().to_string(),
             step: self.step(),
-            start: self.engine.stagger.start,
+            start: either!(&self.engine, engine => engine.stagger.start),
         }
     }
 
     /// Restores the state of a checkpoint in a stream that was just built.
     pub(crate) fn restore(&mut self, reader: Reader<'_>) -> Result<()> {
         let refused = reader.refuse("it was written in another context: for another plan, data set or model");
-        let (start, step) = (reader.label.start, reader.label.step);
+        let step = reader.label.step;
         let commitment = reader.label.commitment.clone();
         if self.placement().to_string() == reader.label.placement {
-            let (past, rows) = self.engine.restore(start, step);
-            reader.read(past, rows)?;
+            self.engine.read(reader)?;
         } else {
             // Another memory budget stores other vectors, which are recomputed from the key.
-            reader.skip::<M::Number, M::Row>()?;
+            self.engine.skip(reader)?;
             self.go_to(step);
         }
         self.used = Used::before(step);
         if hex(&self.commitment()) == commitment { Ok(()) } else { Err(refused) }
+    }
+}
+
+/// Runs `work` on the threads of a stream.
+pub(crate) fn in_pool<T: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> T + Send) -> T {
+    match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
     }
 }
 
@@ -266,7 +279,7 @@ pub(crate) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
     hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
 }
 
-impl<M: Mode> fmt::Debug for Stream<M> {
+impl fmt::Debug for NoiseStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Spec { steps, dim, .. } = self.spec;
         write!(f, "Stream(step {} of {steps}, dim {dim}, {})", self.step(), self.placement())

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use crate::flat_recursion::{FlatRecursion, Leaf, Position};
+use crate::kernel::Mode;
 use crate::kernel::{Kernel, LookAhead, ScratchOf, Term, TileSteps, make_circulant, store_rows};
 use crate::keystream::{KeySource, Keystream};
 use crate::normal::Coordinates;
 use crate::simd::BEYOND_CACHE;
-use crate::{Mode, Placement, State};
+use crate::{Placement, State};
 
 /// Bytes of the next tile's past that are fetched while this tile makes a step; fetching more would stall the
 /// step.

@@ -68,7 +68,7 @@ fn a_step_allocates_nothing() {
                     continue;
                 }
                 let grid = Grid::new(2f64.powi(-14)).unwrap();
-                let mut stream = builder.build_on_grid(grid, Key::from_seed_insecure(1)).unwrap();
+                let mut stream = builder.grid(grid).build(Key::from_seed_insecure(1)).unwrap();
                 let count = allocations(|_| stream.release(&sum, &mut out).unwrap());
                 assert_eq!(count, 0, "{name} on a grid: {count} allocations with {}", stream.placement());
             }

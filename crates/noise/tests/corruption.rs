@@ -6,9 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{
-    AnyStream, Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, StateAt, StreamBuilder,
-};
+use antinoise_noise::{Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, StateAt, StreamBuilder};
 use common::{STEPS, cases};
 use rand_core::Rng;
 
@@ -23,8 +21,8 @@ fn builder(recursion: &Recursion, run: u64) -> StreamBuilder {
 }
 
 /// The stream at a step.
-fn at(recursion: &Recursion, grid: Option<Grid>, (run, seed, step): (u64, u64, usize)) -> AnyStream {
-    let mut stream = builder(recursion, run).build_any(grid, Key::from_seed_insecure(seed)).unwrap();
+fn at(recursion: &Recursion, grid: Option<Grid>, (run, seed, step): (u64, u64, usize)) -> NoiseStream {
+    let mut stream = builder(recursion, run).grid(grid).build(Key::from_seed_insecure(seed)).unwrap();
     (0..step).for_each(|_| stream.next_into(&mut vec![0.0; DIM]).unwrap());
     stream
 }
@@ -73,7 +71,7 @@ fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Every damaged file is refused in one of the documented ways.
-fn survey(name: &str, file: &[u8], others: &[Vec<u8>], read: impl Fn(&[u8]) -> Result<AnyStream, Error>) {
+fn survey(name: &str, file: &[u8], others: &[Vec<u8>], read: impl Fn(&[u8]) -> Result<NoiseStream, Error>) {
     assert_eq!(read(file).unwrap().step(), 5);
     let (mut refused, mut tried) = (0, BTreeMap::new());
     for (kind, damaged) in damages(file, others) {
@@ -105,7 +103,7 @@ fn damaged_checkpoints_are_refused() {
             let files = OF.map(written);
             survey(name, &files[0], &files[1..], |bytes| {
                 std::fs::write(&path, bytes).unwrap();
-                builder(&recursion, 1).resume_any(grid, &path)
+                builder(&recursion, 1).grid(grid).resume(&path)
             });
             surveyed += 1;
         }
@@ -114,7 +112,7 @@ fn damaged_checkpoints_are_refused() {
 }
 
 /// A state by coordinate in bytes: steps, run's key, commitment, words.
-fn kept(mut stream: AnyStream) -> Vec<u8> {
+fn kept(mut stream: NoiseStream) -> Vec<u8> {
     let mut words = vec![0; DIM * (stream.state_words() + 1)];
     // A vector of the caller's own.
     words[DIM * stream.state_words()..].fill(7);
@@ -126,7 +124,7 @@ fn kept(mut stream: AnyStream) -> Vec<u8> {
     steps.into_iter().flatten().chain(key).chain(commitment).chain(words).collect()
 }
 
-fn resumed(recursion: &Recursion, grid: Option<Grid>, bytes: &[u8]) -> Result<AnyStream, Error> {
+fn resumed(recursion: &Recursion, grid: Option<Grid>, bytes: &[u8]) -> Result<NoiseStream, Error> {
     let Some((head, words)) = bytes.split_at_checked(80) else { return Err(Error::AlteredState) };
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i])) as usize;
     let (words, cut) = words.as_chunks();
@@ -141,7 +139,7 @@ fn resumed(recursion: &Recursion, grid: Option<Grid>, bytes: &[u8]) -> Result<An
     let key = Key::from_reader(copied).unwrap();
     let at = StateAt { step: number(0), made: number(8) };
     // Only the label is of another run.
-    let restored = builder(recursion, 3).resume_any_state(grid, key, at, &words)?;
+    let restored = builder(recursion, 3).grid(grid).resume_state(key, at, &words)?;
     let total = restored.sum();
     restored.checked(total, b"extra", &head[48..])
 }

@@ -60,7 +60,7 @@ fn rows(len: usize, mut next: impl FnMut(&mut [f32])) -> Vec<f32> {
 /// The rows of both kinds of streams, for the coordinates that `configure` selects.
 fn both(builder: &StreamBuilder) -> [Vec<f32>; 2] {
     let mut plain = builder.clone().build(key()).unwrap();
-    let mut on_grid = builder.clone().build_on_grid(grid(), key()).unwrap();
+    let mut on_grid = builder.clone().grid(grid()).build(key()).unwrap();
     let sum: Vec<f64> = (0..on_grid.len()).map(|j| (j as f64).sin()).collect();
     [
         rows(plain.len(), |row| plain.next_into(row).unwrap()),
@@ -98,7 +98,7 @@ fn save_all(recursions: &BTreeMap<String, Recursion>, folder: &Path) -> Vec<Stri
             let mut plain = builder.clone().memory_budget(1 << 20).build(key()).unwrap();
             (0..SAVED_AT).for_each(|_| plain.next_into(&mut row).unwrap());
             plain.save(folder.join(&files[0])).unwrap();
-            let mut on_grid = builder.memory_budget(1 << 20).build_on_grid(grid(), key()).unwrap();
+            let mut on_grid = builder.memory_budget(1 << 20).grid(grid()).build(key()).unwrap();
             (0..SAVED_AT).for_each(|_| on_grid.next_into(&mut row).unwrap());
             on_grid.save(folder.join(&files[1])).unwrap();
             names.extend(files);
@@ -149,7 +149,7 @@ fn old_checkpoints_go_on_as_they_would_have() {
                 plain.next_into(&mut row).unwrap();
                 assert_eq!(row.map(f32::to_bits), expected, "{name}");
             }
-            let mut on_grid = builder.resume_on_grid(grid(), path("grid")).unwrap();
+            let mut on_grid = builder.grid(grid()).resume(path("grid")).unwrap();
             let sum: [f64; FEW as usize] = std::array::from_fn(|j| (j as f64).sin());
             for expected in rest("grid").chunks_exact(row.len()) {
                 on_grid.release(&sum, &mut row).unwrap();

@@ -4,7 +4,7 @@ mod common;
 
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Participation, Problem, Recursion, Workload};
-use antinoise_noise::{Error, Grid, GridStream, Key, NoiseStream, Shard, StreamBuilder};
+use antinoise_noise::{Error, Grid, Key, NoiseStream, Shard, StreamBuilder};
 use common::{STEPS, cases};
 
 /// More tiles than steps that are made at a time.
@@ -23,7 +23,7 @@ fn key() -> Key {
     Key::from_seed_insecure(31)
 }
 
-fn rows(mut stream: GridStream) -> Vec<Vec<f32>> {
+fn rows(mut stream: NoiseStream) -> Vec<Vec<f32>> {
     (stream.step()..STEPS)
         .map(|_| {
             let mut row = vec![f32::NAN; stream.len()];
@@ -55,7 +55,7 @@ fn grid_cases() -> Vec<(&'static str, Recursion)> {
 
 /// Bytes of the seeds that cannot be recomputed, since their rounding is stored with them.
 fn least_memory(recursion: &Recursion) -> u64 {
-    let stream = builder(recursion).memory_budget(u64::MAX).build_on_grid(grid(), key()).unwrap();
+    let stream = builder(recursion).memory_budget(u64::MAX).grid(grid()).build(key()).unwrap();
     let leaf = |mut recursion: &Recursion| loop {
         match recursion {
             Recursion::Scaled { inner, .. } | Recursion::Restarted { inner, .. } => recursion = inner,
@@ -70,8 +70,8 @@ fn least_memory(recursion: &Recursion) -> u64 {
 #[test]
 fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
     for (name, recursion) in grid_cases() {
-        let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
-        let mut seeds = builder(&recursion).seed_noise_on_grid(grid(), key());
+        let noise = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
+        let mut seeds = builder(&recursion).grid(grid()).seed_noise(key());
         // The same law, with one seed a step.
         let recursion = recursion.with_one_seed_per_step(STEPS).unwrap();
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
@@ -103,15 +103,11 @@ fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
 #[test]
 fn threads_shards_memory_and_seeking_change_no_bit() {
     for (name, recursion) in grid_cases() {
-        let whole = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
-        assert_eq!(
-            rows(builder(&recursion).threads(3).build_on_grid(grid(), key()).unwrap()),
-            whole,
-            "{name}"
-        );
+        let whole = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
+        assert_eq!(rows(builder(&recursion).threads(3).grid(grid()).build(key()).unwrap()), whole, "{name}");
         let least = least_memory(&recursion);
         for budget in [0, 8 * DIM as u64, 3 * 8 * DIM as u64, u64::MAX].map(|budget| budget.max(least)) {
-            let mut stream = builder(&recursion).memory_budget(budget).build_on_grid(grid(), key()).unwrap();
+            let mut stream = builder(&recursion).memory_budget(budget).grid(grid()).build(key()).unwrap();
             assert!(stream.placement().bytes <= budget);
             let mut row = vec![0.0; DIM];
             for step in [7, 3, 4, 12, 0, 1, 6, 9, 10] {
@@ -122,7 +118,7 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
         }
         for cut in [0, 1, 40, 1024, 1030, DIM as u64].windows(2) {
             let shard = builder(&recursion).shard(Shard::of_range(cut[0]..cut[1]));
-            for (part, whole) in rows(shard.build_on_grid(grid(), key()).unwrap()).iter().zip(&whole) {
+            for (part, whole) in rows(shard.grid(grid()).build(key()).unwrap()).iter().zip(&whole) {
                 assert_eq!(part[..], whole[cut[0] as usize..cut[1] as usize], "{name}: shard {cut:?}");
             }
         }
@@ -133,11 +129,11 @@ fn threads_shards_memory_and_seeking_change_no_bit() {
 #[test]
 fn sums_of_seeds_keep_no_more_than_they_say() {
     for (name, recursion) in sums_of_seeds() {
-        let kept = builder(&recursion).look_ahead(1).build_on_grid(grid(), key()).unwrap().placement();
+        let kept = builder(&recursion).look_ahead(1).grid(grid()).build(key()).unwrap().placement();
         let seeds = recursion.with_one_seed_per_step(STEPS).unwrap().state_vectors();
         assert_eq!((kept.vectors, kept.bytes), (seeds, (8 * seeds * DIM) as u64), "{name}");
         assert!(if name == "tree" { seeds == 3 } else { seeds == STEPS - 1 }, "{name}: {seeds}");
-        let short = builder(&recursion).memory_budget(kept.bytes - 1).build_on_grid(grid(), key());
+        let short = builder(&recursion).memory_budget(kept.bytes - 1).grid(grid()).build(key());
         let error = short.unwrap_err().to_string();
         let expected = format!(
             "memory_budget is {} bytes but must be at least {} bytes, in which a sum of seeds on a grid keeps {seeds} \
@@ -155,11 +151,11 @@ fn a_large_stream_has_the_bits_of_its_small_shards() {
     const LARGE: usize = 300_001;
     let recursion = Recursion::Blt { scale: vec![0.3, 0.2, 0.1], decay: vec![0.99, 0.8, 0.5] };
     let builder = NoiseStream::builder(recursion, 11, LARGE, NOISE_STD).threads(1);
-    let mut whole = builder.clone().build_on_grid(grid(), key()).unwrap();
+    let mut whole = builder.clone().grid(grid()).build(key()).unwrap();
     let cut = |i: usize| i as u64 * LARGE as u64 / 29;
-    let mut shards: Vec<GridStream> = (0..29)
+    let mut shards: Vec<NoiseStream> = (0..29)
         .map(|i| {
-            builder.clone().shard(Shard::of_range(cut(i)..cut(i + 1))).build_on_grid(grid(), key()).unwrap()
+            builder.clone().shard(Shard::of_range(cut(i)..cut(i + 1))).grid(grid()).build(key()).unwrap()
         })
         .collect();
     assert!(whole.placement().bytes > 8 << 20 && shards[0].placement().bytes < 8 << 20);
@@ -183,7 +179,7 @@ fn a_large_stream_has_the_bits_of_its_small_shards() {
 fn far_seeks_change_no_bit() {
     let recursion = Recursion::Blt { scale: vec![0.3, 0.1], decay: vec![0.99, 0.5] };
     let builder = NoiseStream::builder(recursion, 700, DIM, NOISE_STD).threads(2);
-    let start = || builder.clone().build_on_grid(grid(), key()).unwrap();
+    let start = || builder.clone().grid(grid()).build(key()).unwrap();
     let (mut walked, mut sought) = (start(), start());
     let (mut row, mut expected) = (vec![0.0; DIM], vec![0.0; DIM]);
     for step in 0..700 {
@@ -205,10 +201,10 @@ fn rows_are_made_ahead_where_their_points_fit() {
         [(&recursion, -14, 8), (&recursion, -25, 8), (&recursion, -34, 1), (&few, -14, 1)]
     {
         let grid = Grid::new(2f64.powi(spacing)).unwrap();
-        let whole = rows(builder(recursion).build_on_grid(grid, key()).unwrap());
-        let stream = builder(recursion).build_on_grid(grid, key()).unwrap();
+        let whole = rows(builder(recursion).grid(grid).build(key()).unwrap());
+        let stream = builder(recursion).grid(grid).build(key()).unwrap();
         assert_eq!(stream.placement().look_ahead, look_ahead);
-        let one_by_one = builder(recursion).look_ahead(1).build_on_grid(grid, key()).unwrap();
+        let one_by_one = builder(recursion).look_ahead(1).grid(grid).build(key()).unwrap();
         assert_eq!(rows(one_by_one), whole);
         assert_eq!(rows(stream), whole);
     }
@@ -231,18 +227,18 @@ fn sums_of_many_seeds_are_the_same_made_ahead_and_one_by_one() {
         let recursion = Recursion::SeedCombination { rows: (0..MANY).map(rows_of).collect() };
         for dim in [7, 1100] {
             let builder = || NoiseStream::builder(recursion.clone(), MANY, dim, 1.5);
-            let ahead = builder().build_on_grid(grid(), key()).unwrap();
+            let ahead = builder().grid(grid()).build(key()).unwrap();
             assert_eq!(ahead.placement().look_ahead, 32);
-            let all = |mut stream: antinoise_noise::GridStream| -> Vec<Vec<f32>> {
+            let all = |mut stream: antinoise_noise::NoiseStream| -> Vec<Vec<f32>> {
                 let mut next = || {
                     let mut row = vec![0.0; dim];
                     stream.next_into(&mut row).map(|()| row).unwrap()
                 };
                 (0..MANY).map(|_| next()).collect()
             };
-            let whole = all(builder().look_ahead(1).build_on_grid(grid(), key()).unwrap());
+            let whole = all(builder().look_ahead(1).grid(grid()).build(key()).unwrap());
             assert!(all(ahead) == whole, "{case} {dim}");
-            let mut sought = builder().threads(1).build_on_grid(grid(), key()).unwrap();
+            let mut sought = builder().threads(1).grid(grid()).build(key()).unwrap();
             let mut row = vec![0.0; dim];
             for step in [290, 3, 299, 150, 151, 11] {
                 sought.seek_and_reuse_noise_unprotected(step).unwrap();
@@ -258,18 +254,18 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("grid.safetensors");
     for (name, recursion) in grid_cases() {
-        let whole = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
-        let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
+        let whole = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
+        let mut stream = builder(&recursion).grid(grid()).build(key()).unwrap();
         for _ in 0..5 {
             stream.next_into(&mut vec![0.0; DIM]).unwrap();
         }
         stream.save(&path).unwrap();
         for budget in [least_memory(&recursion), u64::MAX] {
-            let resumed = builder(&recursion).memory_budget(budget).resume_on_grid(grid(), &path).unwrap();
+            let resumed = builder(&recursion).memory_budget(budget).grid(grid()).resume(&path).unwrap();
             assert_eq!(rows(resumed), whole[5..], "{name}");
         }
         let other = Grid::new(2f64.powi(-13)).unwrap();
-        assert!(matches!(builder(&recursion).resume_on_grid(other, &path), Err(Error::Checkpoint { .. })));
+        assert!(matches!(builder(&recursion).grid(other).resume(&path), Err(Error::Checkpoint { .. })));
         assert!(matches!(builder(&recursion).resume(&path), Err(Error::Checkpoint { .. })));
     }
 }
@@ -278,8 +274,8 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
 fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
     const HALF: f64 = (0.5 + 1e-6) / (1 << 14) as f64;
     let (_, recursion) = cases().swap_remove(13);
-    let noise = rows(builder(&recursion).build_on_grid(grid(), key()).unwrap());
-    let mut stream = builder(&recursion).build_on_grid(grid(), key()).unwrap();
+    let noise = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
+    let mut stream = builder(&recursion).grid(grid()).build(key()).unwrap();
     let spacing = grid().spacing();
     for noise in noise {
         // Slightly more than half of the way to the next point; in single precision, half of it or less.
@@ -300,7 +296,7 @@ fn wild_sums_are_refused_before_their_step_is_used() {
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 2f64.powi(52 - 14), -2f64.powi(52 - 14)];
     let (sum, mut refused) = (vec![0.25; DIM], 0);
     for (name, recursion) in grid_cases() {
-        let build = || builder(&recursion).build_on_grid(grid(), key()).unwrap();
+        let build = || builder(&recursion).grid(grid()).build(key()).unwrap();
         let (mut calm, mut stream) = (build(), build());
         let (mut expected, mut out) = (vec![0.0; DIM], vec![0.0; DIM]);
         for step in 0..STEPS {
@@ -320,7 +316,7 @@ fn wild_sums_are_refused_before_their_step_is_used() {
         assert!(stream.release(&sum, &mut out).unwrap_err().to_string().starts_with("all 13 steps"));
     }
     assert!(refused >= 20 * STEPS, "{refused}");
-    let mut stream = builder(&Recursion::Independent).build_on_grid(grid(), key()).unwrap();
+    let mut stream = builder(&Recursion::Independent).grid(grid()).build(key()).unwrap();
     let message = stream.release(&sum[1..], &mut vec![0.0; DIM]).unwrap_err().to_string();
     assert!(message.starts_with("sum's length is 9299"));
     // The largest sum that is released.
@@ -334,7 +330,7 @@ fn what_cannot_be_on_a_grid_is_refused() {
     }
     let message = |recursion: &Recursion, spacing: i32| {
         let grid = Grid::new(2f64.powi(spacing)).unwrap();
-        builder(recursion).build_on_grid(grid, key()).unwrap_err().to_string()
+        builder(recursion).grid(grid).build(key()).unwrap_err().to_string()
     };
     assert!(message(&Recursion::Independent, -40).starts_with("grid spacing is 1 / "));
     let twice = Recursion::SeedCombination { rows: vec![vec![(0, 1.0)]; STEPS] };

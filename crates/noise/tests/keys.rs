@@ -125,8 +125,8 @@ fn any_difference_of_description_or_run_changes_every_number() {
     }
     let grid = Grid::new(2f64.powi(-20)).unwrap();
     let plain = builder(&blt()).seed_noise(key());
-    let on_grid = builder(&blt()).seed_noise_on_grid(grid, key());
-    let coarser = builder(&blt()).seed_noise_on_grid(Grid::new(2f64.powi(-19)).unwrap(), key());
+    let on_grid = builder(&blt()).grid(grid).seed_noise(key());
+    let coarser = builder(&blt()).grid(Grid::new(2f64.powi(-19)).unwrap()).seed_noise(key());
     let first = [plain, on_grid, coarser].map(|mut seeds| {
         let mut row = [0.0];
         seeds.fill(0, 0, &mut row);

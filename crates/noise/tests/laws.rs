@@ -5,10 +5,9 @@ mod classes;
 
 use std::ops::Range;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{
-    AnyStream, Grid, GridStream, Key, NoiseStream, Restored, Shard, StateAt, Stream, StreamBuilder,
-};
+use antinoise_noise::{Grid, Key, NoiseStream, Restored, Shard, StateAt, StreamBuilder};
 use classes::designs;
 
 const STEPS: usize = 12;
@@ -32,16 +31,14 @@ fn key() -> Key {
 
 /// A kind of stream, so that each law is written once.
 trait Kind {
-    type Mode: antinoise_noise::Mode;
-    fn build(builder: StreamBuilder) -> Stream<Self::Mode>;
-    fn resume(builder: StreamBuilder, path: &std::path::Path) -> Stream<Self::Mode>;
+    fn build(builder: StreamBuilder) -> NoiseStream;
+    fn resume(builder: StreamBuilder, path: &std::path::Path) -> NoiseStream;
 }
 
 struct Plain;
 struct OnGrid;
 
 impl Kind for Plain {
-    type Mode = antinoise_noise::Plain;
     fn build(builder: StreamBuilder) -> NoiseStream {
         builder.build(key()).unwrap()
     }
@@ -51,17 +48,16 @@ impl Kind for Plain {
 }
 
 impl Kind for OnGrid {
-    type Mode = antinoise_noise::OnGrid;
-    fn build(builder: StreamBuilder) -> GridStream {
-        builder.build_on_grid(grid(), key()).unwrap()
+    fn build(builder: StreamBuilder) -> NoiseStream {
+        builder.grid(grid()).build(key()).unwrap()
     }
-    fn resume(builder: StreamBuilder, path: &std::path::Path) -> GridStream {
-        builder.resume_on_grid(grid(), path).unwrap()
+    fn resume(builder: StreamBuilder, path: &std::path::Path) -> NoiseStream {
+        builder.grid(grid()).resume(path).unwrap()
     }
 }
 
 /// The remaining rows.
-fn rows<M: antinoise_noise::Mode>(mut stream: Stream<M>) -> Vec<Vec<f32>> {
+fn rows(mut stream: NoiseStream) -> Vec<Vec<f32>> {
     let mut row = || {
         let mut row = vec![f32::NAN; stream.len()];
         stream.next_into(&mut row).unwrap();
@@ -136,7 +132,7 @@ fn a_stream_on_a_grid_is_the_dense_inverse_times_seeds_moved_by_half_a_point() {
     each_recursion(|name, recursion| {
         let inverse = dense(&recursion.with_one_seed_per_step(STEPS).unwrap());
         let found = rows(OnGrid::build(builder(recursion)));
-        let mut seeds = builder(recursion).seed_noise_on_grid(grid(), key());
+        let mut seeds = builder(recursion).grid(grid()).seed_noise(key());
         let z: Vec<Vec<f64>> = (0..STEPS as u64)
             .map(|s| {
                 let mut z = vec![0.0; DIM];
@@ -249,12 +245,10 @@ fn places_hold_what_one_row_would() {
     each_recursion(|name, recursion| {
         for (grid, threads) in [(None, 1), (Some(grid()), 1), (None, 3), (Some(grid()), 3)] {
             let start = || builder(recursion).shard(shard.clone()).threads(threads);
-            let [mut one, mut several] = [0; 2].map(|_| start().build_any(grid, key()).unwrap());
+            let [mut one, mut several] = [0; 2].map(|_| start().grid(grid).build(key()).unwrap());
             let (mut row, mut parts) = (vec![f32::NAN; sum.len()], vec![f32::NAN; sum.len()]);
             for step in 0..STEPS {
-                if step % 3 == 1
-                    && let (AnyStream::Plain(one), AnyStream::Plain(several)) = (&mut one, &mut several)
-                {
+                if step % 3 == 1 && grid.is_none() {
                     one.add_next_into(&mut row, -0.5).unwrap();
                     several.add_next_into_places(&mut places(&mut parts, &cuts), -0.5).unwrap();
                 } else {
@@ -278,7 +272,7 @@ fn places_hold_what_one_row_would() {
 fn a_plain_release_adds_the_row_in_double_precision() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
     each_recursion(|name, recursion| {
-        let mut stream = builder(recursion).build_any(None, key()).unwrap();
+        let mut stream = builder(recursion).grid(None).build(key()).unwrap();
         for row in rows(Plain::build(builder(recursion))) {
             let mut release = vec![f32::NAN; DIM];
             stream.release(&sum, &mut release).unwrap();
@@ -316,7 +310,7 @@ fn parts(recursion: &Recursion, sharding: &[Vec<Range<u64>>]) -> Vec<StreamBuild
 }
 
 /// The key of a stream's run, as a state stores it.
-fn run_key(stream: &AnyStream) -> Key {
+fn run_key(stream: &NoiseStream) -> Key {
     let copied = |lent: &[u8; 32]| {
         Key::from_reader(|key| {
             key.copy_from_slice(lent);
@@ -336,7 +330,7 @@ fn each_coordinate(sharding: &[Vec<Range<u64>>], mut visit: impl FnMut(usize, us
 fn any_sharding_goes_on_with_the_state_of_another<K: Kind>(grid: Option<Grid>) {
     each_recursion(|name, recursion| {
         let whole = rows(K::build(builder(recursion)));
-        let check = |streams: &mut [AnyStream], sharding: &[Vec<Range<u64>>], step: usize| {
+        let check = |streams: &mut [NoiseStream], sharding: &[Vec<Range<u64>>], step: usize| {
             let mut rows: Vec<Vec<f32>> = streams.iter().map(|stream| vec![0.0; stream.len()]).collect();
             streams.iter_mut().zip(&mut rows).for_each(|(stream, row)| stream.next_into(row).unwrap());
             each_coordinate(sharding, |shard, j, at| {
@@ -345,9 +339,9 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>(grid: Option<Grid>) {
         };
         for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
             let (old, new) = (&shardings()[from], &shardings()[to]);
-            let mut streams: Vec<AnyStream> = parts(recursion, old)
+            let mut streams: Vec<NoiseStream> = parts(recursion, old)
                 .into_iter()
-                .map(|start| start.build_any(grid, key()).unwrap())
+                .map(|start| start.grid(grid).build(key()).unwrap())
                 .collect();
             for step in 0..=STEPS {
                 if step % 4 == from || step == STEPS {
@@ -375,12 +369,12 @@ fn any_sharding_goes_on_with_the_state_of_another<K: Kind>(grid: Option<Grid>) {
                         .into_iter()
                         .zip(&states)
                         .map(|(start, state)| {
-                            start.resume_any_state(grid, run_key(&streams[0]), at[0], state).unwrap()
+                            start.grid(grid).resume_state(run_key(&streams[0]), at[0], state).unwrap()
                         })
                         .collect();
                     let sums = restored.iter().map(Restored::sum);
                     assert_eq!(sums.fold(0, u128::wrapping_add), total, "{name}: step {step}");
-                    let mut resumed: Vec<AnyStream> = restored
+                    let mut resumed: Vec<NoiseStream> = restored
                         .into_iter()
                         .map(|restored| restored.checked(total, b"extra", &commitment).unwrap())
                         .collect();
@@ -438,7 +432,7 @@ fn whole_points_and_a_rounded_sum_make_the_release() {
     });
     assert!(found > 100);
     let fine =
-        || builder(&Recursion::Independent).build_on_grid(Grid::new(2f64.powi(-30)).unwrap(), key()).unwrap();
+        || builder(&Recursion::Independent).grid(Grid::new(2f64.powi(-30)).unwrap()).build(key()).unwrap();
     let error = fine().next_points_into(&mut vec![0; DIM]).unwrap_err();
     assert!(error.is_bad_input() && error.to_string().starts_with("grid spacing is 9.31"), "{error}");
     let mut coarse = OnGrid::build(builder(&Recursion::Independent));

@@ -89,10 +89,7 @@ fn strategies_in_use_are_taken() {
     for (number, recursion) in taken.into_iter().enumerate() {
         let builder = NoiseStream::builder(recursion, steps, 1, 1.0).threads(1);
         assert!(builder.clone().build(key()).is_ok(), "{number}");
-        assert!(
-            builder.build_on_grid(Grid::new(2f64.powi(-22)).unwrap(), key()).is_ok(),
-            "{number} on a grid"
-        );
+        assert!(builder.grid(Grid::new(2f64.powi(-22)).unwrap()).build(key()).is_ok(), "{number} on a grid");
     }
 }
 
@@ -161,8 +158,7 @@ fn a_stream_is_refused_or_finite_and_never_silent() {
                 plain.set(plain.get() + 1);
             }
             let grid = Grid::new(noise_std.log2().floor().exp2() / 1024.0);
-            if let Ok(mut stream) =
-                grid.map_err(Into::into).and_then(|grid| builder.build_on_grid(grid, key()))
+            if let Ok(mut stream) = grid.map_err(Into::into).and_then(|grid| builder.grid(grid).build(key()))
             {
                 for step in 0..STEPS {
                     stream.next_into(&mut row).unwrap();

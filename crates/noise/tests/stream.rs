@@ -2,8 +2,9 @@
 
 mod common;
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{AnyStream, Cipher, Error, Grid, Key, NoiseStream, Shard, State, StreamBuilder};
+use antinoise_noise::{Cipher, Error, Grid, Key, NoiseStream, Shard, State, StreamBuilder};
 use common::{STEPS, cases, seed_noise};
 
 /// More tiles than steps of a window, so that tiles are due at different steps.
@@ -90,7 +91,7 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("noise.safetensors");
     let (sum, other) = (vec![0.25; DIM], vec![-1.5; DIM]);
-    let refused = |stream: &mut AnyStream, step: usize, least: usize| {
+    let refused = |stream: &mut NoiseStream, step: usize, least: usize| {
         let at = stream.step();
         let error = stream.seek(step).unwrap_err();
         let wanted = format!("step is {step} but must be at least {least}: noise of the steps before hides");
@@ -100,7 +101,7 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
     let mut modes = 0;
     for grid in [None, Some(Grid::for_clip_norm(100.0, DIM, 1e-3).unwrap())] {
         for (name, recursion) in cases() {
-            let build = || builder(&recursion).build_any(grid, key()).unwrap();
+            let build = || builder(&recursion).grid(grid).build(key()).unwrap();
             let mut out = vec![0.0; DIM];
             let mut stream = build();
             // A stream that has handed out nothing may go anywhere.
@@ -120,7 +121,7 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
             stream.next_into(&mut out).unwrap();
             refused(&mut stream, 3, 4);
             stream.save(&path).unwrap();
-            let mut resumed = builder(&recursion).resume_any(grid, &path).unwrap();
+            let mut resumed = builder(&recursion).grid(grid).resume(&path).unwrap();
             (0..4).for_each(|step| refused(&mut resumed, step, 4));
             resumed.seek(7).unwrap();
             resumed.seek(4).unwrap();
@@ -194,6 +195,23 @@ fn noise_is_not_added_to_a_gradient_that_is_not_finite() {
         }
     }
     assert!(refused >= 10 * STEPS, "{refused}");
+}
+
+#[test]
+fn operations_of_one_mode_are_refused_by_name_in_the_other() {
+    let builder = || builder(&Recursion::Independent);
+    let mut plain = builder().build(key()).unwrap();
+    let refused = plain.next_points_into(&mut vec![0; DIM]).unwrap_err();
+    assert!(refused.is_bad_input() && refused.to_string().starts_with("stream is plain but"), "{refused}");
+    let mut on_grid = builder().grid(Grid::new(2f64.powi(-20)).unwrap()).build(key()).unwrap();
+    let mut gradient = vec![1.0; DIM];
+    let refused = on_grid.add_next_into(&mut gradient, 1.0).unwrap_err();
+    assert!(
+        refused.is_bad_input() && refused.to_string().starts_with("stream is on a grid but"),
+        "{refused}"
+    );
+    assert!(gradient.iter().all(|&x| x == 1.0), "the gradient was changed");
+    assert_eq!((plain.step(), on_grid.step()), (0, 0));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn what_is_given_back_is_zeros() {
                 let (seen, dirty) = dropped(stream, 3500);
                 assert!(seen >= 2 && dirty == 0, "{recursion:?}, {cipher:?}: {dirty} of {seen}");
                 let grid = Grid::new(2f64.powi(-20)).unwrap();
-                let mut stream = builder.build_on_grid(grid, Key::from_os().unwrap()).unwrap();
+                let mut stream = builder.grid(grid).build(Key::from_os().unwrap()).unwrap();
                 (0..3).for_each(|_| stream.next_into(&mut out).unwrap());
                 let (seen, dirty) = dropped(stream, 3500);
                 assert!(seen >= 2 && dirty == 0, "{recursion:?}, {cipher:?}, on a grid: {dirty} of {seen}");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::{InvalidParameter, printable};
+use antinoise_input::{BadInput, InvalidParameter, printable};
 
 /// The error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -90,22 +90,25 @@ impl std::fmt::Display for Figure {
     }
 }
 
-impl Error {
-    /// Whether the caller's input, including files, is the cause.
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Unsound { .. } | Self::Format { .. } => true,
-            // A strategy whose numbers overflow was passed in, or requested.
-            Self::Mechanism(error) => {
-                error.is_bad_input() || matches!(error, antinoise_mechanism::Error::Numerical(_))
-            }
+            Self::Mechanism(error) => error.is_bad_input(),
             Self::Accounting(error) => error.is_bad_input(),
-            Self::Io { source, .. } => {
-                matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
-            }
+            Self::Io { source, .. } => source.is_bad_input(),
         }
     }
 
+    fn file(&self) -> Option<(&Path, &std::io::Error)> {
+        match self {
+            Self::Io { path, source } => Some((path, source)),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         |source| Self::Io { path, source }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::file::{Access, write_whole};
+use antinoise_input::files::{Access, write_whole};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -102,6 +102,8 @@ pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use antinoise_input::BadInput;
+
     use super::*;
 
     #[test]

@@ -22,60 +22,48 @@
 //! verified plans.
 //!
 //! ```layers
-//! error, sampler, privacy: errors; batches; epsilon, delta and their accountants
-//! range, release: single precision; how sums are released
+//! error, sampler: errors; batches
+//! release: how sums are released
 //! schedule, monte_carlo: sampler, schema and the accountant that they imply; strategies under Monte Carlo accountants
 //! request, plan: the request; the numbers of a plan
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
 //! io, text: plans in files, and in words
-//! statement: the claim of one plan, and of several
-//! by_step: the claim of a run's first steps
-//! observed: the claim of the participation that really happened
-//! candidate: a mechanism for a request
-//! search: the mechanisms to try
-//! choose: the best mechanism
-//! bands, advise: the loss by number of bands; proposed requests
+//! privacy: the claim of one plan, of its first steps, and of several plans
+//! unequal_participation: the claim of the participation that really happened
+//! search: candidates for a request, the choice, sweeps and proposals
 //! ```
 
-mod advise;
-mod bands;
-mod by_step;
-mod candidate;
-mod choose;
 mod error;
 mod io;
 mod monte_carlo;
-mod observed;
 mod participations;
 mod plan;
 mod privacy;
-mod range;
 mod release;
 mod request;
 mod sampler;
 mod schedule;
 mod search;
-mod statement;
 mod text;
+mod unequal_participation;
 mod verified;
 
-pub use advise::{Budget, Proposal, advise};
 pub use antinoise_mechanism::PrivacyUnit;
-pub use bands::{Bands, default_bands, sweep_bands, unamplified_candidates};
-pub use candidate::Candidate;
-pub use choose::{Choice, Rejected, choose};
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
-pub use observed::ObservedPrivacy;
 pub use participations::Participations;
-pub use plan::Plan;
-pub use privacy::{Accountant, Privacy};
+pub use plan::{Plan, Privacy};
+pub use privacy::compose;
 pub use release::{CLIP_ROUNDING, Release, ReleaseKind};
 pub use request::{Length, Request, Setting};
 pub use sampler::{Batches, Sampler};
-pub use schedule::Schedule;
-pub use statement::compose;
+pub use schedule::{Accountant, Schedule};
+pub use search::{
+    Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, sweep_bands,
+    unamplified_candidates,
+};
+pub use unequal_participation::ObservedPrivacy;
 pub use verified::VerifiedPlan;
 
 /// The first page, whose code must run.

@@ -1,4 +1,4 @@
-//! The plan itself.
+//! The numbers of a plan, its privacy claim among them.
 
 use antinoise_accounting::{
     BlockCyclicPoisson, Bounds, Composition, Gdp, MonteCarloMechanism, PoissonSampledGaussian,
@@ -8,12 +8,33 @@ use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::rounded;
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Figure, unsound};
 use crate::release::{CLIP_ROUNDING, RoundedNoise};
-use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Schedule, monte_carlo};
+use crate::{Accountant, Error, Release, Result, Sampler, Schedule, monte_carlo};
+
+/// The privacy claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Privacy {
+    /// Never below the true epsilon.
+    pub epsilon: f64,
+    /// No smaller epsilon can be shown by this accountant at this noise multiplier.
+    pub epsilon_lower: f64,
+    /// delta of the claim.
+    pub delta: f64,
+    /// Whose data are protected.
+    pub unit: PrivacyUnit,
+    /// Which data sets are compared.
+    pub adjacency: Adjacency,
+    /// How epsilon was computed.
+    pub accountant: Accountant,
+    /// The failure probability of a statistical accountant, which delta includes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<f64>,
+}
 
 /// Everything that a reader needs to believe the claim and a trainer needs to run it, as a file states it,
 /// not yet verified. Trainers, statements and audits take a [`VerifiedPlan`](crate::VerifiedPlan).
@@ -27,6 +48,7 @@ use crate::{Accountant, Error, Privacy, Release, Result, Sampler, Schedule, mont
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Plan {
     pub(crate) version: u32,
     /// N: examples, or users if the unit is the user.

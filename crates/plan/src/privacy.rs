@@ -1,62 +1,222 @@
-//! The privacy claim of a plan, and its accountants.
+//! The privacy claim in words, and that of several models from the same data.
 
-use antinoise_accounting::MonteCarloMechanism;
-use antinoise_mechanism::{Adjacency, PrivacyUnit};
-use serde::{Deserialize, Serialize};
+use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledGaussian, PrivacyStatement};
+use antinoise_input::{InvalidParameter, at_least, between, four_decimals};
+use antinoise_mechanism::{Adjacency, rounded};
 
-/// How epsilon was computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Accountant {
-    /// 1/sigma-GDP, exact; no amplification is claimed.
-    Gdp,
-    /// Privacy loss distributions of a DP-SGD run that is no more private than banded noise under
-    /// block-cyclic Poisson sampling: amplified.
-    SampledGaussian,
-    /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, with a stated
-    /// failure probability.
-    BallsInBins,
-    /// b-min-sep sampling of banded non-negative correlated noise, by Monte Carlo: amplified, with a stated
-    /// failure probability.
-    BMinSep,
+use crate::plan::zero_outs;
+use crate::text::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
+use crate::{Accountant, Result, Sampler, VerifiedPlan};
+
+/// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of
+/// times, from the same data, with a key for each release, in any order, and each may be chosen knowing all
+/// earlier releases. Models accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their
+/// unamplified epsilon.
+///
+/// If you train several models and publish the best one by its results on the private data, count all of
+/// them.
+///
+/// # Errors
+/// When there is no model, a count is 0 or the plans protect other units or compare other data sets.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, choose, compose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// assert!(compose(&[(&plan, 9)], 1e-6)?.upper > 3.0 * plan.privacy.epsilon);
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> {
+    at_least("number of models", models.len(), 1)?;
+    let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
+    let is_sampled = |plan: &VerifiedPlan| plan.privacy.accountant == Accountant::SampledGaussian;
+    // With a Poisson-sampled model all are composed under zero-out, whose noise over sensitivity is larger.
+    let zero_out = match models.iter().any(|(plan, _)| is_sampled(plan)) {
+        true => first.privacy.adjacency.sensitivity_factor(),
+        false => 1.0,
+    };
+    for &(plan, times) in models {
+        at_least("number of models", times, 1)?;
+        if (plan.privacy.unit, plan.privacy.adjacency) != (first.privacy.unit, first.privacy.adjacency) {
+            let got = format!("{} under {}", plan.privacy.unit, plan.privacy.adjacency);
+            let must_be = format!("{} under {} for all", first.privacy.unit, first.privacy.adjacency);
+            return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
+        }
+        match plan.privacy.accountant {
+            // The unamplified figure bounds the amplified one.
+            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
+                let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
+                full.push(gdp.repeat_upper(times as u64)?);
+            }
+            Accountant::SampledGaussian => {
+                let run = plan.sampled_run(plan.steps)?;
+                let steps = run.steps().saturating_mul(times as u64);
+                sampled.push(PoissonSampledGaussian::new(
+                    run.noise_multiplier(),
+                    run.sampling_rate(),
+                    steps,
+                )?);
+            }
+        }
+    }
+    let full = Gdp::compose_upper(full)?;
+    if sampled.is_empty() {
+        return Ok(Bounds { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
+    }
+    if full.mu() > 0.0 {
+        // A full-batch step with noise rounded down.
+        sampled.push(PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
+    }
+    Ok(Composition::new(sampled)?.group_epsilon(delta, zero_outs(first.privacy.adjacency))?)
 }
 
-impl Accountant {
-    /// The failure probability of a statistical accountant.
-    pub fn failure_probability(self) -> Option<f64> {
-        match self {
-            Self::Gdp | Self::SampledGaussian => None,
-            Self::BallsInBins | Self::BMinSep => Some(MonteCarloMechanism::CLAIM_FAILURE),
+impl VerifiedPlan {
+    /// The claim in words: a summary in three sentences, the details (unit, adjacency, schema, sampler,
+    /// epsilon, delta, sigma, sensitivity and sources, floating point), assumptions, and what is not covered.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// let statement = plan.statement().with_fact("key", "destroyed");
+    /// assert!(statement.to_string().contains("differential privacy of one example"));
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn statement(&self) -> PrivacyStatement {
+        let privacy = &self.privacy;
+        PrivacyStatement {
+            unit: privacy.unit.to_string(),
+            adjacency: match privacy.adjacency {
+                Adjacency::ZeroOut => Neighbours::ZeroOut,
+                Adjacency::ReplaceOne => Neighbours::ReplaceOne,
+            },
+            schema: schema(self),
+            sampler: sampler(self),
+            mechanism: mechanism(self),
+            accountant: accountant(self),
+            epsilon: privacy.epsilon,
+            epsilon_lower: privacy.epsilon_lower,
+            delta: privacy.delta,
+            failure: privacy.failure,
+            units: Some(self.examples),
+            observer: "anyone who sees the noisy sum of every step, and so every model along the way as well as the \
+                       last, and who may know all the other data"
+                .into(),
+            arithmetic: arithmetic(self),
+            checked: checked(self),
+            assumptions: assumptions(self),
+            not_covered: not_covered(
+                "any other model trained on the same data: choosing the best of several, or their settings, by results \
+                 on the private data costs more privacy",
+            ),
+            software: concat!("antinoise ", env!("CARGO_PKG_VERSION")).into(),
+            facts: Vec::new(),
         }
     }
 
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gdp => "gdp",
-            Self::SampledGaussian => "sampled-gaussian",
-            Self::BallsInBins => "balls-in-bins",
-            Self::BMinSep => "b-min-sep",
+    /// The statement of `releases` models made by this plan from the same data, all of them known to the
+    /// observer.
+    ///
+    /// # Errors
+    /// When `releases` is 0, or so many that their privacy cannot be expressed.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert!(plan.statement_for_releases(3)?.epsilon > 1.5 * plan.statement().epsilon);
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn statement_for_releases(&self, releases: usize) -> Result<PrivacyStatement> {
+        self.statement_among(&[(self, releases)])
+    }
+
+    /// The statement of this plan's mechanism where all of `models` count, this plan's own among them: what
+    /// is true of a model that was picked from them. epsilon is that of [`compose`] at this plan's delta.
+    ///
+    /// # Errors
+    /// As [`compose`].
+    pub fn statement_among(&self, models: &[(&Self, usize)]) -> Result<PrivacyStatement> {
+        let count: usize = models.iter().map(|(_, times)| times).sum();
+        let alone = self.statement();
+        if let [(plan, 1)] = models
+            && *plan == self
+        {
+            return Ok(alone);
         }
+        let Bounds { lower, upper } = compose(models, self.privacy.delta)?;
+        let accountant = format!(
+            "{}. Epsilon is that of {count} models from the same data together, all counted as published; one of them \
+             alone, by this plan, has epsilon {:.4}",
+            alone.accountant,
+            four_decimals(self.privacy.epsilon, f64::ceil)
+        );
+        let not_covered = not_covered(&format!(
+            "models trained on the same data beyond these {count}; which of the {count} is published may be chosen by \
+             results on the private data"
+        ));
+        let (epsilon, epsilon_lower) = (upper, lower);
+        Ok(PrivacyStatement { epsilon, epsilon_lower, accountant, not_covered, failure: None, ..alone })
     }
 }
 
-/// The privacy claim.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Privacy {
-    /// Never below the true epsilon.
-    pub epsilon: f64,
-    /// No smaller epsilon can be shown by this accountant at this noise multiplier.
-    pub epsilon_lower: f64,
-    /// delta of the claim.
-    pub delta: f64,
-    /// Whose data are protected.
-    pub unit: PrivacyUnit,
-    /// Which data sets are compared.
-    pub adjacency: Adjacency,
-    /// How epsilon was computed.
-    pub accountant: Accountant,
-    /// The failure probability of a statistical accountant, which delta includes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<f64>,
+impl VerifiedPlan {
+    /// Upper bounds on the epsilon of the first t steps at the plan's delta, for each t of `after`, in
+    /// increasing order. The bounds are non-decreasing and at most the plan's own. A run that is stopped
+    /// after t steps, for a reason that does not depend on the data, has this epsilon.
+    ///
+    /// For Monte Carlo accountants, whose figures take long, it is the minimum of the plan's epsilon and the
+    /// unamplified one.
+    ///
+    /// # Errors
+    /// When a t is 0, above n or not above its predecessor, or the run has too many steps to materialise C.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(4), Setting::Cyclic))?.plan;
+    /// let spent = plan.epsilon_by_step(&[1, 20, 40, 80])?;
+    /// assert!(spent.is_sorted() && spent[1] < 0.6 * plan.privacy.epsilon && spent[3] <= plan.privacy.epsilon);
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn epsilon_by_step(&self, after: &[usize]) -> Result<Vec<f64>> {
+        let mut least = 1;
+        for &steps in after {
+            between("steps", steps, least, self.steps, "the plan's")?;
+            least = steps + 1;
+        }
+        let mut found = match (self.privacy.accountant, self.sampler) {
+            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+                self.sampled_by_step(groups, after)?
+            }
+            (
+                Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
+                _,
+            ) => self.unamplified_by_step(after)?,
+        };
+        // A bound for more steps bounds fewer steps too.
+        let mut most = self.privacy.epsilon;
+        for epsilon in found.iter_mut().rev() {
+            most = most.min(*epsilon);
+            *epsilon = most;
+        }
+        Ok(found)
+    }
+
+    /// A unit has participated at most once in each begun round of `groups` steps.
+    fn sampled_by_step(&self, groups: usize, after: &[usize]) -> Result<Vec<f64>> {
+        let units = zero_outs(self.privacy.adjacency);
+        let epsilon = |&steps: &usize| -> Result<f64> {
+            let run = Composition::new([self.sampled_run(steps.max(groups))?])?;
+            Ok(run.group_epsilon(self.privacy.delta, units)?.upper)
+        };
+        after.iter().map(epsilon).collect()
+    }
+
+    fn unamplified_by_step(&self, after: &[usize]) -> Result<Vec<f64>> {
+        let (strategy, kind) = (&*self.strategy, self.release.kind());
+        let prefixes =
+            rounded::prefix_sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
+        let epsilon = |sensitivity: f64| -> Result<f64> {
+            let gdp = Gdp::from_noise_multiplier_upper(self.noise_over(sensitivity))?;
+            Ok(gdp.epsilon_upper(self.privacy.delta)?)
+        };
+        prefixes.into_iter().map(epsilon).collect()
+    }
 }

@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_un
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
-use crate::range::in_single_precision;
+use crate::release::in_single_precision;
 use crate::{ReleaseKind, Result, Sampler, Schedule};
 
 /// Length of a run.

@@ -1,10 +1,49 @@
 //! How batches are formed, and which privacy analysis that allows.
 
+use antinoise_accounting::MonteCarloMechanism;
 use antinoise_input::{at_least, between};
 use antinoise_mechanism::Participation;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Figure, unsound};
-use crate::{Accountant, Result, Sampler};
+use crate::{Result, Sampler};
+
+/// How epsilon was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accountant {
+    /// 1/sigma-GDP, exact; no amplification is claimed.
+    Gdp,
+    /// Privacy loss distributions of a DP-SGD run that is no more private than banded noise under
+    /// block-cyclic Poisson sampling: amplified.
+    SampledGaussian,
+    /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, with a stated
+    /// failure probability.
+    BallsInBins,
+    /// b-min-sep sampling of banded non-negative correlated noise, by Monte Carlo: amplified, with a stated
+    /// failure probability.
+    BMinSep,
+}
+
+impl Accountant {
+    /// The failure probability of a statistical accountant.
+    pub fn failure_probability(self) -> Option<f64> {
+        match self {
+            Self::Gdp | Self::SampledGaussian => None,
+            Self::BallsInBins | Self::BMinSep => Some(MonteCarloMechanism::CLAIM_FAILURE),
+        }
+    }
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gdp => "gdp",
+            Self::SampledGaussian => "sampled-gaussian",
+            Self::BallsInBins => "balls-in-bins",
+            Self::BMinSep => "b-min-sep",
+        }
+    }
+}
 
 /// The steps, the batches, and whether the randomness of sampling is accounted for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +159,10 @@ impl Schedule {
             Participation::Cyclic { min_sep, max_participations } => {
                 spacing == min_sep && self.steps.div_ceil(spacing) <= max_participations
             }
-            _ => self.allows_at_least(spacing),
+            Participation::Single
+            | Participation::FullBatch
+            | Participation::MinSep { .. }
+            | Participation::Patterns { .. } => self.allows_at_least(spacing),
         }
     }
 }

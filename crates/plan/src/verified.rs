@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Figure, unsound};
 use crate::plan::{RECOMPUTATION_MARGIN, Rounding};
-use crate::range::in_single_precision;
+use crate::release::in_single_precision;
 use crate::{Error, Plan, Privacy, Release, ReleaseKind, Request, Result, Sampler, Schedule};
 
 /// The version of the file format.
@@ -278,7 +278,7 @@ impl Plan {
 
     /// Intermediate noise, noise on the sums and noise on their means must all be normal numbers in single
     /// precision, so that noise neither underflows to zero nor overflows.
-    fn check_range(&self, RowNorms { inner, factors }: RowNorms) -> Result<()> {
+    fn check_range(&self, RowNorms { inner, factors, .. }: RowNorms) -> Result<()> {
         let (noise_std, batch_size) = (self.noise_std(), self.expected_batch_size());
         for (extreme, inner, factor) in [("least", inner.0, factors.0), ("largest", inner.1, factors.1)] {
             let checked = [

@@ -4,6 +4,7 @@
 //! patterns of participation are those that the sampler makes, and delta is the Gaussian curve by erfc.
 
 use antinoise_accounting::{Composition, PoissonSampledGaussian};
+use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation, Recursion};
 use antinoise_plan::{
     Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,

@@ -1,6 +1,7 @@
 //! Plans under b-min-sep sampling: what is claimed is shown by sampling that no file can choose.
 
 use antinoise_accounting::{Gdp, gaussian_noise_multiplier_upper};
+use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
     Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Setting, VerifiedPlan, choose, compose,

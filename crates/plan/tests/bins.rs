@@ -1,6 +1,7 @@
 //! Plans whose examples are put in bins: what is claimed is shown by sampling that no file can choose.
 
 use antinoise_accounting::{Gdp, MonteCarloMechanism, gaussian_noise_multiplier_upper};
+use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
     Accountant, Length, Plan, PrivacyUnit, Request, Sampler, Setting, VerifiedPlan, choose, compose,

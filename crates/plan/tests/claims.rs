@@ -1,6 +1,7 @@
 //! Plans as files: claims that are met and tight, and files that claim too much.
 
 use antinoise_accounting::{Composition, PoissonSampledGaussian};
+use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
     Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
@@ -300,7 +301,7 @@ fn the_grid_fits_the_model_and_the_noise() {
             assert!(widening <= 2f64.powi(-7) && widening > 2f64.powi(-12), "{widening}");
             let recursion = plan.strategy.recursion().unwrap();
             let stream = NoiseStream::builder(recursion, plan.steps, 8, plan.noise_std());
-            stream.build_on_grid(Grid::new(spacing).unwrap(), Key::from_seed_insecure(1)).unwrap();
+            stream.grid(Grid::new(spacing).unwrap()).build(Key::from_seed_insecure(1)).unwrap();
         }
     }
 }

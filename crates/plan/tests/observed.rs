@@ -1,6 +1,7 @@
 //! Observed participation: the noise over the sensitivity of every pattern, by a loop, and never less noise
 //! than is claimed.
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};

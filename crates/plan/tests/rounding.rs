@@ -1,5 +1,6 @@
 //! The noise of a plan covers the strategy that runs, with its coefficients as streams keep them.
 
+use antinoise_input::BadInput;
 use antinoise_mechanism::Workload;
 use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 

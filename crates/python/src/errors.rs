@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 
@@ -35,8 +35,12 @@ impl Raised {
         })
     }
 
-    fn judged(message: impl ToString, bad_input: bool) -> Self {
-        if bad_input { Self(PyValueError::new_err(message.to_string())) } else { Self::failed(message) }
+    fn of(error: &dyn BadInput) -> Self {
+        match error.file() {
+            Some((path, source)) => Self::file(path, source),
+            None if error.is_bad_input() => Self(PyValueError::new_err(error.to_string())),
+            None => Self::failed(error),
+        }
     }
 }
 
@@ -52,51 +56,29 @@ impl From<PyErr> for Raised {
     }
 }
 
-impl From<InvalidParameter> for Raised {
-    fn from(error: InvalidParameter) -> Self {
-        Self::judged(error, true)
-    }
-}
-
-impl From<antinoise_mechanism::Error> for Raised {
-    fn from(error: antinoise_mechanism::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_accounting::Error> for Raised {
-    fn from(error: antinoise_accounting::Error) -> Self {
-        Self::judged(&error, error.is_bad_input())
-    }
-}
-
-impl From<antinoise_plan::Error> for Raised {
-    fn from(error: antinoise_plan::Error) -> Self {
-        match &error {
-            antinoise_plan::Error::Io { path, source } => Self::file(path, source),
-            _ => Self::judged(&error, error.is_bad_input()),
+macro_rules! raised {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Raised {
+            fn from(error: $error) -> Self {
+                Self::of(&error)
+            }
         }
-    }
+    )*};
 }
 
-impl From<antinoise_noise::Error> for Raised {
-    fn from(error: antinoise_noise::Error) -> Self {
-        match &error {
-            antinoise_noise::Error::Io { path, source } => Self::file(path, source),
-            _ => Self::judged(&error, error.is_bad_input()),
-        }
-    }
-}
+raised!(
+    InvalidParameter,
+    antinoise_mechanism::Error,
+    antinoise_accounting::Error,
+    antinoise_plan::Error,
+    antinoise_noise::Error
+);
 
 impl From<antinoise_release::Error> for Raised {
     fn from(error: antinoise_release::Error) -> Self {
-        use antinoise_release::Error;
         match error {
-            Error::Io { path, source } => Self::file(&path, &source),
-            Error::Plan(error) => error.into(),
-            Error::Noise(error) => error.into(),
-            Error::Database { .. } => Self(PyOSError::new_err(error.to_string())),
-            other => Self::judged(&other, other.is_bad_input()),
+            antinoise_release::Error::Database { .. } => Self(PyOSError::new_err(error.to_string())),
+            other => Self::of(&other),
         }
     }
 }

@@ -56,7 +56,7 @@ impl SavedState {
         let words = words.as_slice().map_err(Raised::failed)?;
         let at = StateAt { step: steps.0, made: steps.1 };
         let secret = secret_in("run_key", run_key)?;
-        let restored = threaded(own_threads, || builder.resume_any_state(grid, secret, at, words))??;
+        let restored = threaded(own_threads, || builder.grid(grid).resume_state(secret, at, words))??;
         let sum = restored.sum();
         let (restored, owner) = (Mutex::new(Some(restored)), Owner::this());
         Ok(Self { restored, sum, plan, run, coordinates, own_threads, owner })

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{
-    AnyStream, BLOCK_WEIGHTS, Key as Secret, KeyedRng, Placement, Purpose, RunId, State, StateAt,
+    BLOCK_WEIGHTS, Key as Secret, KeyedRng, NoiseStream as Stream, Placement, Purpose, RunId, State, StateAt,
     block_factor,
 };
 use numpy::{PyArray1, ToPyArray};
@@ -33,7 +33,7 @@ const PART: Duration = Duration::from_millis(50);
 /// buffer protocol, or a list of such objects that hold a row in consecutive parts.
 #[pyclass(frozen, module = "antinoise")]
 pub struct NoiseStream {
-    noise: Mutex<AnyStream>,
+    noise: Mutex<Stream>,
     own_threads: bool,
     owner: Owner,
     released: Released,
@@ -58,11 +58,7 @@ pub struct Made {
 
 impl NoiseStream {
     /// Wraps a stream that was made in this process.
-    pub fn of(
-        noise: AnyStream,
-        plan: &Plan,
-        Made { run, coordinates, own_threads, guessable }: Made,
-    ) -> Self {
+    pub fn of(noise: Stream, plan: &Plan, Made { run, coordinates, own_threads, guessable }: Made) -> Self {
         let same = (token(noise.rng(Purpose::Token, 0)), noise.description());
         let (steps, len, placement, description) =
             (noise.steps(), noise.len(), noise.placement(), noise.description());
@@ -81,11 +77,7 @@ impl NoiseStream {
     }
 
     /// Runs `work` on the stream while other Python threads run.
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut AnyStream) -> Result<T> + Send,
-    ) -> Result<T> {
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Stream) -> Result<T> + Send) -> Result<T> {
         self.owner.check("NoiseStream")?;
         py.detach(|| {
             let noise = &mut *self.locked()?;
@@ -94,7 +86,7 @@ impl NoiseStream {
     }
 
     /// Records that the next row is handed out.
-    fn take_row(&self, noise: &AnyStream) -> Result<()> {
+    fn take_row(&self, noise: &Stream) -> Result<()> {
         if noise.step() == self.steps { Ok(()) } else { self.released.take(noise.step(), Use::HandedOut) }
     }
 
@@ -122,7 +114,7 @@ impl NoiseStream {
         Ok(self.locked()?.commitment())
     }
 
-    fn locked(&self) -> Result<MutexGuard<'_, AnyStream>> {
+    fn locked(&self) -> Result<MutexGuard<'_, Stream>> {
         self.noise.lock().map_err(|_| Raised::failed("an earlier call failed half way"))
     }
 
@@ -138,19 +130,18 @@ impl NoiseStream {
     fn points_into(
         &self,
         out: &Bound<'_, PyAny>,
-        before: impl FnOnce(&AnyStream) -> Result<()> + Send,
+        before: impl FnOnce(&Stream) -> Result<()> + Send,
     ) -> Result<()> {
         let mut points = Arrays::<i32>::one_to_write("out", out)?;
         let points = points.as_slice_mut().map_err(Raised::failed)?;
         self.check_length("out", points.len())?;
         self.with(out.py(), |noise| {
-            if let AnyStream::Plain(_) = noise {
+            if noise.grid().is_none() {
                 let must_be = "grid: plain noise has no points";
                 return Err(InvalidParameter::new("release of the plan", "plain", must_be).into());
             }
             before(noise)?;
-            let AnyStream::OnGrid(stream) = noise else { unreachable!("plain streams were refused") };
-            Ok(stream.next_points_into(points)?)
+            Ok(noise.next_points_into(points)?)
         })
     }
 
@@ -159,7 +150,7 @@ impl NoiseStream {
         &self,
         out: &Bound<'_, PyAny>,
         name: &'static str,
-        work: impl FnOnce(&mut AnyStream, &mut [&mut [f32]]) -> Result<()> + Send,
+        work: impl FnOnce(&mut Stream, &mut [&mut [f32]]) -> Result<()> + Send,
     ) -> Result<()> {
         let arrays = Arrays::<f32>::of(name, out)?;
         refuse_overlap(name, arrays.spans())?;
@@ -200,7 +191,7 @@ impl NoiseStream {
         let grid = plan.verified().release.grid()?;
         let digest = plan.digest_bytes();
         let Wanted { builder, coordinates, run, own_threads } = wanted;
-        let build = |secret: &Secret| threaded(own_threads, || builder.build_any(grid, secret));
+        let build = |secret: &Secret| threaded(own_threads, || builder.grid(grid).build(secret));
         let made = (dim, coordinates.clone());
         let noise = py.detach(|| key.make_noise(&run, digest, made, |secret| Ok(build(secret)??)))?;
         Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: key.is_guessable() }))
@@ -226,7 +217,7 @@ impl NoiseStream {
         let wanted = Wanted::new(plan, dim, run, shard, speed)?;
         let grid = plan.verified().release.grid()?;
         let Wanted { builder, coordinates, run, own_threads } = wanted;
-        let noise = py.detach(|| threaded(own_threads, || builder.resume_any(grid, path)))??;
+        let noise = py.detach(|| threaded(own_threads, || builder.grid(grid).resume(path)))??;
         Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: false }))
     }
 
@@ -309,7 +300,7 @@ impl NoiseStream {
 
     /// Writes the next row, which the caller must not use before `_release_made` has recorded its release.
     fn _make_ahead_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
-        if self.with(out.py(), |noise| Ok(matches!(noise, AnyStream::Plain(_))))? {
+        if self.with(out.py(), |noise| Ok(noise.grid().is_none()))? {
             return self.fill(out, "out", |noise, places| Ok(noise.next_into_places(places)?));
         }
         self.points_into(out, |_| Ok(()))
@@ -346,17 +337,15 @@ impl NoiseStream {
     /// noise is in use, it is set to zeros.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
-        self.fill(gradient, "gradient", move |noise, places| match noise {
-            AnyStream::Plain(stream) => {
-                let step = stream.step();
-                let accept = |digest| self.released.take(step, Use::Released(digest));
-                stream.add_next_into_places_if(places, scale, accept)
-            }
-            AnyStream::OnGrid(_) => {
+        self.fill(gradient, "gradient", move |noise, places| {
+            if noise.grid().is_some() {
                 let must_be =
                     "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
-                Err(InvalidParameter::new("release of the plan", "grid", must_be).into())
+                return Err(InvalidParameter::new("release of the plan", "grid", must_be).into());
             }
+            let step = noise.step();
+            let accept = |digest| self.released.take(step, Use::Released(digest));
+            noise.add_next_into_places_if(places, scale, accept)
         })
     }
 

@@ -57,7 +57,7 @@ pub fn text(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     }
 }
 
-/// A user given as a number, as text for `antinoise_input::table::user_name`; refused if the number may have
+/// A user given as a number, as text for `antinoise_input::tables::user_name`; refused if the number may have
 /// been rounded.
 fn user(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
     let must_be = "text, a whole number, or true or false";

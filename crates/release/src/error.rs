@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 use rusqlite::ErrorCode;
 
 /// The error of this crate.
@@ -42,22 +42,30 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether the caller's input is the cause, which includes files.
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
             Self::Accounting(error) => error.is_bad_input(),
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
-            Self::Io { source, .. } => {
-                matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput)
-            }
+            Self::Io { source, .. } => source.is_bad_input(),
             Self::Database { .. } => false,
         }
     }
 
+    fn file(&self) -> Option<(&Path, &std::io::Error)> {
+        match self {
+            Self::Io { path, source } => Some((path, source)),
+            Self::Plan(error) => error.file(),
+            Self::Noise(error) => error.file(),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
     /// Adds the place of a row to an error about it.
     pub fn at(self, place: impl std::fmt::Display) -> Self {
         match self {

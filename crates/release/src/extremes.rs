@@ -1,6 +1,7 @@
 //! Everything that a release accepts can be published.
 
 use crate::{Error, Growth, Links, Period, Query, Release, Settings, Unit};
+use antinoise_input::BadInput;
 
 /// Publishes `periods` periods whose cells have the largest accepted size; returns the number of figures.
 fn published(settings: &Settings, periods: usize, sign: i64) -> Result<usize, Error> {

@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::file::{remove_stale, wipe};
-use antinoise_input::lock::Lock;
-use antinoise_input::owner;
-use antinoise_noise::{Grid, GridStream, Key, StreamBuilder};
+use antinoise_input::files::{Lock, owner, remove_stale, wipe};
+use antinoise_noise::{Grid, Key, NoiseStream, StreamBuilder};
 
 use crate::{Error, Result};
 
@@ -62,8 +60,8 @@ impl Folder {
     }
 
     /// Starts the noise of `builder` with `key`, and saves it.
-    pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid, key: Key) -> Result<GridStream> {
-        let mut stream = builder.build_on_grid(grid, key)?;
+    pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid, key: Key) -> Result<NoiseStream> {
+        let mut stream = builder.grid(grid).build(key)?;
         // Noise that exceeds 4 bytes of points is refused now, not at the first publication.
         stream.next_points_into(&mut vec![0; stream.len()])?;
         stream.seek_and_reuse_noise_unprotected(0)?;
@@ -71,7 +69,7 @@ impl Folder {
         Ok(stream)
     }
 
-    pub(crate) fn save_noise(&self, stream: &GridStream) -> Result<()> {
+    pub(crate) fn save_noise(&self, stream: &NoiseStream) -> Result<()> {
         Ok(stream.save(self.secret())?)
     }
 
@@ -88,10 +86,10 @@ impl Folder {
     }
 
     /// Resumes the saved noise.
-    pub(crate) fn resume_noise(&self, builder: StreamBuilder, grid: Grid) -> Result<GridStream> {
+    pub(crate) fn resume_noise(&self, builder: StreamBuilder, grid: Grid) -> Result<NoiseStream> {
         let path = self.secret();
         check_owner_only(&path)?;
-        Ok(builder.resume_on_grid(grid, &path)?)
+        Ok(builder.grid(grid).resume(&path)?)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use antinoise_input::table::user_name;
+use antinoise_input::tables::user_name;
 use rusqlite::params;
 use serde::Serialize;
 

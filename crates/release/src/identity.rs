@@ -2,7 +2,7 @@
 
 use antinoise_input::hex;
 use antinoise_mechanism::Grid;
-use antinoise_noise::{GridStream, StreamBuilder};
+use antinoise_noise::{NoiseStream, StreamBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::chain::Chain;
@@ -31,7 +31,7 @@ pub(crate) fn resumed(
     state: &State,
     chain: &Chain,
     published: usize,
-) -> Result<(GridStream, usize)> {
+) -> Result<(NoiseStream, usize)> {
     let (place, identity) = (chain.place(published), Identity::of(state)?);
     let resume = |link: usize| {
         let (builder, grid) = described(chain, link, &identity)?;

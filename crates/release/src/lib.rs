@@ -123,7 +123,7 @@ mod tables;
 mod users;
 mod words;
 
-pub use antinoise_input::table::{Number, user_name};
+pub use antinoise_input::tables::{Number, user_name};
 
 pub use answer::{Answer, published, query, query_while};
 pub use axis::Axis;

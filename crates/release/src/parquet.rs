@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_input::table::Parquet;
+use antinoise_input::tables::Parquet;
 
 use crate::Result;
 use crate::freeze::Freezing;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use antinoise_input::lock::Lock;
+use antinoise_input::files::Lock;
 use antinoise_input::{InvalidParameter, between, hex};
-use antinoise_noise::{GridStream, Key};
+use antinoise_noise::{Key, NoiseStream};
 use antinoise_plan::VerifiedPlan;
 use sha2::{Digest, Sha256};
 
@@ -39,7 +39,7 @@ pub struct Release {
     pub(crate) state: State,
     /// Noise positioned at the next period to publish, or at the end of the previous link; `None` if all
     /// periods are published.
-    pub(crate) noise: Option<GridStream>,
+    pub(crate) noise: Option<NoiseStream>,
     /// The link of the noise.
     pub(crate) link: usize,
     _lock: Lock,
@@ -151,7 +151,7 @@ impl Release {
     }
 
     /// The noise of the next publication.
-    pub(crate) fn noise(&mut self) -> Result<&mut GridStream> {
+    pub(crate) fn noise(&mut self) -> Result<&mut NoiseStream> {
         let path = self.folder.secret();
         self.noise.as_mut().ok_or_else(|| {
             let must_be = "there: all periods were published, and nothing more can be";

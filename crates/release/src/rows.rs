@@ -1,6 +1,6 @@
 //! Adding rows of any source to a period.
 
-use antinoise_input::table::Number;
+use antinoise_input::tables::Number;
 use serde::Serialize;
 
 use crate::freeze::{Fate, Freezing, Tally};

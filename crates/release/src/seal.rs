@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use antinoise_input::file::{Access, NewFile};
+use antinoise_input::files::{Access, NewFile};
 use antinoise_input::hex;
 use antinoise_noise::Key;
 use hmac::{Hmac, KeyInit, Mac};

@@ -3,8 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 #[cfg(feature = "arrow")]
-use antinoise_input::table::Role;
-use antinoise_input::table::{Number, place};
+use antinoise_input::tables::{Number, Role, place};
 use serde_json::Value;
 
 use crate::freeze::Freezing;

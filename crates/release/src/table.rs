@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use antinoise_input::table::{Cells, Role, column};
+use antinoise_input::tables::{Cells, Role, column};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 

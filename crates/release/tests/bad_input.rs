@@ -3,6 +3,7 @@
 #[path = "common/folder.rs"]
 mod folder;
 
+use antinoise_input::BadInput;
 use antinoise_release::{
     Columns, Error, Format, Handling, Late, Period, Query, Release, Settings, Status, Unit, published, query,
 };

@@ -6,6 +6,7 @@ mod folder;
 use std::path::Path;
 use std::process::Command;
 
+use antinoise_input::BadInput;
 use antinoise_release::{Period, Release, Settings, Unit};
 use folder::copy;
 

@@ -6,6 +6,7 @@ mod folder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use antinoise_input::BadInput;
 use antinoise_release::{Error, Period, Published, Release, Result, Settings, Unit, published};
 use folder::copy;
 use rusqlite::Connection;

@@ -6,6 +6,7 @@ mod common;
 #[path = "common/folder.rs"]
 mod folder;
 
+use antinoise_input::BadInput;
 use antinoise_release::{
     Axis, Columns, Error, Figure, Format, Growth, Handling, Late, Links, Period, Published, Query, Release,
     Status, kmeans,

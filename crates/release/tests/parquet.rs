@@ -7,6 +7,7 @@ mod common;
 use std::fs::File;
 use std::path::PathBuf;
 
+use antinoise_input::BadInput;
 use antinoise_release::{
     Columns, Format, Found, Freezing, Handling, Late, Period, Release, Result, Settings, Unit,
 };

@@ -1,5 +1,6 @@
 //! Which names are one user, in CSV and JSON lines, and which names cause a warning.
 
+use antinoise_input::BadInput;
 use antinoise_release::{Columns, Format, Freezing, Handling, Late, Period, Release, Settings, Unit};
 
 fn in_a_day(max_periods: usize, days: &[&dyn Fn(&mut Freezing)]) -> Vec<(String, usize)> {

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 
 /// Why training stopped.
 #[derive(Debug, thiserror::Error)]
@@ -33,25 +33,28 @@ pub enum Error {
     Tensor(#[from] candle_core::Error),
 }
 
-impl Error {
-    /// Whether the caller's input was refused; false for a failure of the machine.
-    ///
-    /// ```
-    /// use antinoise_input::InvalidParameter;
-    /// let error = antinoise_train::Error::from(InvalidParameter::new("clip_norm", 0.0, "positive"));
-    /// assert!(error.is_bad_input());
-    /// ```
-    pub fn is_bad_input(&self) -> bool {
+impl BadInput for Error {
+    fn is_bad_input(&self) -> bool {
         match self {
             Self::Invalid(_) => true,
+            Self::Io { source, .. } => source.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             #[cfg(feature = "federated")]
             Self::Ledger(error) => error.is_bad_input(),
-            _ => false,
+            Self::Tensor(_) => false,
         }
     }
 
+    fn file(&self) -> Option<(&Path, &std::io::Error)> {
+        match self {
+            Self::Io { path, source } => Some((path, source)),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         |source| Self::Io { path, source }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use antinoise_input::BadInput;
 use antinoise_noise::RunId;
 use antinoise_plan::{ReleaseKind, Setting};
 use antinoise_train::data::Examples;

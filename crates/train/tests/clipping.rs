@@ -1,6 +1,7 @@
 //! The clipped sum against its definition: one example at a time, with layers written out for candle's
 //! differentiation.
 
+use antinoise_input::BadInput;
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::{Examples, ImageShape};
 use antinoise_train::model::{Activation, Layer, Model, Pooling};

@@ -1,5 +1,6 @@
 //! The real files, if the Debian package is installed; otherwise the error message.
 
+use antinoise_input::BadInput;
 use antinoise_train::data::fashion_mnist;
 
 #[test]

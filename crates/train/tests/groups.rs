@@ -3,6 +3,7 @@
 
 mod common;
 
+use antinoise_input::BadInput;
 use antinoise_noise::RunId;
 use antinoise_plan::Setting;
 use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum, sum_margin};

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use antinoise_input::BadInput;
 use antinoise_train::data::{ImageShape, idx};
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;

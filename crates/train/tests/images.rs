@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use antinoise_input::BadInput;
 use antinoise_train::data::{self, ImageShape};
 use png::{BitDepth, ColorType, Encoder};
 

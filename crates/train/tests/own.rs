@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
 use antinoise_train::clip::{clipped_sum, plain_sum};

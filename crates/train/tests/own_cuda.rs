@@ -3,6 +3,7 @@
 
 mod common;
 
+use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
 use antinoise_train::data::Example;

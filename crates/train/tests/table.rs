@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use antinoise_input::BadInput;
 use antinoise_train::data::{Column, Dataset, Missing, Schema, TestPart, Values, csv};
 use proptest::prelude::*;
 

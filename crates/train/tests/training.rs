@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
+use antinoise_input::BadInput;
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
 use antinoise_train::clip::{clipped_sum, plain_sum};
@@ -128,7 +129,7 @@ fn a_step_takes_the_release_that_the_plan_says() {
         let mut release = vec![0.0; start.len()];
         match case.plan.release.grid().unwrap() {
             Some(grid) => {
-                builder.build_on_grid(grid, key()).unwrap().release(&sum, &mut release).unwrap();
+                builder.grid(grid).build(key()).unwrap().release(&sum, &mut release).unwrap();
                 assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
             }
             None => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, Examples, ImageShape};

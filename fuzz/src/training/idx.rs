@@ -1,5 +1,6 @@
 //! Images in MNIST's format.
 
+use antinoise_input::BadInput;
 use antinoise_train::data::idx;
 
 use crate::files::{folder, write};

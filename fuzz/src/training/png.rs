@@ -1,5 +1,6 @@
 //! Folders of PNG images.
 
+use antinoise_input::BadInput;
 use antinoise_train::data::images;
 
 use crate::files::{folder, write};

@@ -1,5 +1,6 @@
 //! Tables in CSV, with their schema.
 
+use antinoise_input::BadInput;
 use antinoise_train::data::{Missing, Schema, TestPart, Values, csv};
 
 use crate::files::file;

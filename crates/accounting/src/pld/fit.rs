@@ -12,7 +12,7 @@ use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 /// ln of the relative contribution allowed to losses half a period from the target, on either side.
 const LN_OUTSIDE: f64 = -11.5;
 /// The last frequency at least, in units of 1 / smoothing: e^-21 is left there.
-const LEAST_LAST: f64 = 6.5;
+const MIN_LAST: f64 = 6.5;
 /// Losses above one that adds this much of delta over all steps are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
@@ -166,7 +166,7 @@ impl Fit {
             smoothing: smoothing * self.fineness,
             period: 2.1 * half,
             // What is left out beyond the last frequency is relative to the payoff, not to its mean.
-            last: (2.0 * (14.0 - self.ln_payoff())).sqrt().max(LEAST_LAST),
+            last: (2.0 * (14.0 - self.ln_payoff())).sqrt().max(MIN_LAST),
             above,
             below,
         }

@@ -57,7 +57,7 @@ pub(crate) struct Spectrum {
 }
 
 /// The most frequencies a spectrum may have.
-const MOST: f64 = (1 << 19) as f64;
+const MAX_FREQUENCIES: f64 = (1 << 19) as f64;
 impl Settings {
     /// The number of frequencies.
     fn frequencies(&self) -> f64 {
@@ -66,7 +66,7 @@ impl Settings {
 
     /// The settings with enough smoothing for at most `most` frequencies, and whether they were unchanged.
     pub fn within(mut self, most: f64) -> (Self, bool) {
-        let excess = self.frequencies() / most.min(MOST);
+        let excess = self.frequencies() / most.min(MAX_FREQUENCIES);
         self.smoothing *= excess.max(1.0);
         (self, excess <= 1.0)
     }
@@ -74,7 +74,7 @@ impl Settings {
     /// The number of frequencies, if all settings are finite.
     fn count(&self) -> Option<usize> {
         let count = self.frequencies();
-        (count <= 2.0 * MOST && self.theta > 0.0 && self.above > 0.0 && self.below > 0.0)
+        (count <= 2.0 * MAX_FREQUENCIES && self.theta > 0.0 && self.above > 0.0 && self.below > 0.0)
             .then_some(count as usize)
     }
 }

@@ -9,9 +9,9 @@ use crate::root::{crossing, greatest_float, least_float};
 
 /// Limits on refinements, and on atoms times frequencies, after which the current bounds are returned.
 const REFINEMENTS: usize = 8;
-const MOST_WORK: f64 = 1.5e8;
+const MAX_WORK: f64 = 1.5e8;
 /// Deltas below this are not resolved.
-const LEAST_LN_DELTA: f64 = -600.0;
+const MIN_LN_DELTA: f64 = -600.0;
 
 /// The steps of a composition as pairs (P, Q) that all point the same way.
 pub(crate) struct Side {
@@ -86,7 +86,7 @@ impl Side {
         let first = Fit::renyi_ln_delta(&self.parts, epsilon);
         let mut low = (first, excess(first));
         let mut step = 2.0;
-        while low.1 <= 0.0 && low.0 > LEAST_LN_DELTA {
+        while low.1 <= 0.0 && low.0 > MIN_LN_DELTA {
             high = low;
             low.0 -= step;
             low.1 = excess(low.0);
@@ -108,7 +108,7 @@ impl Side {
         for _ in 0..rounds {
             let (above, below) = fit.parts(&self.parts);
             let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
-            let (settings, all_it_takes) = fit.settings().within(MOST_WORK / atoms as f64);
+            let (settings, all_it_takes) = fit.settings().within(MAX_WORK / atoms as f64);
             let (upper, lower) = rayon::join(
                 || Spectrum::new(&above, settings, Bound::Above),
                 || below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below)),

@@ -5,9 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use antinoise_input::file::Access;
+use antinoise_input::files::Access;
 use antinoise_input::{InvalidParameter, between, hex, positive};
-use antinoise_noise::{AnyStream, Key, NoiseStream, RunId, Shard};
+use antinoise_noise::{Key, NoiseStream, RunId, Shard};
 use clap::Args;
 use serde::Serialize;
 
@@ -125,7 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         .shard(shard)
         .run(arguments.run.clone());
     let grid = plan.as_ref().map_or(Ok(None), |plan| plan.release.grid())?;
-    let mut stream = builder.build_any(grid, key)?;
+    let mut stream = builder.grid(grid).build(key)?;
     // Before the first line, so that a signal that follows it is answered.
     let stop = Stop::on_signals()?;
     eprintln!("noise: {}", stream.placement());
@@ -157,7 +157,7 @@ fn shard(text: &str) -> Result<(usize, usize)> {
 }
 
 /// Writes rows to a temporary file next to `out` and renames it when it is complete; a signal removes it.
-fn write(stream: &mut AnyStream, rows: usize, out: &Destination, stop: &Stop) -> Result<()> {
+fn write(stream: &mut NoiseStream, rows: usize, out: &Destination, stop: &Stop) -> Result<()> {
     let failed = |error: std::io::Error| Failure::other(format!("out: {}: {error}", out.path().display()));
     let mut writer = BufWriter::with_capacity(1 << 20, out.create(Access::Owner)?);
     writer.write_all(&npy_header(rows, stream.len())).map_err(failed)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_input::BadInput;
 use antinoise_input::hex;
 use antinoise_plan::{Error, Plan};
 use clap::Args;

@@ -2,7 +2,7 @@
 
 use antinoise_chart::{Chart, Figure, theme};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -50,7 +50,7 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
                 Figure { width, plot_height, background: false, rows: vec![vec![chart.clone().into()]] };
             let label = title.replace("<sup>", "^").replace("</sup>", "");
             let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
-            pictures += &figure.svg()?.replacen("<svg ", &opened, 1);
+            pictures += &figure.svg().map_err(Failure::other)?.replacen("<svg ", &opened, 1);
         }
     }
     Ok(format!(

@@ -8,7 +8,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use antinoise_ledger::Ledger;
-use antinoise_noise::{AnyStream, Key, NoiseStream};
+use antinoise_noise::{Key, NoiseStream};
 use antinoise_plan::{Length, Plan, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 use rusqlite::{Connection, OpenFlags};
 
@@ -139,7 +139,7 @@ struct Life {
     of: Federation,
     folder: std::path::PathBuf,
     ledger: Ledger,
-    noise: AnyStream,
+    noise: NoiseStream,
     draws: Draws,
     /// Updates that are used in turn: more than fit in a cache.
     updates: Vec<Vec<f32>>,
@@ -162,10 +162,10 @@ impl Life {
             .context(plan.digest());
         let grid = plan.release.grid()?;
         let mut noise = if begun {
-            builder.resume_any(grid, &path)?
+            builder.grid(grid).resume(&path)?
         } else {
             // Before the ledger begins, so that no ledger is without its noise.
-            let stream = builder.build_any(grid, Key::from_os()?)?;
+            let stream = builder.grid(grid).build(Key::from_os()?)?;
             stream.save(&path)?;
             stream
         };

@@ -15,6 +15,7 @@ use crate::{Error, Recursion, Result, Workload};
 /// Norms of B = A C^-1: for seed noise of standard deviation 1, the standard deviation of the worst query's
 /// noise, and the root mean square over queries.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ErrorNorms {
     /// ||B||_row.
     pub max: f64,

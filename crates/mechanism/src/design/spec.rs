@@ -208,6 +208,8 @@ fn parse(text: &str) -> Option<StrategySpec> {
 
 #[cfg(test)]
 mod tests {
+    use antinoise_input::BadInput;
+
     use super::*;
 
     #[test]

@@ -14,6 +14,9 @@ impl Encoder {
     /// let c = Encoder::Toeplitz { steps: 3, coefficients: vec![1.0, 0.5] };
     /// assert_eq!(c.column(1), [0.0, 1.0, 0.5]);
     /// ```
+    ///
+    /// # Panics
+    /// When `j` is not below n.
     pub fn column(&self, j: usize) -> Vec<f64> {
         let n = self.steps();
         match self {
@@ -24,7 +27,12 @@ impl Encoder {
                 (0..n).map(|i| if below(i) { rows[i * bands + i - j] } else { 0.0 }).collect()
             }
             Self::Dense(matrix) => matrix.column(j).to_vec(),
-            _ => self.to_dense().column(j).to_vec(),
+            Self::Tree { .. }
+            | Self::SmoothTree { .. }
+            | Self::Circulant { .. }
+            | Self::LeadingColumns { .. }
+            | Self::CholeskyOf(_)
+            | Self::BlockDiagonal { .. } => self.to_dense().column(j).to_vec(),
         }
     }
 

@@ -5,6 +5,11 @@ use antinoise_linear::Matrix;
 use crate::tree::Tree;
 
 /// The strategy matrix C, with one column for each of n steps.
+///
+/// [`Strategy::encoder`](crate::Strategy::encoder) gives valid numbers; others are not checked.
+///
+/// # Panics
+/// Methods panic on numbers that describe no matrix: no bands, rows of another length, a period of 0.
 #[derive(Debug, Clone)]
 pub enum Encoder {
     /// Lower-triangular Toeplitz T (n x n), by its first column.

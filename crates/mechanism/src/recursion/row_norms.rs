@@ -9,9 +9,11 @@ use crate::circulant::circulant_entry;
 /// use antinoise_mechanism::{Recursion, RowNorms};
 /// let differences = Box::new(Recursion::MovingAverage { taps: vec![4.0, -3.0] });
 /// let recursion = Recursion::Scaled { inner: differences, factors: vec![0.5, 2.0] };
-/// assert_eq!(RowNorms::new(&recursion, 2), RowNorms { inner: (4.0, 5.0), factors: (0.5, 2.0) });
+/// let norms = RowNorms::new(&recursion, 2);
+/// assert_eq!((norms.inner, norms.factors), ((4.0, 5.0), (0.5, 2.0)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct RowNorms {
     /// Bounds on the norms of C^-1's rows before scaling: on the standard deviation of the innermost
     /// recursion's noise.
@@ -23,6 +25,9 @@ pub struct RowNorms {
 impl RowNorms {
     /// Computes the bounds for `steps` steps of `recursion`, up to rounding. The norm of a row lies between
     /// the products of the lower and of the upper bounds.
+    ///
+    /// # Panics
+    /// When `recursion` has fewer factors or rows than `steps`, or no bands.
     pub fn new(recursion: &Recursion, steps: usize) -> Self {
         let one = (1.0, 1.0);
         let inner = match recursion {

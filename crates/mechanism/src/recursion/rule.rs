@@ -160,6 +160,9 @@ impl Recursion {
 
     /// Returns how many seed vectors `steps` steps read; they are numbered from 0.
     ///
+    /// # Panics
+    /// When a period is 0.
+    ///
     /// ```
     /// use antinoise_mechanism::Recursion;
     /// assert_eq!(Recursion::Independent.seeds(5), 5);
@@ -198,6 +201,9 @@ impl Recursion {
 
     /// Computes the first `steps` values of z~ = C^-1 z for one coordinate by the recursion; a generator must
     /// reproduce them. `seed_noise` holds [`Recursion::seeds`] values.
+    ///
+    /// # Panics
+    /// When `seed_noise` or the numbers of the recursion are fewer than `steps` need, or a period is 0.
     pub fn apply(&self, steps: usize, seed_noise: &[f64]) -> Vec<f64> {
         let z = &seed_noise[..self.seeds(steps)];
         match self {

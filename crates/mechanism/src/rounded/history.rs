@@ -25,6 +25,9 @@ const ROUNDINGS_PER_TERM: f64 = 16.0;
 /// [`Recursion::with_one_seed_per_step`] and the norms `norms`, and each column of C a norm of at most
 /// `column_norm`.
 ///
+/// # Panics
+/// When `recursion` has fewer factors or rows than `steps`.
+///
 /// ```
 /// use antinoise_mechanism::{Recursion, RowNorms, rounded::accumulation_error_upper};
 /// let recursion = Recursion::AutoRegressive { taps: vec![1.0, 0.5] };

@@ -138,16 +138,24 @@ impl EncoderMagnitudes {
         };
         match encoder {
             Encoder::Tree { steps, weights } => {
-                return of_tree(*steps, largest(weights.iter().copied()), weights.iter().sum());
+                of_tree(*steps, largest(weights.iter().copied()), weights.iter().sum())
             }
             Encoder::SmoothTree { steps } => {
-                return of_tree(*steps, 1.0, SmoothLabels::new(*steps).most_above() as f64);
+                of_tree(*steps, 1.0, SmoothLabels::new(*steps).most_above() as f64)
             }
-            _ => {}
+            Encoder::Toeplitz { .. }
+            | Encoder::Scaled { .. }
+            | Encoder::Banded { .. }
+            | Encoder::Dense(_)
+            | Encoder::Circulant { .. }
+            | Encoder::LeadingColumns { .. }
+            | Encoder::CholeskyOf(_)
+            | Encoder::BlockDiagonal { .. } => {
+                let c = encoder.to_dense();
+                let columns = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x.abs()).sum()).collect();
+                Self { form: MagnitudeForm::Matrix(c), columns }
+            }
         }
-        let c = encoder.to_dense();
-        let columns = (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x.abs()).sum()).collect();
-        Self { form: MagnitudeForm::Matrix(c), columns }
     }
 
     fn is_tree(&self) -> bool {

@@ -38,7 +38,10 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     check_materializable(n.saturating_mul(k))?;
     match participation {
         Participation::MinSep { .. } => min_sep(encoder, b, k),
-        _ => cyclic(encoder, b, k),
+        Participation::Single
+        | Participation::FullBatch
+        | Participation::Cyclic { .. }
+        | Participation::Patterns { .. } => cyclic(encoder, b, k),
     }
 }
 

@@ -54,7 +54,10 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
             of(&non_increasing_majorant(c)),
             "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
         ),
-        _ => {
+        Participation::Single
+        | Participation::FullBatch
+        | Participation::Cyclic { .. }
+        | Participation::Patterns { .. } => {
             let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
             Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients")
         }

@@ -26,6 +26,7 @@ pub enum Kind {
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sensitivity {
     /// The l2 sensitivity, in clip norms.
     pub value: f64,

@@ -217,6 +217,8 @@ impl Workload {
 
 #[cfg(test)]
 mod tests {
+    use antinoise_input::BadInput;
+
     use super::*;
 
     fn coefficients(text: &str, n: usize) -> Vec<f64> {

@@ -64,6 +64,8 @@ impl FromStr for Workload {
 
 #[cfg(test)]
 mod tests {
+    use antinoise_input::BadInput;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,9 @@
 use antinoise_mechanism::{Grid, Recursion};
 
 use super::*;
+use crate::kernel::{OnGrid, Plain};
 use crate::number::Number;
-use crate::{Cipher, OnGrid, Plain, Shard};
+use crate::{Cipher, Shard};
 
 /// An engine of coordinates 3, 4, ..., and of some more at the end, under the same key for every recursion.
 fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engine<M> {
@@ -12,7 +13,7 @@ fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engin
         .and_padding(1)
         .and_range(end - 20..end - 1)
         .and_range(end - 50..end - 20);
-    let spec = Spec { recursion, steps: STEPS, dim, noise_std: 1.0, shard, cipher };
+    let spec = Spec { recursion, steps: STEPS, dim, noise_std: 1.0, shard, cipher, grid: mode.grid() };
     let limits = Limits { bytes: u64::MAX, look_ahead: usize::MAX, stored: false };
     Engine::new(isa, mode, &spec, &Key::from_seed_insecure(4), limits, 1).unwrap()
 }

@@ -34,7 +34,7 @@ pub struct Position {
 }
 
 /// A recursion as a leaf and the layers around it, from the outermost inwards.
-pub struct FlatRecursion {
+pub(crate) struct FlatRecursion {
     layers: Vec<Layer>,
     pub(crate) leaf: Leaf,
     /// Steps of the innermost run, at most.

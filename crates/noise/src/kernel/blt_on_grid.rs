@@ -10,7 +10,7 @@ use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
 
 /// The maximum number of steps made at a time.
-pub(crate) const MOST_STEPS: usize = 4;
+pub(crate) const MAX_STEPS: usize = 4;
 /// Coordinates made at a time: two registers for each buffer.
 const LANES: usize = 16;
 
@@ -27,24 +27,24 @@ pub(super) fn run(
     let (count, len, isa) = (steps.positions.len(), steps.len, scratch.isa);
     blt.start(&steps.positions[0], past);
     let mut fetched = steps.fetched.chunks(steps.fetched.len().div_ceil(count).max(1));
-    let mut z: [&[f64]; MOST_STEPS] = [&[]; MOST_STEPS];
+    let mut z: [&[f64]; MAX_STEPS] = [&[]; MAX_STEPS];
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
         *z = tile.make_fetching(seed, steps.coordinates, len, fetched.next().unwrap_or_default());
     }
-    let mut grids = [grid; MOST_STEPS];
+    let mut grids = [grid; MAX_STEPS];
     grids.iter_mut().zip(steps.positions).for_each(|(grid, position)| *grid = grid.at(position));
     let exact = |step: usize, j: usize| exact_normal(&steps.seeds[step], steps.coordinates.at(j));
     let made =
         Made { coefficients: blt.coefficients(), grids: &grids[..count], z: &z[..count], exact: &exact };
     if ahead.wants(steps.positions) {
         let streamed = ahead.beyond_cache;
-        let mut rows: [&mut [i32]; MOST_STEPS] = Default::default();
+        let mut rows: [&mut [i32]; MAX_STEPS] = Default::default();
         ahead.find(steps.positions, &mut rows);
         make(isa, &made, past, &mut rows[..count], streamed);
         return true;
     }
     let mut rows = scratch.noise.chunks_mut(TILE);
-    let mut out: [&mut [f64]; MOST_STEPS] =
+    let mut out: [&mut [f64]; MAX_STEPS] =
         std::array::from_fn(|_| &mut rows.next().expect("a row for each step")[..len]);
     make(isa, &made, past, &mut out[..count], false);
     false
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn several_steps_at_once_are_the_steps_decided_one_by_one() {
         let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());
-        let seeds: Vec<_> = (0..MOST_STEPS as u64).map(|step| keys.keystream(step)).collect();
+        let seeds: Vec<_> = (0..MAX_STEPS as u64).map(|step| keys.keystream(step)).collect();
         let z: Vec<Vec<f64>> = seeds
             .iter()
             .map(|seed| NormalTile::<f64>::new(Isa::detect()).make(seed, Coordinates::From(0), LEN).to_vec())
@@ -239,9 +239,9 @@ mod tests {
             let blt: Vec<(f64, f64)> = (0..order).map(|i| (-0.3 / (1 + i) as f64, -0.1 * i as f64)).collect();
             let expected = one_by_one(&blt, grid, &z, &exact);
             for &isa in Isa::available() {
-                let (mut buffers, mut found) = (vec![0.0; order * LEN], vec![vec![0.0; LEN]; MOST_STEPS]);
+                let (mut buffers, mut found) = (vec![0.0; order * LEN], vec![vec![0.0; LEN]; MAX_STEPS]);
                 let mut rows: Vec<&mut [f64]> = found.iter_mut().map(Vec::as_mut_slice).collect();
-                let grids = &[grid; MOST_STEPS];
+                let grids = &[grid; MAX_STEPS];
                 let made = Made { coefficients: &blt, grids, z: &z, exact: &exact };
                 make(isa, &made, &mut buffers, &mut rows, false);
                 assert_eq!(found, expected, "order {order} on {isa:?}");

@@ -7,7 +7,7 @@ use crate::number::Number;
 use crate::simd::{Isa, Transfer};
 
 /// The rows of a tile of `len` coordinates that later steps return; empty if rows are not stored separately.
-pub struct LookAhead<'a, R> {
+pub(crate) struct LookAhead<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) len: usize,
     /// Rows of earlier steps are not stored.

@@ -21,13 +21,11 @@ mod sum;
 
 pub(crate) use circulant::make_circulant;
 pub(crate) use look_ahead::{LookAhead, slot};
-pub use mode::Mode;
-pub(crate) use mode::{HandOut, HandsOut, ScratchOf, Steps, TileSteps, store_rows};
-pub use on_grid::OnGrid;
-pub use plain::Plain;
-pub(crate) use plain::Target;
+pub(crate) use mode::{HandOut, HandsOut, Mode, ScratchOf, Steps, TileSteps, store_rows};
+pub(crate) use on_grid::OnGrid;
+pub(crate) use plain::{Plain, Target};
 pub(crate) use scratch::Scratch;
-pub(crate) use seen::SeenByAll;
-pub use seen::{BLOCK_WEIGHTS, Seen, block_factor};
+pub use seen::{BLOCK_WEIGHTS, block_factor};
+pub(crate) use seen::{Seen, SeenByAll};
 pub(crate) use step::Kernel;
 pub(crate) use sum::Term;

@@ -11,12 +11,11 @@ use crate::number::Number;
 use crate::places::Pieces;
 use crate::simd::Isa;
 
-/// How a stream computes and returns its noise. Sealed: [`Plain`](super::Plain) and [`OnGrid`](super::OnGrid)
-/// are the only modes.
-pub trait Mode: HandsOut<f32> {}
+/// How a stream computes and returns its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid).
+pub(crate) trait Mode: HandsOut<f32> {}
 
 /// The steps of a mode. A value of the type holds the constants of a stream.
-pub trait Steps: Copy + Send + Sync + Sized + 'static {
+pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
     /// The precision of the noise.
     type Number: Normal;
     /// The element type of a row in memory until its step returns it.
@@ -55,7 +54,7 @@ pub trait Steps: Copy + Send + Sync + Sized + 'static {
 }
 
 /// A mode that returns rows as numbers of type `O`.
-pub trait HandsOut<O>: Steps {
+pub(crate) trait HandsOut<O>: Steps {
     /// How a row meets the output: it is written over it (the default), added to it, or added to a sum.
     type Target<'a>: Copy + Default + Send + Sync + Pieces;
 
@@ -78,7 +77,7 @@ pub(crate) type ScratchOf<M> = Scratch<<M as Steps>::Number, <M as Steps>::Row>;
 
 /// How to return the noise of one step.
 #[derive(Debug, Clone, Copy)]
-pub struct HandOut<T> {
+pub(crate) struct HandOut<T> {
     pub(crate) target: T,
     /// The factor on noise of variance 1.
     pub(crate) factor: f64,
@@ -87,7 +86,7 @@ pub struct HandOut<T> {
 }
 
 /// Consecutive steps of one tile.
-pub struct TileSteps<'a, T> {
+pub(crate) struct TileSteps<'a, T> {
     pub(crate) kernel: &'a Kernel<T>,
     /// Positions of the steps; only the first may be the start of a run.
     pub(crate) positions: &'a [Position],

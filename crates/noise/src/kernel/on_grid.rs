@@ -13,9 +13,9 @@ use crate::normal::TILE;
 use crate::places::Given;
 use crate::simd::Isa;
 
-/// The mode of [`GridStream`](crate::GridStream): releases are multiples of a grid's spacing.
+/// The mode of streams on a grid: releases are multiples of its spacing.
 #[derive(Debug, Clone, Copy)]
-pub struct OnGrid {
+pub(crate) struct OnGrid {
     grid: Grid,
     /// The grid of steps with factor 1.
     step_grid: StepGrid,
@@ -70,9 +70,9 @@ impl Steps for OnGrid {
 
     fn at_once(kernel: &Kernel<f64>) -> usize {
         match kernel {
-            Kernel::Retained(_) => past_sum::MOST_STEPS,
-            Kernel::Ring(ring) if ring.is_long() => past_sum::MOST_STEPS,
-            kernel if kernel.fused_blt().is_some() => blt_on_grid::MOST_STEPS,
+            Kernel::Retained(_) => past_sum::MAX_STEPS,
+            Kernel::Ring(ring) if ring.is_long() => past_sum::MAX_STEPS,
+            kernel if kernel.fused_blt().is_some() => blt_on_grid::MAX_STEPS,
             _ => 1,
         }
     }
@@ -186,7 +186,7 @@ mod tests {
                     fetched: &[],
                 };
                 let mut scratch =
-                    Scratch::new(Isa::detect(), past_sum::MOST_STEPS, past_sum::MOST_STEPS + 1, 0);
+                    Scratch::new(Isa::detect(), past_sum::MAX_STEPS, past_sum::MAX_STEPS + 1, 0);
                 let mut past = vec![0.0; (bands - 1) * LEN];
                 let mut one_by_one = Vec::new();
                 for step in 0..STEPS {

@@ -16,7 +16,7 @@ use crate::normal::TILE;
 use crate::simd::Isa;
 
 /// The maximum number of steps made at a time.
-pub(super) const MOST_STEPS: usize = 32;
+pub(super) const MAX_STEPS: usize = 32;
 /// Vectors in a group: it is read once for each [`ROWS`] steps, from the caches after the first time.
 const VECTORS: usize = 32;
 
@@ -47,7 +47,7 @@ pub(super) trait PastSum {
 /// The terms that several steps have in common: terms `first[s]` to `first[s] + count` - 1 of each step s.
 /// They, and a step's terms before them, read vectors that were stored before these steps.
 pub(super) struct Shared {
-    pub(super) first: [usize; MOST_STEPS],
+    pub(super) first: [usize; MAX_STEPS],
     pub(super) count: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn recall_shared(
     positions: &[Position],
     past: &[f64],
     (shares, len): (&mut [f64], usize),
-) -> [usize; MOST_STEPS] {
+) -> [usize; MAX_STEPS] {
     let Shared { first, count } = sum.shared(positions);
     for ((position, first), share) in positions.iter().zip(first).zip(shares.chunks_mut(TILE)) {
         recall(sum, isa, position, 0..first, past, &mut share[..len]);

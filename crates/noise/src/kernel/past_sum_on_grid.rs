@@ -1,7 +1,7 @@
 //! Weighted sums of stored vectors on a grid, several steps at a time.
 
 use super::grid::{StepGrid, exact_at};
-use super::past_sum::{MOST_STEPS, PastSum, recall, recall_shared};
+use super::past_sum::{MAX_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
@@ -16,7 +16,7 @@ pub(super) fn run(
 ) {
     let (count, len, isa) = (steps.positions.len(), steps.len, scratch.isa);
     let mut fetched = steps.fetched.chunks(steps.fetched.len().div_ceil(count).max(1));
-    let mut z: [&mut [f64]; MOST_STEPS] = Default::default();
+    let mut z: [&mut [f64]; MAX_STEPS] = Default::default();
     for ((z, seed), tile) in z.iter_mut().zip(steps.seeds).zip(&mut scratch.normals) {
         *z = tile.make_fetching(seed, steps.coordinates, len, fetched.next().unwrap_or_default());
     }

@@ -10,13 +10,13 @@ use crate::flat_recursion::{FlatRecursion, Position};
 use crate::places::{Given, Pieces};
 use crate::simd::Isa;
 
-/// The mode of [`NoiseStream`](crate::NoiseStream): floating-point noise, for floating-point sums.
+/// The mode of plain streams: floating-point noise, for floating-point sums.
 #[derive(Debug, Clone, Copy)]
-pub struct Plain;
+pub(crate) struct Plain;
 
 /// How a row of a plain stream meets the output.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Target<'a> {
+pub(crate) enum Target<'a> {
     /// The row replaces the output.
     #[default]
     Overwrite,
@@ -24,6 +24,16 @@ pub enum Target<'a> {
     Add(f32),
     /// The row is added to this sum in double precision, and the result replaces the output.
     Release(Given<'a, 'a, f64>),
+}
+
+impl<'a> Target<'a> {
+    /// The sum that the row is released with.
+    pub(crate) fn sum(self) -> Option<Given<'a, 'a, f64>> {
+        match self {
+            Self::Release(sum) => Some(sum),
+            Self::Overwrite | Self::Add(_) => None,
+        }
+    }
 }
 
 impl Pieces for Target<'_> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::past_sum::{MOST_STEPS, PastSum, Shared};
+use super::past_sum::{MAX_STEPS, PastSum, Shared};
 use crate::flat_recursion::{Position, RetainedRow};
 
 /// The seeds that each step reads, and their slots.
-pub struct Retained {
+pub(crate) struct Retained {
     rows: Arc<[RetainedRow]>,
 }
 
@@ -43,7 +43,7 @@ impl PastSum for Retained {
         let all_of_the_first = self.terms(&positions[0]);
         let steps = positions[..positions.len() - 1].iter();
         let count = steps.map(|position| self.row(position).shared).fold(all_of_the_first, usize::min);
-        Shared { first: [0; MOST_STEPS], count }
+        Shared { first: [0; MAX_STEPS], count }
     }
 
     fn keeps_seeds(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Banded C (autoregressive noise) and banded C^-1 (moving average): O(bands) per coordinate, bands - 1 past
 //! vectors.
 
-use super::past_sum::{MOST_STEPS, PastSum, Shared};
+use super::past_sum::{MAX_STEPS, PastSum, Shared};
 use super::sum::weighted_sum;
 use crate::flat_recursion::{History, Position, Weights};
 use crate::number::Real;
@@ -9,7 +9,7 @@ use crate::placement::LONG_RING;
 use crate::simd::Isa;
 
 /// The weights, and the layout of the past as a ring buffer.
-pub struct Ring<T> {
+pub(crate) struct Ring<T> {
     weights: Weights<T>,
     pub(super) history: History,
     /// Past vector t lies in slot t mod slots.
@@ -70,7 +70,7 @@ impl PastSum for Ring<f64> {
         let oldest = |position: &Position| position.step - self.terms(position);
         let now = positions[0].step;
         let oldest_of_all = now.min(oldest(&positions[positions.len() - 1]));
-        let mut first = [0; MOST_STEPS];
+        let mut first = [0; MAX_STEPS];
         for (first, position) in first.iter_mut().zip(positions) {
             *first = oldest_of_all.saturating_sub(oldest(position));
         }

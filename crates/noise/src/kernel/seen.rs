@@ -16,7 +16,7 @@ const INFINITE: u32 = f32::INFINITY.to_bits();
 /// computed in any order and on any device. Weights are fixed pseudo-random numbers: two different releases
 /// that were not built to collide have the same digest with probability 2^-32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub(crate) digest: u64,
     pub(crate) finite: bool,
 }

@@ -82,7 +82,7 @@ impl KeySource {
 
 /// The random bits of one seed vector.
 #[allow(clippy::large_enum_variant)] // One stream holds either all of the one kind or all of the other.
-pub enum Keystream {
+pub(crate) enum Keystream {
     Aes(Aes),
     ChaCha(Zeroizing<[u8; 32]>),
 }
@@ -154,7 +154,7 @@ impl Keystream {
 }
 
 /// AES-256 with one key, for any processor; on processors with vector AES, its round keys too.
-pub struct Aes {
+pub(crate) struct Aes {
     cipher: Aes256Enc,
     #[cfg(target_arch = "x86_64")]
     rounds: Option<RoundKeys>,

@@ -4,7 +4,7 @@ use super::transform::{FUSED_GROUPS, Normal};
 use crate::keystream::GROUP_BLOCKS;
 
 /// The maximum number of blocks made at a time.
-pub(super) const MOST_BLOCKS: usize = 512;
+pub(super) const MAX_BLOCKS: usize = 512;
 /// Normals copied at a time; a copy may overrun its group, and the next copy overwrites the excess.
 pub(super) const COPIED: usize = 8;
 
@@ -48,7 +48,7 @@ impl Gathered {
             let (group, offset) = (coordinate / T::PER_GROUP as u64, coordinate as usize % T::PER_GROUP);
             if last != Some(group) {
                 (last, places) = (Some(group), [None; GROUP_BLOCKS]);
-                if batch.pieces + T::PIECES > MOST_BLOCKS / GROUP_BLOCKS * T::PIECES {
+                if batch.pieces + T::PIECES > MAX_BLOCKS / GROUP_BLOCKS * T::PIECES {
                     batches.push(std::mem::take(&mut batch).padded());
                 }
             }

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 use super::coordinates::Coordinates;
 #[cfg(target_arch = "x86_64")]
 use super::fused;
-use super::gathered::{COPIED, Gathered, MOST_BLOCKS};
+use super::gathered::{COPIED, Gathered, MAX_BLOCKS};
 use super::transform::{FUSED_GROUPS, Normal, blocks, groups};
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
@@ -34,7 +34,7 @@ impl<T: Normal> NormalTile<T> {
 
     /// A tile of at most `room` coordinates, a multiple of [`TILE`].
     pub(super) fn with_room(isa: Isa, room: usize) -> Self {
-        let groups = (room / T::PER_GROUP).max(MOST_BLOCKS / GROUP_BLOCKS) + FUSED_GROUPS;
+        let groups = (room / T::PER_GROUP).max(MAX_BLOCKS / GROUP_BLOCKS) + FUSED_GROUPS;
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice().into();
         let normals = AlignedNumbers::zeros(groups * T::PER_GROUP);
         Self { isa, bits, normals, gathered: AlignedNumbers::zeros(TILE) }

@@ -7,7 +7,7 @@
 /// AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avx2(());
+pub(crate) struct Avx2(());
 
 /// AVX-512 F, DQ, BW and VL, in addition to [`Avx2`].
 #[cfg(target_arch = "x86_64")]
@@ -29,11 +29,11 @@ impl VectorAes {
 
 /// Any processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Portable;
+pub(crate) struct Portable;
 
 /// An instruction set that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isa {
+pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]

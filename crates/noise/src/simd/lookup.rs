@@ -11,7 +11,7 @@ use super::memory::Lines;
 use crate::number::Number;
 
 /// The numbers of one vector register.
-pub type F32s = [f32; 16];
+pub(crate) type F32s = [f32; 16];
 
 /// Coefficients by power, then by piece.
 pub type Pieces<const P: usize> = [[f32; 32]; P];

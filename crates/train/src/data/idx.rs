@@ -17,6 +17,7 @@ const WHITE: f32 = 255.0;
 /// Features are bytes / 255, in \[0, 1\]; classes run from 0 to the largest training label.
 ///
 /// ```
+/// use antinoise_input::BadInput;
 /// let error = antinoise_train::data::idx("no-such-folder".as_ref()).unwrap_err();
 /// assert!(error.is_bad_input() && error.to_string().contains("no-such-folder"));
 /// ```

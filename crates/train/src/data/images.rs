@@ -22,6 +22,7 @@ const MOST_BYTES: usize = 1 << 26;
 /// Features are bytes / 255, in \[0, 1\]; of 16-bit channels the upper 8 bits are used.
 ///
 /// ```
+/// use antinoise_input::BadInput;
 /// let error = antinoise_train::data::images("no-such-folder".as_ref()).unwrap_err();
 /// assert!(error.is_bad_input() && error.to_string().contains("no-such-folder"));
 /// ```

@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_ledger::{Charged, Ledger};
-use antinoise_noise::{AnyStream, Purpose};
+use antinoise_noise::{NoiseStream, Purpose};
 use sha2::{Digest, Sha256};
 
 use super::cohort::drawn;
@@ -41,7 +41,7 @@ use crate::trainer::{Checkpoints, History, Lineage};
 /// ```
 pub struct Federation<'a, P: Population> {
     pub(super) setup: Setup<'a, P>,
-    pub(super) noise: AnyStream,
+    pub(super) noise: NoiseStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
     pub(super) history: History,

@@ -44,7 +44,7 @@ impl<'a, P: Population> Federation<'a, P> {
         }
         let identity = setup.identity();
         let (builder, grid) = noise_of(setup.plan, start.len(), run, identity.digest())?;
-        let noise = builder.build_any(grid, key)?;
+        let noise = builder.grid(grid).build(key)?;
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::new(setup.rule, start.len())?;
         let (parameters, history) = (start, History::default());

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use antinoise_input::hex;
-use antinoise_noise::{AnyStream, Grid, Purpose, RunId, StreamBuilder};
+use antinoise_noise::{Grid, NoiseStream, Purpose, RunId, StreamBuilder};
 use antinoise_plan::Participations;
 
 use super::checkpoint::{
@@ -20,7 +20,7 @@ use crate::optimizer::{Optimizer, Recipe};
 pub(crate) struct State<'s> {
     pub(crate) lineage: &'s Lineage,
     pub(crate) steps: usize,
-    pub(crate) noise: &'s AnyStream,
+    pub(crate) noise: &'s NoiseStream,
     pub(crate) optimizer: &'s Optimizer,
     pub(crate) parameters: &'s [f32],
     pub(crate) history: &'s History,
@@ -29,7 +29,7 @@ pub(crate) struct State<'s> {
 /// The parts of a run restored from a checkpoint.
 pub(crate) struct Restored {
     pub(crate) lineage: Lineage,
-    pub(crate) noise: AnyStream,
+    pub(crate) noise: NoiseStream,
     pub(crate) optimizer: Optimizer,
     pub(crate) parameters: Vec<f32>,
     pub(crate) history: History,
@@ -91,7 +91,7 @@ impl Restored {
         check(&parameters)?;
         let path = checkpoints.noise_file(manifest.save);
         let (builder, grid) = noise(checkpoints.run().clone(), identity.digest())?;
-        let noise = builder.resume_any(grid, &path)?;
+        let noise = builder.grid(grid).resume(&path)?;
         if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
             return Err(refuse(&path, "of another run or step"));
         }

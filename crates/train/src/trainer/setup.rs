@@ -1,5 +1,5 @@
 use antinoise_input::InvalidParameter;
-use antinoise_noise::{AnyStream, Grid, NoiseStream, Purpose, RunId, StreamBuilder};
+use antinoise_noise::{Grid, NoiseStream, Purpose, RunId, StreamBuilder};
 use antinoise_plan::{Batches, CLIP_ROUNDING, Plan, Release, Sampler, VerifiedPlan};
 
 use crate::Error;
@@ -87,7 +87,7 @@ impl Setup<'_> {
         noise_of(self.plan, self.model.parameters(), run, context)
     }
 
-    pub(super) fn batches(&self, noise: &AnyStream) -> Result<Batches, InvalidParameter> {
+    pub(super) fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, steps, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, steps, &mut noise.rng(Purpose::DataOrder, 0))
     }

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use antinoise_noise::{AnyStream, Key, Purpose, RunId};
+use antinoise_noise::{Key, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Participations};
 
 use super::checkpoint::Lineage;
@@ -31,7 +31,7 @@ pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
     pub(super) batches: Batches,
     pub(super) participations: Participations,
-    pub(super) noise: AnyStream,
+    pub(super) noise: NoiseStream,
     pub(super) optimizer: Optimizer,
     pub(super) parameters: Vec<f32>,
     pub(super) buffers: Buffers,
@@ -61,7 +61,7 @@ impl<'a> Trainer<'a> {
         setup.check(&start)?;
         let identity = setup.identity();
         let (builder, grid) = setup.noise(run, identity.digest())?;
-        let noise = builder.build_any(grid, key)?;
+        let noise = builder.grid(grid).build(key)?;
         let lineage = Lineage::new(identity, noise.commitment());
         let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
         let (batches, participations) = (setup.batches(&noise)?, Participations::none(setup.plan));
@@ -194,7 +194,7 @@ mod tests {
                 Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
             let (builder, grid) = setup.noise(RunId::default(), setup.identity().digest()).unwrap();
             let grid = grid.expect("plans release on a grid");
-            let mut own = builder.build_on_grid(grid, key()).unwrap();
+            let mut own = builder.grid(grid).build(key()).unwrap();
             let mut points = vec![0; model.parameters()];
             for step in 0..plan.steps {
                 let (batch, parameters) = (trainer.turn(step), &trainer.parameters);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{BadInput, InvalidParameter};
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::Error;

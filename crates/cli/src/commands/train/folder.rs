@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_audit::OneRunReport;
-use antinoise_input::file::{Access, remove_stale, write_whole};
+use antinoise_input::files::{Access, remove_stale, write_whole};
 use antinoise_input::hex;
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use antinoise_input::file::{Access, write_whole};
+use antinoise_input::files::{Access, write_whole};
 use antinoise_train::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,6 @@
 //! Tests of the duals: gradients, weak duality, and agreement with each other.
 
+use antinoise_input::BadInput;
 use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;

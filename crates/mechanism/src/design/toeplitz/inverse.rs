@@ -40,7 +40,10 @@ impl SmoothMagnitudes {
         match participation {
             _ if sums.separation.max_participations == 1 => vec![Self::Signless],
             Participation::MinSep { .. } => SMOOTHING.map(Self::Majorant).to_vec(),
-            _ => SMOOTHING.map(Self::Absolute).to_vec(),
+            Participation::Single
+            | Participation::FullBatch
+            | Participation::Cyclic { .. }
+            | Participation::Patterns { .. } => SMOOTHING.map(Self::Absolute).to_vec(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_input::table::{Cells, Parquet, Role};
+use antinoise_input::tables::{Cells, Parquet, Role};
 
 use super::column::Values;
 use super::row::RowReader;

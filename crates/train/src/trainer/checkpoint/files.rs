@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
-use antinoise_input::file::{Access, failpoint, write_whole};
+use antinoise_input::files::{Access, failpoint, write_whole};
 use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
 

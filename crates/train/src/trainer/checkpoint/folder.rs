@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::file::meant_for;
-use antinoise_input::owner;
+use antinoise_input::files::{meant_for, owner};
 use antinoise_noise::RunId;
 
 use super::files::{self, refuse};

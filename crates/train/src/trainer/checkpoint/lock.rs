@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::lock::Lock;
+use antinoise_input::files::Lock;
 
 use crate::Error;
 

@@ -4,8 +4,9 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::StrategySpec;
 
-use crate::candidate::Candidate;
-use crate::{Request, Result, Setting, VerifiedPlan, search};
+use super::candidate::Candidate;
+use super::trials;
+use crate::{Request, Result, Setting, VerifiedPlan};
 
 /// States up to here count as equal: they are small compared with a model in training.
 const NEGLIGIBLE_STATE: u64 = 256 << 20;
@@ -45,6 +46,9 @@ impl Choice {
     ///
     /// # Errors
     /// When its claim cannot be made.
+    ///
+    /// # Panics
+    /// When `baseline` is not an index into `baselines`.
     pub fn plan_of_baseline(&self, request: &Request, baseline: usize) -> Result<VerifiedPlan> {
         self.baselines[baseline].plan(request)
     }
@@ -53,6 +57,9 @@ impl Choice {
     ///
     /// # Errors
     /// When its claim cannot be made.
+    ///
+    /// # Panics
+    /// When `candidate` is not an index into `candidates`.
     pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<VerifiedPlan> {
         self.candidates[candidate].plan(request)
     }
@@ -107,8 +114,8 @@ impl Choice {
 pub fn choose(request: &Request) -> Result<Choice> {
     request.check()?;
     let (mut candidates, failures) = match &request.specs {
-        Some(specs) => (search::named(request, specs)?, Vec::new()),
-        None => search::fitting(request)?,
+        Some(specs) => (trials::named(request, specs)?, Vec::new()),
+        None => trials::fitting(request)?,
     };
     let independent = candidates[0].clone();
     let mut baselines = baselines(request);
@@ -137,7 +144,7 @@ fn baselines(request: &Request) -> Vec<Candidate> {
     if request.unit == PrivacyUnit::User {
         return Vec::new();
     }
-    search::named(&request.under(other), &[]).unwrap_or_default()
+    trials::named(&request.under(other), &[]).unwrap_or_default()
 }
 
 /// The part of the budget that a candidate exceeds, in words.

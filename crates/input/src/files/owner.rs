@@ -4,12 +4,12 @@ use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io::{ErrorKind, Result};
 use std::path::Path;
 
-use crate::parameter::InvalidParameter;
+use crate::InvalidParameter;
 
 /// Restricts files that are created with these options to their owner.
 ///
 /// ```
-/// use antinoise_input::owner;
+/// use antinoise_input::files::owner;
 /// let folder = tempfile::tempdir()?;
 /// let mut options = std::fs::OpenOptions::new();
 /// owner::alone(options.write(true).create_new(true)).open(folder.path().join("key"))?;

@@ -10,7 +10,7 @@ use crate::InvalidParameter;
 /// and NaN.
 ///
 /// ```
-/// use antinoise_input::table::user_name;
+/// use antinoise_input::tables::user_name;
 /// for seven in ["7", "7.0", "7e0", " 70e-1 ", "+007"] {
 ///     assert_eq!(user_name(seven)?, "7");
 /// }

@@ -4,9 +4,9 @@ use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Class, Participation};
 use rayon::prelude::*;
 
-use crate::candidate::design;
-use crate::search::powers_up_to;
-use crate::{Candidate, Request, Result, Schedule, Setting};
+use super::candidate::{Candidate, design};
+use super::trials::powers_up_to;
+use crate::{Request, Result, Schedule, Setting};
 
 /// One number of bands at one privacy target.
 #[derive(Debug, Clone, PartialEq)]

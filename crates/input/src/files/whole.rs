@@ -9,7 +9,7 @@ use std::io::{self, Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::owner;
+use super::owner;
 
 /// The text between a file's name and the numbers of its writer.
 const MARK: &str = ".tmp-";
@@ -29,7 +29,7 @@ pub enum Access {
 /// removed.
 ///
 /// ```
-/// use antinoise_input::file::{Access, NewFile};
+/// use antinoise_input::files::{Access, NewFile};
 /// use std::io::Write;
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("rows.npy");
@@ -127,7 +127,7 @@ impl Drop for NewFile {
 /// Writes `contents` to `path`, whole or not at all.
 ///
 /// ```
-/// use antinoise_input::file::{Access, write_whole};
+/// use antinoise_input::files::{Access, write_whole};
 /// let folder = tempfile::tempdir()?;
 /// write_whole(&folder.path().join("plan.toml"), Access::Everyone, b"steps = 3")?;
 /// # Ok::<(), std::io::Error>(())
@@ -202,7 +202,7 @@ pub fn failpoint() {}
 /// NAME, if `temporary` is `.NAME.tmp-PID-N`, a temporary name of [`NewFile`].
 ///
 /// ```
-/// use antinoise_input::file::meant_for;
+/// use antinoise_input::files::meant_for;
 /// assert_eq!(meant_for(".plan.toml.tmp-17-0"), Some("plan.toml"));
 /// assert_eq!(meant_for("plan.toml"), None);
 /// ```

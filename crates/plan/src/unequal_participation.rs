@@ -126,7 +126,7 @@ impl VerifiedPlan {
     ) -> Result<PrivacyStatement> {
         let planned = self.statement();
         let Bounds { lower, upper } = observed.epsilon(self.privacy.delta)?;
-        let Sensitivity { value, kind, source } = &observed.sensitivity;
+        let Sensitivity { value, kind, source, .. } = &observed.sensitivity;
         let apart =
             observed.min_sep.map_or(String::new(), |steps| format!(", any two at least {steps} apart"));
         let mut assumptions = planned.assumptions.clone();

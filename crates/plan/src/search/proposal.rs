@@ -2,8 +2,8 @@
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
-use crate::candidate::Candidate;
-use crate::choose::{Rejected, choose};
+use super::candidate::Candidate;
+use super::choice::{Rejected, choose};
 use crate::{Length, Request, Result, Setting};
 
 /// The data, the target epsilon and the compute budget.

@@ -5,7 +5,7 @@ use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use rayon::prelude::*;
 
-use crate::candidate::Candidate;
+use super::candidate::Candidate;
 use crate::{Request, Result, Schedule, Setting, monte_carlo};
 
 /// Largest number of bands in a search: 5000 bands over 80,000 steps are designed and accounted in half a
@@ -161,7 +161,7 @@ fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) ->
 fn unsampled(request: &Request) -> Request {
     match request.setting {
         Setting::Poisson | Setting::BMinSep => request.under(Setting::Cyclic),
-        _ => request.clone(),
+        Setting::Cyclic | Setting::Single | Setting::Stream | Setting::Federated { .. } => request.clone(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Result;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::owner;
+use super::owner;
 
 /// Duration of retries for a lock that is held. A process that starts another one shares its open files, and
 /// so its locks, with it until the other has begun its own program: a lock that was just released can be held
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A lock on a file, held until it is dropped or the process ends in any way.
 ///
 /// ```
-/// use antinoise_input::lock::Lock;
+/// use antinoise_input::files::Lock;
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join(".lock");
 /// let held = Lock::take(&path)?;

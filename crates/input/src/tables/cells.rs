@@ -94,7 +94,7 @@ pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidP
 /// The cells of a column.
 ///
 /// ```
-/// use antinoise_input::table::Cells;
+/// use antinoise_input::tables::Cells;
 /// use arrow_array::Date32Array;
 /// let days = Date32Array::from(vec![Some(20_513), None]);
 /// let (cells, mut room) = (Cells::new("day", &days)?, String::new());

@@ -1,0 +1,8 @@
+//! Files that are written completely or not at all, their permissions, and locks between processes.
+
+mod lock;
+pub mod owner;
+mod whole;
+
+pub use lock::Lock;
+pub use whole::{Access, NewFile, failpoint, meant_for, remove_stale, wipe, write_whole};

@@ -1,0 +1,76 @@
+//! The engine of a stream of either mode.
+
+use antinoise_mechanism::Grid;
+
+use crate::checkpoint::Reader;
+use crate::engine::Engine;
+use crate::kernel::{OnGrid, Plain, Target};
+use crate::key::Key;
+use crate::placement::Limits;
+use crate::places::Places;
+use crate::simd::Isa;
+use crate::spec::Spec;
+use crate::{Result, kernel::Seen};
+
+/// The engine of a plain stream, or of one on a grid.
+pub(crate) enum EitherEngine {
+    Plain(Engine<Plain>),
+    OnGrid(Engine<OnGrid>),
+}
+
+/// Runs an expression on the engine of the variant.
+macro_rules! either {
+    ($any:expr, $engine:ident => $what:expr) => {
+        match $any {
+            crate::either::EitherEngine::Plain($engine) => $what,
+            crate::either::EitherEngine::OnGrid($engine) => $what,
+        }
+    };
+}
+pub(crate) use either;
+
+impl EitherEngine {
+    pub(crate) fn new(spec: &Spec, key: &Key, limits: Limits, threads: usize) -> Result<Self> {
+        let isa = Isa::detect();
+        Ok(match spec.grid {
+            None => Self::Plain(Engine::new(isa, Plain, spec, key, limits, threads)?),
+            Some(grid) => {
+                let mode = OnGrid::new(grid, spec.noise_std);
+                Self::OnGrid(Engine::new(isa, mode, spec, key, limits, threads)?)
+            }
+        })
+    }
+
+    /// The next row, written over the outputs, added to them (plain streams alone), or released with a sum.
+    pub(crate) fn hand_out(&mut self, out: Places<'_, '_, f32>, target: Target<'_>) -> Seen {
+        match self {
+            Self::Plain(engine) => engine.hand_out(out, target),
+            Self::OnGrid(engine) => engine.hand_out(out, target.sum()),
+        }
+    }
+
+    /// Opens a checkpoint of a stream on `grid`, or of a plain one.
+    pub(crate) fn open(grid: Option<Grid>, path: &std::path::Path) -> Result<Reader<'_>> {
+        match grid {
+            None => Reader::open::<f32, f32>(path),
+            Some(_) => Reader::open::<f64, i32>(path),
+        }
+    }
+
+    /// Reads the numbers of a checkpoint into the memory of past and rows made ahead.
+    pub(crate) fn read(&mut self, reader: Reader<'_>) -> Result<()> {
+        let (start, next) = (reader.label.start, reader.label.step);
+        either!(self, engine => {
+            let (past, rows) = engine.restore(start, next);
+            reader.read(past, rows)
+        })
+    }
+
+    /// Verifies the numbers of a checkpoint that are not needed.
+    pub(crate) fn skip(&self, reader: Reader<'_>) -> Result<()> {
+        match self {
+            Self::Plain(_) => reader.skip::<f32, f32>(),
+            Self::OnGrid(_) => reader.skip::<f64, i32>(),
+        }
+    }
+}
