@@ -14,7 +14,7 @@ lanes=(fuzz mutants)
 
 # Inputs that are new to the coverage lie in target/fuzz/corpus; those to start from in fuzz/corpus.
 lane_fuzz() {
-    local seconds=${1-60} failed=() names
+    local seconds=${1-60} failed=() names TIMEFORMAT='%U %S'
     shift $(($# > 0))
     cp Cargo.lock fuzz/Cargo.lock
     (cd fuzz && CARGO_TARGET_DIR="$target/fuzz" RUSTC_WRAPPER="$PWD/instrument" cargo build --release --quiet)
@@ -28,20 +28,23 @@ lane_fuzz() {
 
 # fuzz_target NAME SECONDS: one line of what it did.
 fuzz_target() {
-    local corpus=$target/fuzz/corpus/$1 found=$target/fuzz/found/$1 log=$target/fuzz/$1.log words status=0
+    local corpus=$target/fuzz/corpus/$1 found=$target/fuzz/found/$1 log=$target/fuzz/$1.log words processor status=0
     words=$target/fuzz/$1.dict
     mkdir -p "$corpus" "$found"
     grep -ohaE '[A-Za-z][A-Za-z_-]{2,30}' fuzz/corpus/"$1"/* | sort -u | sed 's/.*/"&"/' >"$words" || true
     [ -s "$words" ] || words=
     scratch=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo "$target/fuzz")/antinoise.XXXXXX")
-    (
+    # By the clock: a machine that is busy with other things is no finding.
+    processor=$(
         ulimit -v 8388608
-        # By the clock: a machine that is busy with other things is no finding.
-        TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/release/fuzz" -max_total_time="$2" -timeout=120 -rss_limit_mb=2048 \
-            -max_len=4096 ${words:+-dict="$words"} -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "fuzz/corpus/$1"
-    ) >"$log" 2>&1 || status=$?
+        {
+            time TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/release/fuzz" -max_total_time="$2" -timeout=120 -rss_limit_mb=2048 \
+                -max_len=4096 ${words:+-dict="$words"} -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "fuzz/corpus/$1" >"$log" 2>&1
+        } 2>&1
+    ) || status=$?
     rm -rf "$scratch"
-    echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions, $(ls "$corpus" | wc -l) inputs kept, status $status"
+    echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions in $(awk '{ print $1 + $2 }' <<<"$processor") s of processor time," \
+        "$(ls "$corpus" | wc -l) inputs kept, status $status"
     return $status
 }
 
