@@ -1,15 +1,17 @@
-"""Types of the compiled part of antinoise."""
+"""Types and documentation of the compiled part of antinoise."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, NotRequired
+from typing_extensions import Buffer
+
+from . import types
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Objective: TypeAlias = Literal["max", "rms"]
@@ -30,92 +32,6 @@ _Events: TypeAlias = _ArrowStream | Mapping[str, Any] | Iterable[Mapping[str, An
 _Period: TypeAlias = str | int | np.integer[Any] | date | np.datetime64
 
 __version__: str
-
-class _Sensitivity(TypedDict):
-    value: float
-    kind: Literal["exact", "upper_bound"]
-    source: str
-
-class _Loss(TypedDict):
-    strategy: str
-    steps: int
-    max_loss: float
-    rms_loss: float
-    total_loss: float
-    max_error: float
-    rms_error: float
-    sensitivity: _Sensitivity
-    status: str
-    gap: float | None
-
-class _Compared(_Loss):
-    spec: str
-
-class _Account(TypedDict):
-    epsilon: float
-    epsilon_lower: float
-    delta: float
-    noise_multiplier: float
-
-class _Candidate(TypedDict):
-    strategy: str
-    noise_multiplier: float
-    sensitivity: float
-    max_loss: float
-    rms_loss: float
-    relative_to_independent: float
-    state_bytes: int
-    noise_seconds: float
-    status: str
-    amplified: bool
-    chosen: bool
-    reference: bool
-
-class _Found(TypedDict):
-    rows: int
-    counted: int
-    beyond_max_rows: int
-    beyond_max_periods: int
-    unknown_keys: int
-    late: int
-    later: int
-
-class _After(TypedDict):
-    periods: int
-    standard_deviation: float
-
-class _Query(TypedDict):
-    query: str
-    workload: str | dict[str, Any]
-    deviation_of: str | None
-    largest_standard_deviation: NotRequired[float]
-    # Only for open-ended releases.
-    after: NotRequired[list[_After]]
-
-class _Link(TypedDict):
-    number: int
-    first_period: int
-    last_period: int
-    growth: str
-
-class _Status(TypedDict):
-    # None for open-ended releases.
-    periods: int | None
-    # Only for open-ended releases.
-    link: NotRequired[_Link]
-    complete: bool
-    frozen: int
-    published: int
-    keys: list[str]
-    queries: list[_Query]
-    unit: Literal["user", "event"]
-    max_periods: int
-    max_rows: int
-    epsilon: float
-    delta: float
-    noise_multiplier: float
-    strategy: str
-    statement: str
 
 def plan(
     examples: int,
@@ -140,7 +56,48 @@ def plan(
     tolerance: float = 0.05,
     thorough: bool = True,
     release: Literal["grid", "plain"] = "grid",
-) -> Plan: ...
+) -> Plan:
+    """Chooses a mechanism for a training run and states its privacy.
+
+    Candidates must fit `memory` and `noise_time`. Of those whose loss is at most `tolerance` above the smallest,
+    the one with the smallest state is chosen; `Plan.candidates` lists all.
+
+    Args:
+        examples: Number of examples, or of users where `unit` is `"user"`.
+        batch_size: Number of examples in a batch; the expected number where batches are sampled.
+        epsilon: Upper bound on epsilon, above 0.
+        delta: Probability in the claim, from 0 to 1. A warning says so from 1 / examples on.
+        epochs: Number of passes over the examples. Either this or `steps`.
+        steps: Number of steps, which are batches.
+        setting: How batches are formed. `"cyclic"`: shuffled once, batches in cyclic order. `"poisson"`:
+            sampling, which amplifies privacy, compared with cyclic batches. `"b-min-sep"`: sampled, with a
+            minimum distance between participations. `"single"`: each example
+            in one step at most. `"stream"`: one pass over the data in their given order.
+            `"federated"`: users who are available.
+        min_sep: Minimum number of steps between two participations of a user, for `"federated"`.
+        max_participations: Maximum number of participations of a user, for `"federated"`.
+        clip_norm: Bound on the L2 norm of one unit's contribution to a step.
+        dim: Number of trained coordinates at most; 0 allows 2^30.
+        unit: What is protected. Default: `"user"` for `"federated"`, else `"example"`.
+        adjacency: Neighbouring data sets: one unit's contributions are zero, or replaced by others.
+        workload: What the losses are of: `"prefix"` (default), `"momentum:BETA"` and others by name; Toeplitz
+            coefficients, shape (steps,); or rows of a matrix.
+        objective: The loss to minimise: `"rms"` over the steps, or `"max"`.
+        mechanism: A mechanism by name (`"blt:2"`), or several to choose from. Default: all that fit.
+        memory: Bound on the noise's state, in bytes.
+        noise_time: Bound on the estimated time for one step's noise on one core, in seconds.
+        tolerance: Loss above the smallest that is accepted for a smaller state, relative.
+        thorough: False leaves out strategies that take seconds to optimise.
+        release: `"grid"` adds noise in whole numbers on a grid, which leaves no trace of floating point;
+            `"plain"` adds in floating point.
+
+    Returns:
+        A verified plan.
+
+    Raises:
+        ValueError: An argument is out of range, or no mechanism fits.
+    """
+
 def loss(
     strategy: Strategy | str,
     steps: int | None = None,
@@ -151,7 +108,23 @@ def loss(
     objective: _Objective = "rms",
     bands: int | None = None,
     order: int | None = None,
-) -> _Loss: ...
+) -> types.Loss:
+    """The loss of a strategy: noise times sensitivity, for a noise multiplier of 1.
+
+    Args:
+        strategy: A strategy, or its name, such as `"blt"` or `"banded-toeplitz"`, which is then designed.
+        steps: Number of steps; left out for a `Strategy`.
+        workload, participation, adjacency, objective: As in `plan` and `Strategy`.
+        bands: Number of bands, for banded strategies.
+        order: Number of buffers, for a BLT.
+
+    Returns:
+        Losses, errors and sensitivity by name.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
 def compare(
     strategies: Sequence[str],
     steps: Sequence[int],
@@ -160,15 +133,67 @@ def compare(
     participation: _Participation | None = None,
     adjacency: _Adjacency = "zero-out",
     objective: _Objective = "rms",
-) -> list[_Compared]: ...
+) -> list[types.ComparedLoss]:
+    """The losses of several strategies at several numbers of steps.
+
+    Args:
+        strategies: Names, such as `"blt:4"`.
+        steps: Numbers of steps.
+        workload, participation, adjacency, objective: As in `loss`.
+
+    Returns:
+        One row for each strategy and number of steps.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
 def account(
     noise_multiplier: float, delta: float, sampling_rate: float | None = None, steps: int = 1
-) -> _Account: ...
-def calibrate(epsilon: float, delta: float, sampling_rate: float | None = None, steps: int = 1) -> float: ...
-def run_command(arguments: Sequence[str]) -> int: ...
+) -> types.Account:
+    """The privacy of the Gaussian mechanism, or of its composition under Poisson sampling.
+
+    Args:
+        noise_multiplier: Standard deviation of the noise divided by the sensitivity.
+        delta: From 0 to 1.
+        sampling_rate: Probability that an example is in a batch; None for no sampling.
+        steps: Number of steps, with sampling.
+
+    Returns:
+        `epsilon`, never below the truth, and `epsilon_lower`, never above it.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+def calibrate(epsilon: float, delta: float, sampling_rate: float | None = None, steps: int = 1) -> float:
+    """The smallest noise multiplier that reaches (epsilon, delta).
+
+    Args:
+        epsilon, delta: The privacy to reach.
+        sampling_rate, steps: As in `account`.
+
+    Returns:
+        Standard deviation of the noise divided by the sensitivity.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line in this process.
+
+    Args:
+        arguments: The program's name and its arguments.
+
+    Returns:
+        The exit status: 0 done, 2 bad input, 1 another failure.
+    """
 
 @final
 class Strategy:
+    """A strategy matrix C, lower triangular, of shape (steps, steps)."""
+
     @staticmethod
     def design(
         spec: str,
@@ -179,109 +204,261 @@ class Strategy:
         objective: _Objective = "rms",
         bands: int | None = None,
         order: int | None = None,
-    ) -> Strategy: ...
+    ) -> Strategy:
+        """Optimises a strategy.
+
+        Args:
+            spec: Its name: `"blt"`, `"banded-toeplitz:16"`, `"tree"`, ...
+            steps: Number of steps.
+            workload, participation, objective: What is minimised, for which schema.
+            bands, order: As in `loss`.
+
+        Raises:
+            ValueError: An argument is out of range.
+        """
     @staticmethod
-    def load(path: _Path) -> Strategy: ...
+    def load(path: _Path) -> Strategy:
+        """Reads a strategy from a file of `save`.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It is no strategy.
+        """
     @staticmethod
-    def from_toml(text: str) -> Strategy: ...
-    def save(self, path: _Path, *, force: bool = False) -> None: ...
-    def to_toml(self) -> str: ...
+    def from_toml(text: str) -> Strategy:
+        """Reads a strategy from TOML text.
+
+        Raises:
+            ValueError: The text is no strategy.
+        """
+    def save(self, path: _Path, *, force: bool = False) -> None:
+        """Writes the strategy to a file, completely or not at all.
+
+        Args:
+            path: The file.
+            force: Replace an existing file.
+
+        Raises:
+            OSError: The file exists, or cannot be written.
+        """
+    def to_toml(self) -> str:
+        """The strategy as TOML text, every number with all its digits."""
     def sensitivity(
         self, *, participation: _Participation | None = None, adjacency: _Adjacency = "zero-out"
-    ) -> _Sensitivity: ...
-    def error(self, *, workload: _Workload | None = None) -> dict[str, float]: ...
+    ) -> types.Sensitivity:
+        """The L2 sensitivity of C x, for contributions of norm 1.
+
+        Args:
+            participation: The steps that a unit may take part in: `"single"` (default), `"cyclic:B,K"`,
+                `"min-sep:B,K"`, `"full-batch"`, or lists of steps.
+            adjacency: Neighbouring data sets.
+
+        Returns:
+            Its value, whether it is exact or an upper bound, and the theorem.
+        """
+    def error(self, *, workload: _Workload | None = None) -> dict[str, float]:
+        """The error of A C^-1 Z for noise Z of standard deviation 1.
+
+        Args:
+            workload: A; default: prefix sums.
+
+        Returns:
+            `max_error` and `rms_error` over the steps.
+        """
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of its class."""
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> int:
+        """Number of steps."""
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """How its optimisation ended: `converged`, `closed-form`, `stalled` or `iteration-limit`."""
     @property
-    def first_column(self) -> NDArray[np.float64]: ...
+    def first_column(self) -> NDArray[np.float64]:
+        """The first column of C, shape (steps,), for Toeplitz strategies."""
 
 @final
 class Plan:
+    """A verified plan: its privacy claim follows from its numbers. Made by `plan`, or read and verified."""
+
     @staticmethod
-    def load(path: _Path) -> Plan: ...
+    def load(path: _Path) -> Plan:
+        """Reads and verifies a plan from a file of `save`.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The claim does not follow from the numbers, or the text is no plan.
+        """
     @staticmethod
-    def from_toml(text: str) -> Plan: ...
-    def save(self, path: _Path, *, force: bool = False) -> None: ...
-    def to_toml(self) -> str: ...
-    def verify(self) -> None: ...
+    def from_toml(text: str) -> Plan:
+        """Reads and verifies a plan from TOML text.
+
+        Raises:
+            ValueError: The claim does not follow from the numbers, or the text is no plan.
+        """
+    def save(self, path: _Path, *, force: bool = False) -> None:
+        """Writes the plan to a file, completely or not at all.
+
+        Args:
+            path: The file.
+            force: Replace an existing file.
+
+        Raises:
+            OSError: The file exists, or cannot be written.
+        """
+    def to_toml(self) -> str:
+        """The plan as TOML text, every number with all its digits."""
+    def verify(self) -> None:
+        """Recomputes the claim from the numbers.
+
+        Raises:
+            ValueError: It does not follow, which cannot happen for a verified plan.
+        """
     @property
-    def statement(self) -> str: ...
+    def statement(self) -> str:
+        """The claim in words: unit, mechanism, observer, and the limits of the claim."""
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str:
+        """SHA-256 of the TOML text, in hexadecimal digits."""
     @property
-    def examples(self) -> int: ...
+    def examples(self) -> int:
+        """Number of examples, or of users."""
     @property
-    def batch_size(self) -> int: ...
+    def batch_size(self) -> int:
+        """The requested batch size. Sums are divided by `expected_batch_size`."""
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> int:
+        """Number of steps."""
     @property
-    def clip_norm(self) -> float: ...
+    def clip_norm(self) -> float:
+        """Bound on the L2 norm of one unit's contribution to a step."""
     @property
-    def noise_multiplier(self) -> float: ...
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the noise divided by the sensitivity."""
     @property
-    def noise_std(self) -> float: ...
+    def noise_std(self) -> float:
+        """Standard deviation of the seed noise on the sum of clipped contributions."""
     @property
-    def sensitivity(self) -> _Sensitivity: ...
+    def sensitivity(self) -> types.Sensitivity:
+        """The sensitivity for contributions of norm 1, and why it holds."""
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """The claimed epsilon: an upper bound on the true one."""
     @property
-    def epsilon_lower(self) -> float: ...
+    def epsilon_lower(self) -> float:
+        """A lower bound on every epsilon that the accountant can prove."""
     @property
-    def delta(self) -> float: ...
+    def delta(self) -> float:
+        """The claimed delta."""
     @property
-    def unit(self) -> Literal["example", "user"]: ...
+    def unit(self) -> Literal["example", "user"]:
+        """What is protected."""
     @property
-    def adjacency(self) -> _Adjacency: ...
+    def adjacency(self) -> _Adjacency:
+        """The neighbouring relation."""
     @property
-    def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]: ...
+    def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]:
+        """The accountant; all but `gdp` are of sampling, which amplifies privacy."""
     @property
-    def strategy(self) -> str: ...
+    def strategy(self) -> str:
+        """The name of the strategy's class."""
     @property
-    def sampler(self) -> dict[str, str | int]: ...
+    def sampler(self) -> types.Sampler:
+        """How batches are formed: `kind`, and its number of groups or bins, or minimum distance."""
     @property
-    def participation(self) -> str: ...
+    def participation(self) -> str:
+        """The schema that the sensitivity is of: `single`, `cyclic:B,K`, `min-sep:B,K`, ..."""
     @property
-    def workload(self) -> str: ...
+    def workload(self) -> str:
+        """The workload that losses are of."""
     @property
-    def release(self) -> Literal["grid", "plain"]: ...
+    def release(self) -> Literal["grid", "plain"]:
+        """Whether sums and noise are added on a grid or in floating point."""
     @property
-    def expected_batch_size(self) -> float: ...
+    def expected_batch_size(self) -> float:
+        """The divisor of the noisy sum."""
     @property
-    def grid_spacing(self) -> float | None: ...
+    def grid_spacing(self) -> float | None:
+        """The spacing of the grid, a power of two; None for plain releases."""
     @property
-    def widened_clip_norm(self) -> float: ...
+    def widened_clip_norm(self) -> float:
+        """Bound on the change of a step's released sum by one unit, rounding included."""
     @property
-    def sum_allowance(self) -> float: ...
+    def sum_allowance(self) -> float:
+        """The part of `widened_clip_norm` that is for rounding of the clipped sum."""
     @property
-    def candidates(self) -> list[_Candidate]: ...
+    def candidates(self) -> list[types.Candidate]:
+        """What `plan` compared, the chosen one included; empty for a plan that was read."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Key:
+    """The secret of a run. Anyone who has it can subtract the noise. It cannot be copied or pickled, and is wiped
+    from memory when it is dropped.
+    """
+
     @staticmethod
-    def from_os() -> Key: ...
+    def from_os() -> Key:
+        """A key from the random numbers of the operating system."""
     @staticmethod
-    def from_file(path: _Path) -> Key: ...
+    def from_file(path: _Path) -> Key:
+        """Reads a key of 32 bytes, or 64 hexadecimal digits, that only its owner may read (mode 0600).
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: Others may read the file, or it is no key.
+        """
     @staticmethod
-    def from_seed_insecure(seed: int) -> Key: ...
+    def from_seed_insecure(seed: int) -> Key:
+        """A key from a number, for tests: it protects nothing. Streams of such keys do not know which of their noise
+        was released before.
+        """
     @staticmethod
-    def broadcast(exchange: Callable[[NDArray[np.uint8]], object], key: Key | None = None) -> Key: ...
+    def broadcast(exchange: Callable[[NDArray[np.uint8]], object], key: Key | None = None) -> Key:
+        """One key for several processes that make parts of the same noise.
+
+        Args:
+            exchange: Called with 32 bytes: the key's in the process that passes `key`, zeros in the others. It must
+                give all processes the bytes of the key; they are wiped afterwards.
+            key: The key, in one of the processes.
+
+        Returns:
+            The key; the process that passed one gets it back.
+        """
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
 
 @final
 class Batches:
+    """The batches of a run, drawn from its key. An iterator of all batches, from step 0.
+
+    Args:
+        plan: The plan of the run.
+        key: The key of the run; it is not kept.
+        run: The name of the run.
+
+    Raises:
+        ValueError: The plan's batches are formed elsewhere (`setting="federated"`).
+    """
+
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None) -> None: ...
     @staticmethod
-    def of_noise(plan: Plan, noise: NoiseStream) -> Batches: ...
+    def of_noise(plan: Plan, noise: NoiseStream) -> Batches:
+        """The batches of the run that a noise is of."""
     @property
-    def token(self) -> str: ...
-    def at(self, step: int) -> NDArray[np.int64]: ...
+    def token(self) -> str:
+        """A public name of the pair of run and key."""
+    def at(self, step: int) -> NDArray[np.int64]:
+        """The examples of a step's batch.
+
+        Args:
+            step: From 0 to the plan's steps - 1.
+
+        Returns:
+            Their numbers, int64, shape (batch,); sampled batches may be empty.
+        """
     def __iter__(self) -> Iterator[NDArray[np.int64]]: ...
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
@@ -289,19 +466,63 @@ class Batches:
 
 @final
 class Participations:
+    """How often each example of a run took part, and when last, held against the plan's schema.
+
+    Args:
+        plan: The plan of the run.
+    """
+
     def __init__(self, plan: Plan) -> None: ...
     @staticmethod
-    def of_batches(plan: Plan, batches: Batches, steps: int) -> Participations: ...
+    def of_batches(plan: Plan, batches: Batches, steps: int) -> Participations:
+        """The participations of the first `steps` batches of a run."""
     @staticmethod
-    def from_bytes(plan: Plan, bytes: bytes) -> Participations: ...
+    def from_bytes(plan: Plan, bytes: bytes) -> Participations:
+        """Reads what `to_bytes` returned.
+
+        Raises:
+            ValueError: The bytes are of another plan, or damaged.
+        """
     @property
-    def next_step(self) -> int: ...
-    def check(self, step: int, batch: NDArray[np.int64]) -> None: ...
-    def record(self, step: int, batch: NDArray[np.int64]) -> None: ...
-    def to_bytes(self) -> bytes: ...
+    def next_step(self) -> int:
+        """The step after the last one that was recorded."""
+    def check(self, step: int, batch: NDArray[np.int64]) -> None:
+        """Refuses a batch that the plan does not account for.
+
+        Args:
+            step: The step of the batch.
+            batch: Numbers of examples, int64, shape (batch,).
+
+        Raises:
+            ValueError: An example would take part too often or too soon.
+        """
+    def record(self, step: int, batch: NDArray[np.int64]) -> None:
+        """Records a step's batch. Arguments and errors are those of `check`."""
+    def to_bytes(self) -> bytes:
+        """The saved form: 8 bytes, and 8 for each example."""
 
 @final
 class NoiseStream:
+    """The rows of C^-1 Z, step by step.
+
+    Within a process the noise of a step is used for one sum. The stream cannot be copied, pickled or used after
+    a fork.
+
+    Args:
+        plan: The plan of the run.
+        dim: Number of coordinates of a row, over all processes.
+        key: The secret of the run; it is not kept.
+        run: Name of the run; each run needs a new pair of key and name.
+        shard: Ranges of coordinates (start, stop) that this process makes; default: all.
+        threads: Number of threads; it changes speed and no bit.
+        memory: Bound on the state's size in memory, in bytes; more is computed again.
+        look_ahead: Number of steps that are made together.
+        state_in_memory: Keep the state by coordinate, for `state`.
+
+    Raises:
+        ValueError: An argument does not fit the plan, or the pair of key and run was used before.
+    """
+
     def __init__(
         self,
         plan: Plan,
@@ -326,20 +547,94 @@ class NoiseStream:
         threads: int | None = None,
         memory: int | None = None,
         look_ahead: int | None = None,
-    ) -> NoiseStream: ...
+    ) -> NoiseStream:
+        """Continues from a file of `save`. Two processes that resume one file use the same noise twice.
+
+        Args:
+            path: The file.
+            plan, dim, run, shard, threads, memory, look_ahead: As in `NoiseStream`.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It is of another plan, run or shard, or was altered.
+        """
     @property
-    def state_words(self) -> int: ...
-    def state(self, words: _Place, run_key: _Place) -> tuple[tuple[int, int], int]: ...
-    def sum_of_words(self, purpose: str, words: _Place) -> int: ...
-    def state_commitment(self, steps: tuple[int, int], total: int, *, extra: bytes = ...) -> bytes: ...
+    def state_words(self) -> int:
+        """Number of 4-byte words of state for each coordinate."""
+    def state(self, words: _Place, run_key: _Place) -> tuple[tuple[int, int], int]:
+        """Writes the state by coordinate, for other processes to continue. **As secret as the key.**
+
+        Args:
+            words: int32, shape (state_words, coordinates).
+            run_key: uint8, shape (32,).
+
+        Returns:
+            The first and the next step, and the keyed sum of this process's words.
+        """
+    def sum_of_words(self, purpose: str, words: _Place) -> int:
+        """A keyed sum of 4-byte words by coordinate. Sums of processes that hold different coordinates add up modulo
+        2^128.
+
+        Args:
+            purpose: What is summed; sums for different purposes are unrelated.
+            words: int32, one or several vectors of this process's coordinates, concatenated.
+        """
+    def state_commitment(self, steps: tuple[int, int], total: int, *, extra: bytes = ...) -> bytes:
+        """The digest, keyed by the run's key, that `SavedState.resume` verifies.
+
+        Args:
+            steps: As `state` returned them.
+            total: The sum of all processes' sums, modulo 2^128.
+            extra: Further bytes that the digest covers.
+
+        Returns:
+            32 bytes.
+        """
     @property
-    def commitment(self) -> str: ...
+    def commitment(self) -> str:
+        """A digest of step and state that identifies a checkpoint."""
     @property
-    def token(self) -> str: ...
-    def next_into(self, out: _Row) -> None: ...
-    def next_points_into(self, out: _Place) -> None: ...
-    def add_next_into(self, gradient: _Row, scale: float = 1.0) -> None: ...
-    def release(self, sum: _Row, out: _Row) -> None: ...
+    def token(self) -> str:
+        """A public name of the pair of run and key."""
+    def next_into(self, out: _Row) -> None:
+        """Writes the next row.
+
+        Args:
+            out: float32, shape (coordinates,): an array, a tensor in the host's memory, a buffer, or several of them
+                that are concatenated.
+
+        Raises:
+            RuntimeError: All steps have been made, or the row was handed out before.
+            ValueError: `out` has another dtype, length or stride.
+        """
+    def next_points_into(self, out: _Place) -> None:
+        """Writes the next row in multiples of the plan's grid spacing.
+
+        Args:
+            out: int32, shape (coordinates,).
+        """
+    def add_next_into(self, gradient: _Row, scale: float = 1.0) -> None:
+        """Adds the next row times `scale` to `gradient`.
+
+        Args:
+            gradient: float32, shape (coordinates,), in one or several parts.
+            scale: A factor.
+
+        Raises:
+            RuntimeError: The step was released with another sum, or all steps have been made.
+            ValueError: `gradient` has another dtype, length or stride.
+        """
+    def release(self, sum: _Row, out: _Row) -> None:
+        """Adds the next row to a sum, on the plan's grid if it has one.
+
+        Args:
+            sum: float64, shape (coordinates,), in one or several parts: the sum of clipped contributions.
+            out: float32, of the same length: the noisy sum.
+
+        Raises:
+            RuntimeError: The step was released with another sum, or all steps have been made.
+            ValueError: The sum is not finite or beyond the grid, or an array does not fit.
+        """
     def _make_ahead_into(self, out: _Row) -> None: ...
     def _forget_released(self, step: int) -> None: ...
     def _release_made(self, step: int, digest: int) -> None: ...
@@ -351,24 +646,53 @@ class NoiseStream:
         *,
         progress: Callable[[int, int], object] | None = None,
         reuse_noise_unprotected: bool = False,
-    ) -> None: ...
-    def save(self, path: _Path) -> None: ...
+    ) -> None:
+        """Goes to a step.
+
+        Args:
+            step: The next step, from 0 to the plan's steps.
+            progress: Called with the step that was reached and `step`.
+            reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that nobody
+                sees what was released under it.
+        """
+    def save(self, path: _Path) -> None:
+        """Writes step, state and the run's key to a file of mode 0600. **As secret as the key.**
+
+        Args:
+            path: The file; it is replaced completely or not at all.
+        """
     @property
-    def step(self) -> int: ...
+    def step(self) -> int:
+        """The next step, counted from 0."""
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> int:
+        """Number of steps of the plan."""
     @property
-    def run(self) -> str: ...
+    def run(self) -> str:
+        """Name of the run."""
     @property
-    def placement(self) -> dict[str, str | int]: ...
+    def placement(self) -> dict[str, str | int]:
+        """Where the state is, and how many steps are made together."""
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What determines every bit but the key; processes of one run must agree on it."""
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
 
 @final
 class SavedState:
+    """A state that `NoiseStream.state` wrote, for the coordinates of this process.
+
+    Args:
+        words: int32, shape (state_words, coordinates).
+        steps, run_key: As `state` wrote them.
+        plan, dim, run, shard, threads, look_ahead: As in `NoiseStream`.
+
+    Raises:
+        ValueError: An argument does not fit the plan.
+    """
+
     def __init__(
         self,
         words: _Place,
@@ -383,11 +707,26 @@ class SavedState:
         look_ahead: int | None = None,
     ) -> None: ...
     @property
-    def sum(self) -> int: ...
-    def resume(self, commitment: bytes, *, total: int | None = None, extra: bytes = ...) -> NoiseStream: ...
+    def sum(self) -> int:
+        """The keyed sum of this process's words."""
+    def resume(self, commitment: bytes, *, total: int | None = None, extra: bytes = ...) -> NoiseStream:
+        """Continues from the state, once.
+
+        Args:
+            commitment: The state's digest, of `NoiseStream.state_commitment`.
+            total: The sum of all processes' sums; default: this process's.
+            extra: The further bytes that the digest covers.
+
+        Raises:
+            RuntimeError: The state was altered.
+        """
 
 @final
 class RunningCounts:
+    """A continual release: counts, sums, means, shares, quantiles and other queries of a stream of events, published
+    period by period from a folder.
+    """
+
     @staticmethod
     def create(
         folder: _Path,
@@ -403,11 +742,38 @@ class RunningCounts:
         weights: Sequence[float] | None = None,
         non_negative: bool = False,
         monotone: bool = False,
-    ) -> RunningCounts: ...
+    ) -> RunningCounts:
+        """Plans a release and makes its folder.
+
+        Args:
+            folder: A new folder.
+            keys: Public names of what is counted, such as pages.
+            periods: Number of periods.
+            epsilon, delta: The privacy of the whole release.
+            unit: What is protected.
+            max_periods: Maximum number of periods in which a user counts.
+            max_rows: Maximum number of a user's rows that count in a period.
+            queries: Queries: `"counts"`, `"sum:LO,HI"`, `"mean:LO,HI"`, `"window:W"`, `"decay:G"`,
+                `"histogram:EDGES"`, ...; default: counts.
+            weights: Weights of the queries' errors in the choice of noise.
+            non_negative: Publish no figure below 0.
+            monotone: Replace each figure by the running maximum.
+
+        Raises:
+            ValueError: An argument is out of range.
+            OSError: The folder exists, or cannot be made.
+        """
     @staticmethod
-    def open(folder: _Path) -> RunningCounts: ...
+    def open(folder: _Path) -> RunningCounts:
+        """Opens a release's folder.
+
+        Raises:
+            OSError: The folder cannot be read, or another process has it open.
+            ValueError: It is a copy, or was altered.
+        """
     @staticmethod
-    def adopt(folder: _Path) -> RunningCounts: ...
+    def adopt(folder: _Path) -> RunningCounts:
+        """Opens a folder that was copied or restored and whose original will never be used again."""
     def freeze(
         self,
         period: _Period,
@@ -419,15 +785,46 @@ class RunningCounts:
         value: str | None = None,
         late: Literal["leave", "next", "refuse"] = "leave",
         unknown: Literal["refuse", "leave"] = "refuse",
-    ) -> _Found: ...
-    def freeze_counts(self, period: _Period, counts: Mapping[str, int]) -> None: ...
-    def publish(self) -> Table: ...
-    def published(self) -> Table: ...
-    def query(self, sql: str) -> Table: ...
-    def status(self) -> _Status: ...
+    ) -> types.FreezeReport:
+        """Counts a period's events, after which the period does not change.
+
+        Args:
+            period: Its number, or its date or name.
+            events: A table, columns by name, or rows.
+            time, key, user, value: Names of the columns.
+            late: What is done with rows of earlier periods: left out, counted in this period, or refused.
+            unknown: What is done with rows of unknown keys.
+
+        Returns:
+            How many rows were counted, and left out for which reason. **Not private.**
+
+        Raises:
+            ValueError: A row cannot be read, or a period is out of order.
+        """
+    def freeze_counts(self, period: _Period, counts: Mapping[str, int]) -> None:
+        """Freezes a period of which the counts are known.
+
+        Args:
+            period: As in `freeze`.
+            counts: The exact count of each key, within the bounds of the release.
+        """
+    def publish(self) -> Table:
+        """Publishes all frozen periods, and returns their figures with 95% intervals."""
+    def published(self) -> Table:
+        """All published figures."""
+    def query(self, sql: str) -> Table:
+        """Runs an SQL query on the table `published`.
+
+        Args:
+            sql: One statement that reads.
+        """
+    def status(self) -> types.ReleaseStatus:
+        """The state of the release, and its privacy statement."""
     @property
-    def folder(self) -> Path: ...
-    def close(self) -> None: ...
+    def folder(self) -> Path:
+        """The folder of the release."""
+    def close(self) -> None:
+        """Closes the folder, so that another process can open it."""
     def __enter__(self) -> RunningCounts: ...
     def __exit__(
         self,
@@ -441,8 +838,12 @@ class RunningCounts:
 
 @final
 class Table:
+    """Columns of equal length; data frames read it through the Arrow interface."""
+
     @property
-    def columns(self) -> list[str]: ...
-    def to_dict(self) -> dict[str, list[Any]]: ...
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns by name."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __len__(self) -> int: ...

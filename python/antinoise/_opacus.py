@@ -57,9 +57,7 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
         """Refused: the noise counts steps."""
-        raise ValueError(
-            "a step of the accountant is asked for but must be left to the noise, which counts the plan's"
-        )
+        raise RuntimeError("The accountant counts no steps: the noise counts the plan's. Do not call step().")
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The plan's epsilon, which holds at the plan's delta and at any larger delta."""
@@ -137,8 +135,9 @@ class Steps:
         """Adds the sum that a second backward pass of ghost clipping left to the step's sum."""
         parameters, lengths = self._optimizer.params, getattr(self._hooks, "per_sample_gradient_norms", None)
         if lengths is None or any(p.grad is None for p in parameters):
-            raise ValueError(
-                "gradient is absent but must be what the criterion's backward() leaves, once for each batch"
+            raise RuntimeError(
+                "There is no clipped sum of this batch: call backward() of the criterion that make_private"
+                " returned, once for each batch."
             )
         if self._hooks.max_grad_norm != self._plan.clip_norm:
             raise ValueError(
@@ -182,8 +181,10 @@ class Steps:
 
     def _before_pass(self, module: nn.Module, inputs: Any) -> None:
         if torch.is_grad_enabled() and any(p.grad_sample is not None for p in self._optimizer.params):
-            must_be = "None before a forward pass: expanded weights would mix two batches' examples"
-            raise ValueError(f"grad_sample is there but must be {must_be}")
+            raise RuntimeError(
+                "This forward pass follows a backward pass without a step between them: expanded weights"
+                " would mix two batches' examples. Call optimizer.step() and zero_grad() first."
+            )
 
     def _as_sum(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         for p in self._optimizer.params:

@@ -54,7 +54,7 @@ def check_batch(plan: Plan, step: int, count: int) -> None:
         return
     most = plan.batch_size
     if sampler["kind"] != "stream":
-        groups = int(sampler["groups"])
+        groups = sampler["groups"]
         start, end = (g * plan.examples // groups for g in (step % groups, step % groups + 1))
         most = end - start
     # A Poisson batch is a subset of its group.

@@ -210,9 +210,7 @@ class PrivateTrainer(Trainer):
     def noise(self) -> CorrelatedNoise:
         """The run's noise; `noise.step` is the next step. Available once the optimizer is made."""
         if self._noise is None:
-            raise ValueError(
-                "training is one that has not begun but must have: noise is made with the optimizer"
-            )
+            raise RuntimeError("There is no noise yet: it is made with the optimizer, when training begins.")
         return self._noise
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -311,9 +309,9 @@ class PrivateTrainer(Trainer):
                 f"checkpoint is one without {NOISE_NAME} but must be one that a PrivateTrainer saved"
             )
         if self.noise.step > 0:
-            raise ValueError(
-                f"step is {self.noise.step} but must be 0 where a checkpoint is given: a trainer serves"
-                " one run"
+            raise RuntimeError(
+                f"This trainer is at step {self.noise.step} and serves one run: resume the checkpoint with a"
+                " new PrivateTrainer."
             )
         state: dict[str, Any] = load_private(path)
         check_arguments(state, self._arguments(), self._how["reuse_noise_unprotected"])

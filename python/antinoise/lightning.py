@@ -79,7 +79,7 @@ class PrivateTraining(Callback):
     def noise(self) -> CorrelatedNoise:
         """The run's noise. Available once training has begun."""
         if self._noise is None:
-            raise ValueError("training is one that has not begun but must have: noise is made for a module")
+            raise RuntimeError("There is no noise yet: it is made for a module, when training begins.")
         return self._noise
 
     @property
@@ -245,9 +245,9 @@ class PrivateTraining(Callback):
 
         def with_noise() -> Any:
             if self.step != made:
-                raise ValueError(
-                    "closure is called again but must be called once: an optimizer's step is one step of the"
-                    " plan"
+                raise RuntimeError(
+                    "The optimizer calls its closure again, but a step of it is one step of the plan: use an"
+                    " optimizer that calls it once (not LBFGS)."
                 )
             loss = closure()
             self.noise.apply_(optimizer)
@@ -260,8 +260,9 @@ class PrivateTraining(Callback):
 
 def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
     if loss.requires_grad:
-        raise ValueError(
-            "loss of the training step is one with gradients but must be what clipped_sum_ returns"
+        raise RuntimeError(
+            "The loss of the training step has gradients, so that Lightning would run another backward pass:"
+            " return what clipped_sum_ returns."
         )
 
 

@@ -104,9 +104,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
 
     def _made(self) -> tuple[CorrelatedNoise, Steps]:
         if self._noise is None or self._steps is None:
-            raise ValueError(
-                "engine is one without a model but must have made one private: make_private() comes first"
-            )
+            raise RuntimeError("There is no private model yet: call make_private() first.")
         return self._noise, self._steps
 
     def make_private(
@@ -204,9 +202,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             if found is not None and found != wanted:
                 raise ValueError(f"{name} is {found} but must be left out, or {wanted} as the plan says")
         if self._noise is not None:
-            raise ValueError(
-                "module is a second one but must be the only one: another model needs a plan and a run of"
-                " its own"
+            raise RuntimeError(
+                "This engine has made a model private already: another model needs a plan, and an engine, of"
+                " its own."
             )
         if clipping not in ("flat", "per_layer"):
             raise ValueError(
@@ -252,8 +250,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         """
         if self._plan is not None:
             raise RuntimeError(
-                "this engine has a plan, which states epsilon: call make_private(), or make the engine without"
-                " a plan"
+                "this engine has a plan, which states epsilon: call make_private(), or make the engine"
+                " without a plan"
             )
         self._plan = plan_for(
             module,

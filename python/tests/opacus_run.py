@@ -118,10 +118,10 @@ def mean_of(stream, total, plan):
     return torch.from_numpy((row.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
 
 
-def refused(run, message, step):
+def refused(run, message, step, kind=ValueError):
     before = copy.deepcopy(run.model.state_dict())
     made = run.engine.noise.step
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(kind, match=message):
         step()
     assert run.engine.noise.step == made and all(
         torch.equal(before[n], now) for n, now in run.model.state_dict().items()

@@ -25,7 +25,7 @@ from torch.distributed.tensor.parallel import (
 from torch.utils.data import DataLoader, TensorDataset
 
 import antinoise as an
-from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_
+from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_, make_private
 from antinoise.torch.held_sums import held_sum
 
 MECHANISMS = ["blt:2", "banded-toeplitz:4"]
@@ -213,17 +213,19 @@ def refusals():
         p.grad = DTensor.from_local(
             torch.zeros(p.shape, dtype=p.dtype), p.device_mesh, [Partial()], run_check=False
         )
-    refused("gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.add_)
+    refused(
+        "gradient of .* is .*Partial.* but must be reduced and laid out as its parameter is", noise.apply_
+    )
     leave(model, sums(0))
     if rank == 1:
         add_clipped_sums(
             model.up, {name: p.grad for name, p in model.up.named_parameters()}, 20, plan.clip_norm
         )
-    refused("a call of this step clipped up.* apart from ", noise.add_)
+    refused("a call of this step clipped up.* apart from ", noise.apply_)
     whole = net()
     noise = noise_of(whole, plan)
     leave(whole, sums(rank))
-    refused("gradient of .* is another on another rank but must be reduced", noise.add_)
+    refused("gradient of .* is another on another rank but must be reduced", noise.apply_)
     assert noise.step == 0
     # A refused step leaves no sum.
     walk(whole, noise, plan, range(2))
@@ -276,6 +278,30 @@ def train(kind, folder):
     whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters()]
     found = torch.cat([p.detach().reshape(-1) for p in whole])
     torch.save(found, f"{folder}/{kind}-{dist.get_world_size()}-{dist.get_rank()}")
+
+
+def train_privately(plan_text, folder):
+    """`make_private` plans on rank 0, for all, and each process trains with its share of a batch."""
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    asked = dict(epsilon=4, delta=1e-5, batch_size=24, epochs=1, setting="cyclic")
+    run = make_private(model, optimizer, data(), key=key_here(), exact=True, microbatch_size=1, **asked)
+    assert run.plan.to_toml() == plan_text
+    for x, y in run.loader:
+        run.backward(lambda x, y: nn.functional.cross_entropy(model(x), y, reduction="none"), x, y)
+        optimizer.step()
+        optimizer.zero_grad()
+    found = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    torch.save(found, f"{folder}/private-{dist.get_world_size()}-{dist.get_rank()}")
+
+
+def test_processes_train_privately_as_one_does(tmp_path):
+    dim = sum(p.numel() for p in small_model().parameters())
+    plan = an.plan(240, 24, epochs=1, epsilon=4, delta=1e-5, dim=dim)
+    for world in (1, 2):
+        on_ranks(world, train_privately, plan.to_toml(), str(tmp_path))
+    one = torch.load(tmp_path / "private-1-0")
+    assert all(torch.equal(one, torch.load(tmp_path / f"private-2-{rank}")) for rank in range(2))
 
 
 def test_processes_train_as_one_does(tmp_path):
@@ -395,7 +421,7 @@ def sums_of_one():
         for name, p in own.named_parameters()
     }
     add_clipped_sums(own, totals, 20 if first else 0, plan.clip_norm, plan.grid_spacing if first else None)
-    refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.add_)
+    refused("sum is .*in whole points of .* on the ranks but must be the same on all", noise.apply_)
 
 
 def nobody_waits():
@@ -511,9 +537,9 @@ def each_step_has_its_own_batch(folder):
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     noise.set_batch([3 - 3 * rank])
-    refused("batch of step 1 is with an example that took part too often, too few steps ago", noise.add_)
+    refused("batch of step 1 is with an example that took part too often, too few steps ago", noise.apply_)
     noise.set_batch([7])
-    refused("batch of step 1 is with an example twice", noise.add_)
+    refused("batch of step 1 is with an example twice", noise.apply_)
     if rank == 0:
         noise.set_batch([9])
     with pytest.raises(RuntimeError, match="set_batch.. named the examples of step 1 in 1 of 2 processes"):

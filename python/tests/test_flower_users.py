@@ -72,11 +72,8 @@ def test_users_are_asked_for_once_and_belong_to_one_node():
 def test_too_few_users_are_an_error_and_not_a_wait_for_ever(path):
     strategy, grid = wrapped(path, any_arrays=True), FakeGrid(users=10)
     with pytest.raises(
-        ValueError,
-        match=(
-            "users who may take part in step 2 are 2 of 10 who are connected but must be at least the"
-            " cohort, 4"
-        ),
+        RuntimeError,
+        match="Of 10 connected users 2 may take part in step 2, which needs a cohort of 4",
     ):
         train(strategy, grid, 8)
     assert strategy.step == 2 and len(grid.asked) == 2

@@ -137,9 +137,7 @@ def test_a_step_sees_sum_and_noise_over_the_batch_size(plan, tmp_path):
     assert not {"loss", "train_loss", "grad_norm"} & {
         name for logged in made.state.log_history for name in logged
     }
-    with pytest.raises(
-        ValueError, match="step is 12 but must be below 12: all steps of the plan have been made"
-    ):
+    with pytest.raises(RuntimeError, match="All 12 steps of the plan have been made"):
         made.train()
 
 
@@ -172,12 +170,12 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(resumed.seen, whole.seen[4:], strict=True))
     assert torch.equal(flat(trained(whole.model)), flat(trained(resumed.model)))
     assert "loss" not in json.loads((path.parent / "trainer_state.json").read_text())["log_history"][0]
-    with pytest.raises(ValueError, match="step is 12 but must be 0 where a checkpoint is given"):
+    with pytest.raises(RuntimeError, match="This trainer is at step 12 and serves one run"):
         resumed.train(resume_from_checkpoint=str(path.parent))
     # After the plan's last step the checkpoint holds no secret, and nothing to resume from.
     last = tmp_path / "checkpoint-12"
     assert torch.load(last / "noise.pt", weights_only=True) == {"finished": True}
-    with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
+    with pytest.raises(RuntimeError, match="This state is of a run whose steps have all been made"):
         trainer(plan, tmp_path).train(resume_from_checkpoint=str(last))
     other = small_plan(examples=48, batch_size=8, dim=200, clip_norm=CLIP, epsilon=3)
     with pytest.raises(ValueError, match="plan of the state is another"):
@@ -419,7 +417,7 @@ def test_a_trainer_plans_by_itself(length, tmp_path):
 
 def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):
     made = trainer(plan, tmp_path)
-    with pytest.raises(ValueError, match="training is one that has not begun"):
+    with pytest.raises(RuntimeError, match="There is no noise yet"):
         made.noise
     made.create_optimizer()
     rows = made.data_collator(data()[:7])

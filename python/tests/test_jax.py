@@ -649,7 +649,7 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
         assert np.array_equal(batch, wanted[at])
         step(later)
     assert later.step == plan.steps
-    with pytest.raises(ValueError, match="batches are from elsewhere but must be the plan's"):
+    with pytest.raises(RuntimeError, match="This noise was made with external_batches=True"):
         noise_of(params, plan, key()).batches()
 
 

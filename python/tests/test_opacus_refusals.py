@@ -61,18 +61,16 @@ def test_what_would_void_the_claim_is_refused_at_a_step(mode, plan):
     run = Run(plan, mode)
     x, y = next(iter(run.loader))
     run.backward(x, y)
-    absent = (
-        "gradient of 0.weight is in .grad but must be the sum"
-        if mode == "hooks"
-        else "gradient of 0.weight is in .grad"
-    )
-    refused(run, absent, run.inner.step)
+    absent = "The gradient of 0.weight is in .grad, where nothing has clipped it"
+    refused(run, absent, run.inner.step, RuntimeError)
     run.optimizer.zero_grad()
-    gone = "Per sample gradient is not initialized" if mode == "hooks" else "gradient is absent but must be"
+    gone = "Per sample gradient is not initialized", ValueError
+    if mode != "hooks":
+        gone = "There is no clipped sum of this batch: call backward", RuntimeError
     run.backward(x, y)
     run.optimizer.step()
     # Without zero_grad().
-    refused(run, gone, run.optimizer.step)
+    refused(run, gone[0], run.optimizer.step, gone[1])
 
 
 def test_batches_do_not_mix(plan):
@@ -82,7 +80,7 @@ def test_batches_do_not_mix(plan):
     refused(run, "batch of step 0 is of 40 examples but must be the plan's, of 20", lambda: run.step(x, y))
     run = Run(plan, "ew")
     run.backward(x, y)
-    refused(run, "grad_sample is there but must be None before a forward pass", lambda: run.step(x, y))
+    refused(run, "follows a backward pass without a step between", lambda: run.step(x, y), RuntimeError)
     run = Run(plan, "ghost")
     run.module.max_grad_norm = 2.0
     refused(run, "max_grad_norm of the module is 2.0 but must be the plan's, 0.7", lambda: run.step(x, y))
@@ -128,7 +126,7 @@ def test_a_refusal_leaves_the_model_as_it_was(plan):
     assert not any(hasattr(p, "grad_sample") for p in model.parameters())
     run = Run(plan, model=model)
     run.step(*next(iter(run.loader)))
-    with pytest.raises(ValueError, match="module is a second one but must be the only one"):
+    with pytest.raises(RuntimeError, match="This engine has made a model private already"):
         run.engine.make_private(module=small_model(), optimizer=run.inner, data_loader=run.loader)
     asked = dict(target_epsilon=4.0, target_delta=1e-5, epochs=2, max_grad_norm=CLIP)
     with pytest.raises(RuntimeError, match="this engine has a plan, which states epsilon"):
@@ -175,7 +173,7 @@ def test_a_checkpoint_that_is_another_is_refused(plan, tmp_path):
     trained(plan, STEPS, "hooks", path)
     assert torch.load(path, weights_only=True)["noise_state_dict"] == {"finished": True}
     fresh = Run(plan)
-    with pytest.raises(ValueError, match="state is of a run whose steps have all been made"):
+    with pytest.raises(RuntimeError, match="This state is of a run whose steps have all been made"):
         fresh.engine.load_checkpoint(path=path, module=fresh.module, optimizer=fresh.optimizer)
 
 

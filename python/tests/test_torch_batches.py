@@ -39,7 +39,9 @@ def test_batches_belong_to_the_noise(plan):
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
         optimizer.step()
 
-    with pytest.raises(ValueError, match="batch of step 0 is from elsewhere but must be from loader"):
+    with pytest.raises(
+        RuntimeError, match="The batch of step 0 is not from this noise: take batches from noise.loader"
+    ):
         step()
     drawn = noise.batch_sampler()
     with pytest.raises(
@@ -387,9 +389,7 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
     step(noise, optimizer, model, None)
     with pytest.raises(RuntimeError, match="Name those of all steps and processes, or of none"):
         step(noise, optimizer, model, batches[1])
-    with pytest.raises(
-        ValueError, match="batch is given but must be left to the plan, unless external_batches=True"
-    ):
+    with pytest.raises(RuntimeError, match="this run draws the plan's batches: leave it out"):
         made(plan, external_batches=False)[2].set_batch([1])
 
 

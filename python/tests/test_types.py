@@ -2,12 +2,13 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import antinoise as an
-from antinoise import _antinoise
+from antinoise import _antinoise, types
 
 STUBS = ast.parse((Path(an.__file__).parent / "_antinoise.pyi").read_text())
 # Members that Python gives every class, and methods that exist only to refuse.
@@ -77,3 +78,48 @@ def test_what_is_declared_is_what_is_there(name):
 
 def compared(name, node, found):
     assert parameters(node) == there(found), name
+
+
+def documented():
+    """Every declared class, function and property, by name."""
+    for name, node in declared(STUBS.body).items():
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not name.startswith("_"):
+            yield name, node
+            if isinstance(node, ast.ClassDef):
+                inner = declared(node.body).items()
+                yield from ((f"{name}.{member}", made) for member, made in inner if member[0] != "_")
+
+
+@pytest.mark.parametrize("name, node", list(documented()), ids=[name for name, _ in documented()])
+def test_what_is_declared_is_documented_with_its_parameters(name, node):
+    text = ast.get_docstring(node) or ""
+    assert len(text) > 15, name
+    given = node
+    if isinstance(node, ast.ClassDef):
+        given = declared(node.body).get("__init__")
+    if given is not None and "Args:" in text:
+        missing = [p for p, *_ in parameters(given) if not re.search(rf"^    .*\b{p}\b.*:", text, re.M)]
+        assert not missing, (name, missing)
+
+
+def test_what_is_returned_has_the_keys_that_are_declared(tmp_path):
+    plan = an.plan(100, 10, epochs=1, epsilon=1.0, delta=1e-6, mechanism=["identity", "blt:2"])
+    row = an.compare(["identity"], [8])[0]
+    account = an.account(1.0, 1e-5)
+    for found, kind in (
+        (plan.sensitivity, types.Sensitivity),
+        (plan.candidates[0], types.Candidate),
+        (an.loss("identity", 8), types.Loss),
+        (row, types.ComparedLoss),
+    ):
+        assert set(found) == set(kind.__annotations__), kind
+    assert set(types.Account.__annotations__) <= set(account)
+    assert plan.sampler["kind"] == "cyclic" and set(plan.sampler) <= set(types.Sampler.__annotations__)
+    with an.RunningCounts.create(
+        tmp_path / "r", ["a"], periods=2, epsilon=1, delta=1e-6, max_periods=1
+    ) as counts:
+        found = counts.freeze(0, [{"t": 0, "u": "x", "k": "a"}], time="t", user="u", key="k")
+        assert set(found) == set(types.FreezeReport.__annotations__)
+        status = counts.status()
+        assert set(status) <= set(types.ReleaseStatus.__annotations__)
+        assert set(status["queries"][0]) <= set(types.QueryStatus.__annotations__)

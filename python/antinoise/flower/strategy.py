@@ -287,10 +287,10 @@ class CorrelatedNoise(NotCopied, Strategy):
             if len(eligible) >= cohort:
                 break
             if time.monotonic() >= deadline:
-                got = f"{len(eligible)} of {len(nodes)} who are connected"
-                raise ValueError(
-                    f"users who may take part in step {self.step} are {got} but must be at least the cohort,"
-                    f" {cohort}"
+                raise RuntimeError(
+                    f"Of {len(nodes)} connected users {len(eligible)} may take part in step {self.step},"
+                    f" which needs a cohort of {cohort}: start again when more are connected or eligible, or"
+                    " with a larger timeout."
                 )
             time.sleep(min(1.0, self._timeout))
         asked: dict[int, list[str]] = {}

@@ -217,8 +217,9 @@ class Noise(NotCopied):
         is handed out once more.
         """
         if self._handed is None:
-            raise ValueError(
-                "batches are from elsewhere but must be the plan's, for batches() to hand them out"
+            raise RuntimeError(
+                "This noise was made with external_batches=True, so that it has no batches to hand out: leave"
+                " that out."
             )
         return self._handed.handed_out()
 

@@ -23,8 +23,10 @@ def noise_state(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
 def load_noise(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
     """Resumes from the state that `noise_state` returned."""
     if state.get("finished"):
-        must_be = "of one with steps left: its model can be loaded without the noise"
-        raise ValueError(f"state is of a run whose steps have all been made but must be {must_be}")
+        raise RuntimeError(
+            "This state is of a run whose steps have all been made: no step is left to resume. Its model can"
+            " be loaded without the noise."
+        )
     noise.load_state_dict(state)
 
 

@@ -272,8 +272,8 @@ class CorrelatedNoise(NotCopied):
     def _prepare(self, optimizer: torch.optim.Optimizer, batches: BatchSampler | None) -> None:
         if self._handle is not None:
             raise RuntimeError(
-                "this noise is attached to an optimizer already: one optimizer holds all trainable parameters;"
-                " to attach it to another, call detach() first"
+                "this noise is attached to an optimizer already: one optimizer holds all trainable"
+                " parameters; to attach it to another, call detach() first"
             )
         self.check_optimizer(optimizer)
         check_only_noise(self, self._parameters.values())
@@ -398,16 +398,18 @@ class CorrelatedNoise(NotCopied):
 
     def _found(self, step: int) -> StepSums:
         if self._layout_now() != self._layout:
-            raise ValueError(
-                "layout of the model has changed but must be the one that the noise was made for"
+            raise RuntimeError(
+                "Shapes, dtypes or devices of the model's parameters changed after the noise was made: move"
+                " or convert the model before CorrelatedNoise is made."
             )
         self._check_trained()
         found = collect(self._parameters, self._plan, self._sums_in_grad, self._trusted)
         if not self._external and step < self._plan.steps:
             if self._sampler is None:
-                raise ValueError(
-                    f"batch of step {step} is from elsewhere but must be from loader(dataset),"
-                    " batch_sampler() or attach()'s batches"
+                raise RuntimeError(
+                    f"The batch of step {step} is not from this noise: take batches from"
+                    " noise.loader(dataset), a loader of noise.batch_sampler(), or the BatchSampler given to"
+                    " attach(); external_batches=True says that they are the plan's all the same."
                 )
             self._sampler.check_handed(step, found.sources)
         return found
@@ -422,9 +424,9 @@ class CorrelatedNoise(NotCopied):
             switched |= {name: "unfrozen" for name in now if name not in self._parameters}
             replaced = [name for name, p in now.items() if self._parameters.get(name, p) is not p]
             if replaced:
-                raise ValueError(
-                    f"parameter {replaced[0]} of the model was replaced but must be the one that the noise"
-                    " was made for"
+                raise RuntimeError(
+                    f"Parameter {replaced[0]} of the model was replaced after the noise was made: put the old"
+                    " one back, or make noise for the changed model in a run of its own."
                 )
         for name, what in switched.items():
             raise RuntimeError(

@@ -118,10 +118,10 @@ def _check_clipped(clipped: Mapping[str, ClippedSum], plan: Plan) -> None:
 
 def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bool, trusted: bool) -> Tensor:
     if not sums_in_grad:
-        must_be = (
-            "the sum that clipped_sum_ leaves, or a sum of clipped gradients that sums_in_grad=True tells of"
+        raise RuntimeError(
+            f"The gradient of {name} is in .grad, where nothing has clipped it: call clipped_sum_ in place of"
+            " loss.backward(), or say sums_in_grad=True if .grad holds sums of clipped gradients."
         )
-        raise ValueError(f"gradient of {name} is in .grad but must be {must_be}")
     refuse_single(f"gradient of {name}", grad.dtype, grad.dtype == torch.float64, trusted)
     if getattr(grad, "placements", None) != getattr(p, "placements", None):
         places = getattr(grad, "placements", "whole")

@@ -25,9 +25,7 @@ class EpochSampler(BatchSampler):
         self._on_start()
         first = self._next_step()
         if first == steps:
-            raise ValueError(
-                f"step is {first} but must be below {steps}: all steps of the plan have been made"
-            )
+            raise RuntimeError(f"All {steps} steps of the plan have been made: no batch is left.")
         return self._shares(first, min(first - first % self._epoch + self._epoch, steps))
 
     def __len__(self) -> int:

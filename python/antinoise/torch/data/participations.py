@@ -27,7 +27,10 @@ class StepExamples:
     def name(self, examples: Sequence[int] | NDArray[np.int64]) -> None:
         """Names this process's examples of the next step."""
         if not self._external:
-            raise ValueError("batch is given but must be left to the plan, unless external_batches=True")
+            raise RuntimeError(
+                "set_batch() was called, but this run draws the plan's batches: leave it out, or say"
+                " external_batches=True."
+            )
         self._named = np.array(examples, np.int64).reshape(-1)
 
     def take_named(self) -> NDArray[np.int64] | None:

@@ -1,0 +1,166 @@
+"""What functions of antinoise return, for annotations: dictionaries with known keys."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class Sensitivity(TypedDict):
+    """A sensitivity and why it holds."""
+
+    value: float
+    kind: Literal["exact", "upper_bound"]
+    source: str
+    """The theorem, or the computation."""
+
+
+class Loss(TypedDict):
+    """Losses and errors of a strategy, for a noise multiplier of 1: `loss = sensitivity * error`."""
+
+    strategy: str
+    steps: int
+    max_loss: float
+    rms_loss: float
+    total_loss: float
+    """Sensitivity squared times the squared Frobenius norm of the error matrix."""
+    max_error: float
+    rms_error: float
+    sensitivity: Sensitivity
+    status: str
+    """How the optimisation ended."""
+    gap: float | None
+    """Relative duality gap."""
+
+
+class ComparedLoss(Loss):
+    """A row of `compare`."""
+
+    spec: str
+    """The name that was asked for."""
+
+
+class Account(TypedDict):
+    """The privacy of a noise multiplier."""
+
+    epsilon: float
+    """Never below the truth."""
+    epsilon_lower: float
+    """Never above the truth."""
+    delta: float
+    noise_multiplier: float
+
+
+class Candidate(TypedDict):
+    """A mechanism that `plan` compared. Losses include the noise multiplier and 1 / batch size."""
+
+    strategy: str
+    noise_multiplier: float
+    sensitivity: float
+    max_loss: float
+    rms_loss: float
+    relative_to_independent: float
+    """The loss divided by that of independent noise."""
+    state_bytes: int
+    noise_seconds: float
+    """Estimated time for one step's noise on one core."""
+    status: str
+    amplified: bool
+    """Whether sampling amplifies its privacy."""
+    chosen: bool
+    reference: bool
+    """Whether it is listed only for comparison."""
+
+
+class _Kind(TypedDict):
+    kind: Literal["cyclic", "poisson", "balls-in-bins", "b-min-sep", "stream", "external"]
+
+
+class Sampler(_Kind, total=False):
+    """How batches are formed: `kind`, and one number for the first four kinds."""
+
+    groups: int
+    """Number of groups, of `cyclic` and `poisson`."""
+    bins: int
+    """Number of bins, of `balls-in-bins`."""
+    min_sep: int
+    """Minimum number of steps between participations, of `b-min-sep`."""
+
+
+class FreezeReport(TypedDict):
+    """Numbers of a period's rows by what was done with them. **Not private.**"""
+
+    rows: int
+    counted: int
+    beyond_max_rows: int
+    beyond_max_periods: int
+    unknown_keys: int
+    late: int
+    later: int
+
+
+class DeviationAfter(TypedDict):
+    """The standard deviation of an open-ended release's figure after some periods."""
+
+    periods: int
+    standard_deviation: float
+
+
+class _Query(TypedDict):
+    query: str
+    workload: str | dict[str, Any]
+    deviation_of: str | None
+
+
+class QueryStatus(_Query, total=False):
+    """A query of a release, and its error."""
+
+    largest_standard_deviation: float
+    after: list[DeviationAfter]
+    """Only for open-ended releases."""
+
+
+class Segment(TypedDict):
+    """The current segment of an open-ended release."""
+
+    number: int
+    first_period: int
+    last_period: int
+    growth: str
+
+
+class _Release(TypedDict):
+    periods: int | None
+    complete: bool
+    frozen: int
+    published: int
+    keys: list[str]
+    queries: list[QueryStatus]
+    unit: Literal["user", "event"]
+    max_periods: int
+    max_rows: int
+    epsilon: float
+    delta: float
+    noise_multiplier: float
+    strategy: str
+    statement: str
+
+
+class ReleaseStatus(_Release, total=False):
+    """The state of a release; `periods` is None for open-ended releases, which have a `link`."""
+
+    link: Segment
+
+
+__all__ = [
+    "Account",
+    "Candidate",
+    "ComparedLoss",
+    "DeviationAfter",
+    "FreezeReport",
+    "Loss",
+    "QueryStatus",
+    "ReleaseStatus",
+    "Sampler",
+    "Segment",
+    "Sensitivity",
+]
