@@ -110,7 +110,7 @@ pub fn run(data: &[u8]) -> bool {
         let columns = columns(release);
         let mut read = |pieces: &[std::ops::Range<usize>]| {
             let mut day = release.freeze(period).expect("a period");
-            let mut table = EventTable::new(batch.schema_ref(), &columns, day.columns())?;
+            let mut table = EventTable::new(batch.schema_ref(), &columns)?;
             let mut rows = day.rows(handling);
             let mut cells = table.batch(&batch)?;
             pieces.iter().try_for_each(|piece| cells.read(piece.clone(), &mut rows))?;

@@ -22,7 +22,7 @@ fn settings() -> [Settings; 3] {
         ..of(Unit::User, &["counts", "sum:-5,10", "quantiles:0.5@0,5,10"])
     };
     let sampled = Settings { keep: Keep::Sample, max_rows: 2, ..of(Unit::User, &["counts"]) };
-    [users, sampled, of(Unit::Event, &["mean:0,1", "kmeans:2@x:0,1,4@y:-1,1,4"])]
+    [users, sampled, of(Unit::Event, &["mean:0,1"])]
 }
 
 fn made((number, settings): (usize, &Settings)) -> Release {

@@ -89,7 +89,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "sblt:4+column-normalized+x3",
         "stoeplitz+damped:0.01",
         "qquantiles:0.5,0.9@0,5,10",
-        "qkmeans:3@x:0,1,8@y:-1,1,8",
         "qmean:-5,10",
         "qrange:1,2@0,1,2,3",
         "qdecay:0.5",
@@ -126,7 +125,7 @@ pub fn settings(data: &[u8]) -> bool {
 
 pub fn seeds_of_settings() -> Vec<Vec<u8>> {
     let mut settings = Settings::new(vec!["north".into(), "south".into()], 8, Unit::User);
-    let queries = ["counts", "window:3", "quantiles:0.5,0.9@0,5,10", "sum:0,9", "kmeans:2@x:0,1,8@y:0,1,8"];
+    let queries = ["counts", "window:3", "quantiles:0.5,0.9@0,5,10", "sum:0,9"];
     settings.queries = queries.iter().map(|query| (query.parse().expect("a query"), 1.5)).collect();
     settings.keep = Keep::Sample;
     let events = Settings::new(vec!["a".into()], 3, Unit::Event);

@@ -130,6 +130,16 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Watched:
+    """A ledger whose methods can be replaced."""
+
+    def __init__(self, ledger):
+        self._ledger = ledger
+
+    def __getattr__(self, name):
+        return getattr(self._ledger, name)
+
+
 def serve(folder, attempt, point, step):
     """Trains, saves the model after each round, and dies at a given point."""
     saved, log = folder / "model.npy", folder / "log.jsonl"
@@ -173,32 +183,16 @@ def serve(folder, attempt, point, step):
                 note(kind="asked", step=strategy.ledger.step, users=users)
             return super().send_and_receive(messages, timeout=timeout)
 
-    class InTheDatabase:
-        """Dies in the middle of a transaction, after the release is written and before it is committed."""
-
-        def __init__(self, database):
-            self._database = database
-
-        def execute(self, statement, *given):
-            done = self._database.execute(statement, *given)
-            if statement.startswith("INSERT INTO releases") and given[0][0] == step:
-                die()
-            return done
-
-        def __getattr__(self, name):
-            return getattr(self._database, name)
-
     # The first server dies before the ledger has begun.
     strategy = CorrelatedNoise(
         Noted(), federated_plan(), key() if attempt < 2 else None, ledger=folder / "ledger.db", timeout=0
     )
+    strategy._ledger = Watched(strategy.ledger)
     around(strategy.ledger, "bind", "the beginning")
     around(strategy.ledger, "charge", "the charge")
     around(strategy.ledger, "release", "the release")
     around(strategy, "_sum", "the sum")
     around(strategy, "_as_reply", "the reply")
-    if point == "in the database":
-        strategy.ledger._database = InTheDatabase(strategy.ledger._database)
     model = arrays_of(np.load(saved)) if saved.exists() else START
 
     def save(server_round, arrays):

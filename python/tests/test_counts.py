@@ -85,7 +85,7 @@ def copies(folder, tmp_path, names):
     return [tmp_path / name for name in names]
 
 
-QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "kmeans:2@value:0,50,10"]
+QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "cdf:10,20"]
 
 
 def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, tmp_path):

@@ -42,7 +42,7 @@ const ALL_QUERIES: [&str; 8] = [
     "--query",
     "window:2",
     "--query",
-    "kmeans:3@value:0,50,5@weight:-10,10,4",
+    "cdf:10,20,30",
     "--query",
     "quantiles:0.5@10,20,30",
 ];
@@ -139,64 +139,6 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
         refused(folder, &[&again.split(' ').collect::<Vec<_>>()[..], &[query]].concat(), "--query");
     }
     refused(folder, &[&["release", "freeze", "values", "1"][..], &EVENTS].concat(), "--value is absent");
-}
-
-/// Centres, in words, in SQL and in a figure; their columns are those of the query.
-#[test]
-fn centres_are_told_by_column() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path();
-    init(folder, "shops");
-    let base = "release init places --keys a,b,c --periods 6 --epsilon 2 --delta 1e-6 --unit user --max-periods 3 --query";
-    let base: Vec<&str> = base.split(' ').collect();
-    let queries = ["kmeans:2@value:0,50,10@weight:0,31,5", "--query", "kmeans:2@weight:0,31,5"];
-    let status = json(folder, &[&base[..], &queries].concat());
-    assert_eq!(status["queries"][0]["deviation_of"], "the rows of a cell");
-    json(folder, &[&["release", "freeze", "places", "0"][..], &EVENTS].concat());
-    let told = json(folder, &["release", "publish", "places"])["published"].as_array().unwrap().clone();
-    let of_a = told.iter().filter(|row| row["key"] == "a");
-    let names: Vec<&str> = of_a.map(|row| row["bucket"].as_str().unwrap()).collect();
-    let both = [
-        "centre 1 at value",
-        "centre 1 at weight",
-        "centre 1 rows",
-        "centre 2 at value",
-        "centre 2 at weight",
-        "centre 2 rows",
-    ];
-    let wanted =
-        [&both[..], &["centre 1 at weight", "centre 1 rows", "centre 2 at weight", "centre 2 rows"]].concat();
-    assert_eq!(names, wanted);
-    for row in &told {
-        assert_eq!(row["value"].is_i64(), row["bucket"].as_str().unwrap().ends_with(" rows"), "{row}");
-    }
-    json(folder, &["release", "report", "places", "--out", "page.html", "--plot", "curves.svg"]);
-    let figure = std::fs::read_to_string(folder.join("curves.svg")).unwrap();
-    for title in ["value", "weight", "events of the region"] {
-        assert!(figure.split(['<', '>']).any(|text| text.trim() == title), "{title}");
-    }
-    assert!(std::fs::read_to_string(folder.join("page.html")).unwrap().contains("chosen by the same noise"));
-    std::fs::write(folder.join("events.csv"), "day,user,shop,value\n1,ada,a,3\n").unwrap();
-    refused(
-        folder,
-        &[&["release", "freeze", "places", "1"][..], &EVENTS].concat(),
-        "column \"weight\" is absent",
-    );
-    std::fs::write(folder.join("counts.csv"), "key,count\na,3\n").unwrap();
-    refused(
-        folder,
-        &["release", "freeze", "places", "1", "--counts", "counts.csv"],
-        "must be counts, windows and decays alone",
-    );
-    let again = [&base[..2], &["other"], &base[3..]].concat();
-    for (query, named) in [
-        ("kmeans:2", "one to three columns"),
-        ("kmeans:6@x:0,1,5", "no more than cells"),
-        ("kmeans:2@x:1,0,5", "LO below HI"),
-        ("kmeans:2@x:0,1,5@x:0,1,5", "distinct columns"),
-    ] {
-        refused(folder, &[&again[..], &[query]].concat(), named);
-    }
 }
 
 /// Names that are nearly the same are reported on both outputs, and the help says which names are one user.
@@ -346,9 +288,8 @@ fn a_killed_release_publishes_the_same_bits() {
     assert_eq!(all("killed"), wanted);
     let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
     let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
-    // Of each period and key: a count, a window, three centres with a coordinate each of two columns and
-    // their rows, and a quantile.
-    assert_eq!(number("SELECT COUNT(*) FROM published"), 6 * 3 * (1 + 1 + 9 + 1));
+    // Of each period and key: a count, a window, three numbers and three shares of a cdf, and a quantile.
+    assert_eq!(number("SELECT COUNT(*) FROM published"), 6 * 3 * (1 + 1 + 6 + 1));
     let mut periods = std::collections::HashMap::<String, usize>::new();
     let release = antinoise_release::Release::open(&folder.join("killed")).unwrap();
     release

@@ -1,5 +1,5 @@
-//! Checks of parameters, [files] that are written completely or not at all, and [tables] of Arrow and
-//! Parquet.
+//! Checks of parameters, [files] that are written completely or not at all, [tables] of Arrow and Parquet,
+//! and SQLite files (`sqlite`).
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -17,13 +17,15 @@
 //! ```layers
 //! error: the error for a bad parameter, and which errors are bad input
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
-//! files, tables: whole files, permissions and locks; cells of tables
+//! files, tables, sqlite: whole files, permissions and locks; cells of tables; databases
 //! ```
 
 mod checks;
 mod error;
 pub mod files;
 mod numbers;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod tables;
 
 pub use checks::{at_least, below_one, between, in_open_unit, non_negative, positive};

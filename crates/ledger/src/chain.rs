@@ -2,7 +2,7 @@
 //!
 //! Each change adds a link for each part that it changed. A link's token covers the part's content and the
 //! previous token, so that altered, added or removed rows are detected, and a ledger knows its number of
-//! rounds. `python/antinoise/flower/ledger.py` computes the same chain.
+//! rounds.
 
 use std::collections::BTreeMap;
 

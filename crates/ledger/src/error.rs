@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::{BadInput, InvalidParameter};
-use rusqlite::ErrorCode;
+use antinoise_input::{BadInput, InvalidParameter, sqlite};
+
+use crate::format::FORMAT;
 
 /// The error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -23,14 +24,9 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A change that could not be written, or a page of the file that could not be read.
-    #[error("ledger {}: {source}", path.display())]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    Database(#[from] sqlite::Error),
     /// A ledger whose last change may or may not be on disk.
     #[error("ledger {}: an earlier change failed half way: open it again", path.display())]
     Unsure {
@@ -45,7 +41,8 @@ impl BadInput for Error {
             Self::Invalid(_) => true,
             Self::Plan(error) => error.is_bad_input(),
             Self::Io { source, .. } => source.is_bad_input(),
-            Self::Database { .. } | Self::Unsure { .. } => false,
+            Self::Database(error) => error.is_bad_input(),
+            Self::Unsure { .. } => false,
         }
     }
 
@@ -63,30 +60,17 @@ impl Error {
         |source| Self::Io { path, source }
     }
 
-    /// SQLite's error for the ledger at `path`, explained if the file is the cause.
+    /// SQLite's error for the ledger at `path`.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
-        move |source| match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                Self::refused(path, "locked", "free: one process at a time may use it")
-            }
-            Some(ErrorCode::NotADatabase) => Self::refused(path, "another file", "a ledger"),
-            Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, &source),
-            Some(ErrorCode::ReadOnly) => {
-                let must_be = "a file that can be written, in a folder that can, with its first bytes as they were written";
-                Self::refused(path, "read-only", must_be)
-            }
-            Some(_) => Self::Database { path: path.to_path_buf(), source },
-            // A value of another type than the tables have.
-            None => Self::damaged(path, &source),
-        }
+        |source| FORMAT.error(path, source).into()
     }
 
     pub(crate) fn refused(path: &Path, got: &str, must_be: &str) -> Self {
-        InvalidParameter::new(format!("ledger {}", path.display()), got, must_be).into()
+        FORMAT.refused(path, got, must_be).into()
     }
 
     pub(crate) fn damaged(path: &Path, how: impl std::fmt::Display) -> Self {
-        Self::refused(path, &format!("damaged ({how})"), "as it was written")
+        FORMAT.damaged(path, how).into()
     }
 }
 

@@ -269,6 +269,26 @@ impl Ledger {
         }
     }
 
+    /// Replaces the value recorded under `name`; those of plan and run cannot be replaced.
+    ///
+    /// # Errors
+    /// If the name is plan or run, or the change cannot be written.
+    pub fn rebind(&mut self, name: &str, value: &str) -> Result<()> {
+        self.check_sure()?;
+        if [PLAN, RUN].contains(&name) {
+            return Err(InvalidParameter::new(
+                "name",
+                format!("{name:?}"),
+                "another: a ledger belongs to one plan and run",
+            )
+            .into());
+        }
+        self.change(|database| {
+            database.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", [name, value])?;
+            chain::add(database, Part::Run, &chain::run(database)?)
+        })
+    }
+
     /// The value recorded under `name`, if any.
     ///
     /// # Errors

@@ -13,17 +13,18 @@
 //! - [`Ledger::observed`]: the sets of steps in which users really took part, for
 //!   [`VerifiedPlan::observed`](antinoise_plan::VerifiedPlan::observed).
 //!
-//! Time is counted in steps, without a clock. The file format is that of the Python package's
-//! `antinoise.flower.Ledger`: application id, version and tables are the same, and each can read the other's
-//! files.
+//! Time is counted in steps, without a clock. The Python package's `antinoise.flower.Ledger` is this
+//! ledger.
 //!
 //! # Layers
 //!
 //! From the ground up; a file uses only files of lines above its own.
 //!
 //! ```layers
+//! chain: digests
+//! format: the tables
 //! error: what can go wrong
-//! chain, rows, past, observed: digests; rows; who may still take part; who took part, without names
+//! rows, past, observed: rows; who may still take part; who took part, without names
 //! file: the SQLite file
 //! ledger: users are charged, steps are released
 //! told: what it tells of its rounds
@@ -32,6 +33,7 @@
 mod chain;
 mod error;
 mod file;
+mod format;
 mod ledger;
 mod observed;
 mod past;

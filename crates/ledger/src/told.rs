@@ -13,7 +13,7 @@ pub struct Release {
     pub step: usize,
     /// A digest of the state from which the step started: of the model, say.
     pub base: String,
-    /// The noisy sum, only for the last step; as bytes of float32 if Python wrote it.
+    /// The noisy sum, only for the last step; as bytes of float32 if the Python package wrote it.
     pub noisy_sum: Option<Vec<u8>>,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use antinoise_input::BadInput;
 use antinoise_ledger::{Error, Ledger};
-use common::{copy_of_python, plan_of, private};
+use common::{plan_of, private, stored};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -26,7 +26,7 @@ fn looked_at(path: &Path, plan: &antinoise_plan::VerifiedPlan) -> Result<(), Err
 /// The file is cut at every length, a page at a time and around the header.
 #[test]
 fn a_file_that_was_cut_is_refused() {
-    let (folder, path, plan) = copy_of_python();
+    let (folder, path, plan) = stored();
     let whole = std::fs::read(&path).unwrap();
     let cut = folder.path().join("cut.db");
     // SQLite treats a file of a single byte like an empty file.
@@ -49,7 +49,7 @@ fn a_file_that_was_cut_is_refused() {
 /// limits.
 #[test]
 fn a_file_that_was_overwritten_never_panics() {
-    let (folder, path, plan) = copy_of_python();
+    let (folder, path, plan) = stored();
     let whole = std::fs::read(&path).unwrap();
     let bad = folder.path().join("bad.db");
     let config = ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() };
@@ -93,7 +93,7 @@ fn a_file_that_was_overwritten_never_panics() {
 /// The content of each table is covered by digests, and altered parts are named.
 #[test]
 fn a_ledger_that_was_altered_is_refused_by_name() {
-    let (folder, path, plan) = copy_of_python();
+    let (folder, path, plan) = stored();
     let (whole, bad) = (std::fs::read(&path).unwrap(), folder.path().join("bad.db"));
     for (what, named) in [
         ("DELETE FROM participations WHERE user = 'ada' AND step = 4", "who took part in step 4"),
@@ -125,7 +125,7 @@ fn a_ledger_that_was_altered_is_refused_by_name() {
 /// appear.
 #[test]
 fn two_hundred_flipped_bits_are_refused_or_change_nothing() {
-    let (folder, path, plan) = copy_of_python();
+    let (folder, path, plan) = stored();
     let (whole, bad) = (std::fs::read(&path).unwrap(), folder.path().join("bad.db"));
     let told = |path: &Path| -> Result<_, Error> {
         let ledger = Ledger::open(path, &plan, "golden")?;
@@ -193,7 +193,7 @@ fn a_copy_of_the_file_alone_knows_every_round() {
 /// database", names no cause.
 #[test]
 fn a_header_that_forbids_writing_is_refused_in_words() {
-    let (_folder, path, plan) = copy_of_python();
+    let (_folder, path, plan) = stored();
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[18] = 3;
     std::fs::write(&path, bytes).unwrap();

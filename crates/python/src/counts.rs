@@ -2,9 +2,8 @@
 //! block.
 
 use std::collections::HashMap;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Columns, Handling, Late, Query, Release, Settings, Status, published, query_while};
@@ -15,8 +14,9 @@ use serde::Serialize;
 
 use crate::errors::{Raised, Result};
 use crate::events;
+use crate::held::Held;
 use crate::key::no_copy;
-use crate::process::{Owner, interruptible};
+use crate::process::interruptible;
 use crate::table::Table;
 use crate::values;
 
@@ -30,46 +30,14 @@ pub struct RunningCounts {
     folder: PathBuf,
     /// Whether every query publishes whole numbers.
     whole: bool,
-    owner: Owner,
-    /// `None` after `close`.
-    release: Mutex<ManuallyDrop<Option<Release>>>,
-}
-
-impl Drop for RunningCounts {
-    fn drop(&mut self) {
-        // A forked child shares the parent's database and must not end the parent's transaction.
-        if self.owner.check("RunningCounts").is_ok() {
-            let release = self.release.get_mut().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: `self` is being dropped, so that nothing uses the release afterwards.
-            unsafe { ManuallyDrop::drop(release) };
-        }
-    }
+    held: Held<Release>,
 }
 
 impl RunningCounts {
     fn of(release: Release) -> Self {
         let whole = release.settings().queries.iter().all(|(query, _)| query.is_whole());
         let folder = release.folder().to_path_buf();
-        let release = Mutex::new(ManuallyDrop::new(Some(release)));
-        Self { folder, whole, owner: Owner::this(), release }
-    }
-
-    /// The release, for one thread at a time. A second caller is refused rather than blocked, since it may be
-    /// the very thread that holds the lock.
-    fn locked(&self) -> Result<MutexGuard<'_, ManuallyDrop<Option<Release>>>> {
-        self.owner.check("RunningCounts")?;
-        self.release.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => busy(),
-            TryLockError::Poisoned(_) => Raised::failed("an earlier call failed half way"),
-        })
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut Release) -> Result<T>) -> Result<T> {
-        let mut locked = self.locked()?;
-        let release = locked.as_mut().ok_or_else(|| {
-            InvalidParameter::new("counts", "closed", "open (RunningCounts.open opens the folder again)")
-        })?;
-        work(release)
+        Self { folder, whole, held: Held::new("RunningCounts", release) }
     }
 }
 
@@ -142,7 +110,7 @@ impl RunningCounts {
     /// `period` is the text that its times begin with (`"2026-11-21"`), a whole number t for the times from t
     /// to below t + 1, or a date (no datetime). `events` is a table with `__arrow_c_stream__` (pandas,
     /// polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and
-    /// `value` name its columns, and queries of k-means name the columns of their points.
+    /// `value` name its columns.
     ///
     /// `late` says what happens to rows from before the period: `leave`, `next` (count them in this period)
     /// or `refuse`; `unknown` does so for rows with unknown keys: `refuse` or `leave`. A user is text or a
@@ -166,12 +134,12 @@ impl RunningCounts {
         unknown: &str,
     ) -> Result<Bound<'py, PyDict>> {
         let (period, handling) = (values::period(period)?, handling(late, unknown)?);
-        let found = self.with(|release| {
+        let found = self.held.with(|release| {
             let columns = Columns { time, user, key, value }.of(release.settings())?;
             let mut freezing = py.detach(|| release.freeze(&period))?;
             let found = events::read(events, &columns, handling, &mut freezing)?;
             // The producer of the rows may have forked: only the parent process continues.
-            self.owner.check("RunningCounts")?;
+            self.held.check()?;
             // The whole value, by exclusive reference: a closure that runs without Python's lock must be safe
             // to send to another thread.
             let read = &mut freezing;
@@ -199,7 +167,7 @@ impl RunningCounts {
         for pair in counts.items()?.iter() {
             given.push(pair.extract::<(String, i64)>()?);
         }
-        self.with(|release| {
+        self.held.with(|release| {
             py.detach(|| {
                 let keys = &release.settings().keys;
                 let places: HashMap<&str, usize> =
@@ -220,7 +188,7 @@ impl RunningCounts {
     /// `value`, the ends `lower` and `upper` of the 95% interval, `query`, and `bucket` for histograms. A
     /// period's figures are drawn once; after a crash, the next call draws the same figures.
     fn publish(&self, py: Python<'_>) -> Result<Table> {
-        self.with(|release| {
+        self.held.with(|release| {
             py.detach(|| {
                 let mut stopped = None;
                 let rows = release.publish_while(|| {
@@ -240,7 +208,7 @@ impl RunningCounts {
 
     /// All published figures, in the order of publication.
     fn published(&self, py: Python<'_>) -> Result<Table> {
-        self.owner.check("RunningCounts")?;
+        self.held.check()?;
         py.detach(|| {
             let rows = published(&self.folder)?;
             Table::published(&rows, rows.last(), self.whole)
@@ -250,7 +218,7 @@ impl RunningCounts {
     /// Runs one SELECT on the table `published(period, key, value, lower, upper, query, bucket)`; no other
     /// data of the release can be read.
     fn query(&self, py: Python<'_>, sql: &str) -> Result<Table> {
-        self.owner.check("RunningCounts")?;
+        self.held.check()?;
         let stopped = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&stopped);
         let go_on = move || {
@@ -272,7 +240,7 @@ impl RunningCounts {
     /// without an end, `periods` is None, and queries have the standard deviation `after` several numbers of
     /// periods.
     fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
-        self.owner.check("RunningCounts")?;
+        self.held.check()?;
         let folder = self.folder.clone();
         let report = interruptible(py, move || Status::of(&folder)?.report())??;
         Ok(dict(py, &report)?)
@@ -286,15 +254,7 @@ impl RunningCounts {
 
     /// Closes the folder, so that another process or object can open it. Published figures can still be read.
     fn close(&self, py: Python<'_>) -> Result<()> {
-        self.owner.check("RunningCounts")?;
-        // A panic in an earlier call poisons the lock; the folder is released all the same.
-        let release = match self.release.try_lock() {
-            Ok(mut locked) => locked.take(),
-            Err(TryLockError::Poisoned(error)) => error.into_inner().take(),
-            Err(TryLockError::WouldBlock) => return Err(busy()),
-        };
-        py.detach(|| drop(release));
-        Ok(())
+        self.held.close(py)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -325,10 +285,6 @@ impl RunningCounts {
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
         no_copy("RunningCounts")
     }
-}
-
-fn busy() -> Raised {
-    Raised::failed("another call is freezing or publishing")
 }
 
 /// One query, or several.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use antinoise_input::{BadInput, InvalidParameter};
+use antinoise_input::{BadInput, InvalidParameter, sqlite};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 
@@ -33,6 +33,14 @@ impl Raised {
             }
             None => PyOSError::new_err(format!("{shown}: {message}")),
         })
+    }
+
+    /// A `ValueError` for a file of another kind, an `OSError` for a failure of the system.
+    fn database(error: &sqlite::Error) -> Self {
+        match error {
+            sqlite::Error::System { .. } => Self(PyOSError::new_err(error.to_string())),
+            other => Self::of(other),
+        }
     }
 
     fn of(error: &dyn BadInput) -> Self {
@@ -76,9 +84,18 @@ raised!(
 
 impl From<antinoise_release::Error> for Raised {
     fn from(error: antinoise_release::Error) -> Self {
-        match error {
-            antinoise_release::Error::Database { .. } => Self(PyOSError::new_err(error.to_string())),
-            other => Self::of(&other),
+        match &error {
+            antinoise_release::Error::Database(failed) => Self::database(failed),
+            other => Self::of(other),
+        }
+    }
+}
+
+impl From<antinoise_ledger::Error> for Raised {
+    fn from(error: antinoise_ledger::Error) -> Self {
+        match &error {
+            antinoise_ledger::Error::Database(failed) => Self::database(failed),
+            other => Self::of(other),
         }
     }
 }

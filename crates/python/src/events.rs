@@ -30,8 +30,7 @@ pub fn read(
             Ok(rows.end()?)
         });
     }
-    let points = rows.columns().to_vec();
-    let iterator = Cells::of(events, columns, &points)?;
+    let iterator = Cells::of(events, columns)?;
     let mut first = 0;
     loop {
         let part = iterator.part(first)?;
@@ -46,7 +45,7 @@ pub fn read(
 
 /// Reads a stream on the calling thread while other Python threads run.
 fn read_stream(mut stream: Stream, columns: &Columns, rows: &mut Rows<'_, '_>) -> Result<()> {
-    let mut table = EventTable::new(stream.schema(), columns, rows.columns())?;
+    let mut table = EventTable::new(stream.schema(), columns)?;
     while let Some(batch) = stream.next()? {
         let mut read = table.batch(&batch)?;
         for first in (0..batch.num_rows()).step_by(PART) {
@@ -64,50 +63,43 @@ struct Row {
     user: String,
     key: String,
     value: Option<f64>,
-    /// Coordinates of the point, for releases with points.
-    coordinates: Vec<f64>,
 }
 
 impl Row {
     fn add(&self, rows: &mut Rows<'_, '_>) -> Result<()> {
         let added = rows.lies_here(&self.time).and_then(|here| match here {
-            true => {
-                let coordinates: Vec<Number> = self.coordinates.iter().copied().map(Number::Real).collect();
-                rows.add(&self.user, &self.key, self.value.map(Number::Real), &coordinates)
-            }
+            true => rows.add(&self.user, &self.key, self.value.map(Number::Real)),
             false => Ok(()),
         });
         Ok(added.map_err(|error| error.at(format_args!("row {}", self.number)))?)
     }
 }
 
-/// Iterates over rows of cells in the order time, key, user, value, points; user, value and points only where
-/// the release reads them.
+/// Iterates over rows of cells in the order time, key, user, value; user and value only where the release
+/// reads them.
 struct Cells<'a, 'py> {
     rows: Bound<'py, PyIterator>,
     columns: &'a Columns,
-    points: &'a [String],
     /// Whether rows are dicts rather than tuples of cells.
     by_name: bool,
 }
 
 impl<'a, 'py> Cells<'a, 'py> {
-    fn of(events: &Bound<'py, PyAny>, columns: &'a Columns, points: &'a [String]) -> Result<Self> {
+    fn of(events: &Bound<'py, PyAny>, columns: &'a Columns) -> Result<Self> {
         let Ok(table) = events.cast::<PyMapping>() else {
             let rows = events.try_iter().map_err(|_| {
                 let must_be = "a table with __arrow_c_stream__ (pandas, polars, pyarrow, DuckDB), a dict of columns or an iterable of dicts";
                 InvalidParameter::new("events", kind(events), must_be)
             })?;
-            return Ok(Self { rows, columns, points, by_name: true });
+            return Ok(Self { rows, columns, by_name: true });
         };
-        let named =
-            names(columns, points).map(|name| column(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
+        let named = names(columns).map(|name| column(table.as_any(), name)).collect::<Result<Vec<_>>>()?;
         let py = events.py();
         let strict = PyDict::new(py);
         strict.set_item("strict", true)?;
         let zip = py.import("builtins")?.getattr("zip")?;
         let rows = zip.call(PyTuple::new(py, named)?, Some(&strict))?.try_iter()?;
-        Ok(Self { rows, columns, points, by_name: false })
+        Ok(Self { rows, columns, by_name: false })
     }
 
     /// The next rows; `first` is the number of the first of them.
@@ -122,7 +114,7 @@ impl<'a, 'py> Cells<'a, 'py> {
     fn row(&self, row: &Bound<'py, PyAny>, number: usize) -> Result<Row> {
         let mut cells = Vec::with_capacity(4);
         if self.by_name {
-            for name in names(self.columns, self.points) {
+            for name in names(self.columns) {
                 cells.push(cell(row, name)?);
             }
         } else {
@@ -135,23 +127,19 @@ impl<'a, 'py> Cells<'a, 'py> {
         let read = |what, cell: Option<&Bound<'py, PyAny>>| {
             cell.map_or(Ok(String::new()), |cell| text(what, number, cell))
         };
-        let coordinates =
-            self.points.iter().zip(cells).map(|(name, cell)| real(&format!("column {name:?}"), number, cell));
-        let coordinates = coordinates.collect::<Result<_>>()?;
         Ok(Row {
             number,
             time: read("time", time)?,
             user: read("user", user)?,
             key: read("key", key)?,
             value: value.map(|cell| real("value", number, cell)).transpose()?,
-            coordinates,
         })
     }
 }
 
 /// The names of the columns to read.
-fn names<'a>(columns: &'a Columns, points: &'a [String]) -> impl Iterator<Item = &'a str> {
-    columns.roles(points).map(|(name, _)| name)
+fn names(columns: &Columns) -> impl Iterator<Item = &str> {
+    columns.roles().map(|(name, _)| name)
 }
 
 /// The cells of a column, in the order of the rows. Refuses unordered collections, and text, whose letters

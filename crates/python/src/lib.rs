@@ -12,13 +12,14 @@
 //! candidate: the description of a candidate
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
 //! choose: the choice of a plan
+//! held: a value that holds a file open
 //! wanted, released: the options of a stream; which of its steps are in use
 //! stream: the noise
 //! saved: a state that is to be checked
 //! batches, arrow: the examples of each step; tables of others
 //! participations: which examples took part when
 //! events: rows of events in Python's hands
-//! counts: running counts
+//! counts, ledger: running counts; who took part in a federated run
 //! ```
 
 mod accounting;
@@ -31,7 +32,9 @@ mod counts;
 mod design;
 mod errors;
 mod events;
+mod held;
 mod key;
+mod ledger;
 mod participations;
 mod plan;
 mod process;
@@ -63,6 +66,8 @@ mod _antinoise {
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
     use crate::key::Key;
+    #[pymodule_export]
+    use crate::ledger::Ledger;
     #[pymodule_export]
     use crate::participations::Participations;
     #[pymodule_export]

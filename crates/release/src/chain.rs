@@ -20,8 +20,6 @@
 //! f_i(k) / k is largest below K. A link's data may depend on earlier publications, as within a link: its
 //! noise is fresh, and its block comes after theirs.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::OnceLock;
 
 use antinoise_accounting::{Gdp, gaussian_noise_multiplier_upper};
@@ -32,7 +30,7 @@ use antinoise_plan::Plan;
 
 use crate::design::Design;
 use crate::figures::Reading;
-use crate::links::{Link, Links};
+use crate::links::Link;
 use crate::{Error, Query, Result, Settings};
 
 /// Tolerance for rounding in comparisons.
@@ -57,27 +55,13 @@ impl Chain {
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         settings.check()?;
         match settings.links {
-            Some(links) => Self::remembered(settings, links, &mut HashMap::new()),
+            Some(links) => {
+                let lengths = (0..links.distinct()).map(|link| links.length(link));
+                let designs = lengths.map(|length| designed(&settings.of_link(length)));
+                Self::made(settings, designs.collect::<Result<_>>()?)
+            }
             None => Self::made(settings, vec![Design::new(settings)?]),
         }
-    }
-
-    /// As [`Self::new`] with links, reusing designs that were made before, by length of the link.
-    pub(crate) fn remembered(
-        settings: &Settings,
-        links: Links,
-        before: &mut HashMap<usize, Design>,
-    ) -> Result<Self> {
-        let settings = settings.clone().with_links(links);
-        settings.check()?;
-        let mut designs = Vec::new();
-        for length in (0..links.distinct()).map(|link| links.length(link)) {
-            designs.push(match before.entry(length) {
-                Entry::Occupied(found) => found.get().clone(),
-                Entry::Vacant(place) => place.insert(designed(&settings.of_link(length))?).clone(),
-            });
-        }
-        Self::made(&settings, designs)
     }
 
     fn made(settings: &Settings, designs: Vec<Design>) -> Result<Self> {
@@ -148,26 +132,6 @@ impl Chain {
         let first = if place > 0 { Some(self.first()?) } else { None };
         self.check(&design, first)?;
         Ok(self.designs[place].get_or_init(|| design))
-    }
-
-    /// The largest standard deviation of running counts over the first `periods` periods, and its root mean
-    /// square, in points times the spacing.
-    pub(crate) fn errors(&self, periods: usize) -> Result<(f64, f64)> {
-        let (mut ended, mut sum) = (0.0, 0.0);
-        for link in 0.. {
-            let design = self.design(link)?;
-            let AnyStrategy::Blt(blt) = &design.plan.strategy else { break };
-            let left = periods - self.started(link).min(periods);
-            if left == 0 {
-                break;
-            }
-            let (steps, seed) = (left.min(design.plan.steps), design.plan.noise_std().powi(2));
-            let error = blt.leading(steps)?.error(&Workload::Prefix)?;
-            sum += steps as f64 * (ended + seed * error.rms.powi(2));
-            ended += seed * error.max.powi(2);
-        }
-        // The standard deviation grows from period to period, so that the last one is the largest.
-        Ok((ended.sqrt(), (sum / periods as f64).sqrt()))
     }
 
     /// Number of periods before a link.

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::{BadInput, InvalidParameter};
-use rusqlite::ErrorCode;
+use antinoise_input::{BadInput, InvalidParameter, sqlite};
 
 /// The error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -32,14 +31,9 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A change that could not be written, or a page of the database that could not be read.
-    #[error("{}: {source}{}", path.display(), advice(source))]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    /// A database that cannot be read or written.
+    #[error(transparent)]
+    Database(#[from] sqlite::Error),
 }
 
 impl BadInput for Error {
@@ -51,7 +45,7 @@ impl BadInput for Error {
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             Self::Io { source, .. } => source.is_bad_input(),
-            Self::Database { .. } => false,
+            Self::Database(error) => error.is_bad_input(),
         }
     }
 
@@ -88,37 +82,6 @@ impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         |source| Self::Io { path, source }
-    }
-
-    /// SQLite's error for the database at `path`, explained if the file is the cause.
-    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<'_> {
-        move |source| {
-            let refused = |got: &str, must_be: &str| Self::invalid(path.display().to_string(), got, must_be);
-            match source.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                    refused("in use by another process", "free: one process at a time may use a release")
-                }
-                Some(ErrorCode::NotADatabase) => refused("another file", "the database of a release"),
-                Some(ErrorCode::ReadOnly) => {
-                    let must_be = "a file that can be written, in a folder that can, with its first bytes as they were written";
-                    refused("read-only", must_be)
-                }
-                // A value of another type than the tables have, or a statement that does not fit them.
-                Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation)
-                | None => refused("damaged", "as it was written"),
-                _ => Self::Database { path: path.to_path_buf(), source },
-            }
-        }
-    }
-}
-
-/// Advice for a full disk, or a file that cannot grow.
-fn advice(error: &rusqlite::Error) -> &'static str {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-            ". Nothing of this change was kept. Is the disk full? Once there is room, run the same command again"
-        }
-        _ => "",
     }
 }
 

@@ -1,12 +1,10 @@
 //! The figures of a query, with their intervals, from the noisy points of a key's cells.
 
 use crate::Query;
-use crate::axis::half_and_middle;
 use crate::buckets::Buckets;
-use crate::centres::{Cells, Centre};
 use crate::interval::{Interval, Ratio};
 use crate::layout::{Layout, Part};
-use crate::measure::Measure;
+use crate::measure::{Measure, half_and_middle};
 use crate::quantile::{Rows, quantile};
 
 /// A query, and the numbers from which its figures are computed.
@@ -32,8 +30,6 @@ enum Method<'q> {
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
     /// `deviations`: standard deviations of each edge's rank at each Q, for cells with noise of variance 1.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
-    /// Centres of the rows in cells.
-    Kmeans { centres: usize, cells: Cells<'q>, unit: f64 },
 }
 
 /// A figure of a key.
@@ -72,20 +68,17 @@ impl<'q> Reading<'q> {
                 let deviations = ranks.iter().map(of_rank).collect();
                 Method::Quantiles { buckets, ranks, edges, deviations }
             }
-            Query::Kmeans { centres, axes } => {
-                Method::Kmeans { centres: *centres, cells: Cells::new(axes), unit }
-            }
         };
         let names = names(query, &part.measure);
         Self { query, part, names, method }
     }
 
     /// The largest standard deviation of a figure, for cells with noise of variance 1: for a mean, that of
-    /// the mean times the number of rows; for quantiles, of their ranks; for k-means, of the rows of a cell.
+    /// the mean times the number of rows; for quantiles, of their ranks.
     pub(crate) fn largest_deviation(&self) -> f64 {
         let largest = |deviations: &mut dyn Iterator<Item = f64>| deviations.fold(0.0, f64::max);
         match &self.method {
-            Method::Cell { unit } | Method::Kmeans { unit, .. } => *unit,
+            Method::Cell { unit } => *unit,
             Method::Histogram { buckets: Buckets::Flat { unit } } => *unit,
             Method::Histogram { buckets } | Method::Cdf { buckets, .. } | Method::Run { buckets, .. } => {
                 largest(&mut self.query.runs().into_iter().map(|run| buckets.deviation(run)))
@@ -155,14 +148,6 @@ impl<'q> Reading<'q> {
                 };
                 ranks.iter().zip(deviations).map(told).collect()
             }
-            Method::Kmeans { centres, cells: grid, unit } => {
-                let rows: Vec<f64> = cells.iter().map(|points| *points as f64 * unit).collect();
-                let told = |centre: Centre| {
-                    let coordinates = centre.coordinates.into_iter().map(within_range);
-                    coordinates.chain([self.told(centre.rows)]).collect::<Vec<_>>()
-                };
-                grid.told(*centres, &rows, noise * unit).into_iter().flat_map(told).collect()
-            }
         }
     }
 
@@ -204,13 +189,6 @@ fn names(query: &Query, measure: &Measure) -> Vec<String> {
             named("below").chain(named("share below")).collect()
         }
         Query::Quantiles { ranks, .. } => ranks.iter().map(f64::to_string).collect(),
-        Query::Kmeans { centres, axes } => {
-            let named = |centre| {
-                let coordinates = axes.iter().map(move |axis| format!("centre {centre} at {}", axis.column));
-                coordinates.chain([format!("centre {centre} rows")])
-            };
-            (1..=*centres).flat_map(named).collect()
-        }
         Query::Counts
         | Query::Sum { .. }
         | Query::Mean { .. }

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::layout::too_many;
 use crate::ledger::Writer;
-use crate::measure::Values;
 use crate::sample::{Place, Sample};
 use crate::sealed::Part;
 use crate::state::{GIVEN, bytes};
@@ -122,11 +121,6 @@ impl Freezing<'_> {
         &self.period
     }
 
-    /// The names of a row's coordinates: see [`Settings::columns`](crate::Settings::columns).
-    pub fn columns(&self) -> &[String] {
-        self.release.design.layout.columns()
-    }
-
     /// The numbers of rows so far.
     pub fn tally(&self) -> Tally {
         self.tally
@@ -137,39 +131,8 @@ impl Freezing<'_> {
     ///
     /// # Errors
     /// If the user is empty or a number that is not whole (for a release that protects users), the value is
-    /// absent or NaN but needed, or the release needs [coordinates](Self::add_point) too. The row is then not
-    /// counted, and the period can continue.
+    /// absent or NaN but needed. The row is then not counted, and the period can continue.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
-        self.add_point(user, key, value, &[])
-    }
-
-    /// As [`Self::add`], for a release with k-means: `coordinates` are the event's numbers in the columns of
-    /// [`Settings::columns`](crate::Settings::columns), in that order.
-    ///
-    /// ```
-    /// use antinoise_release::{Release, Settings, Unit};
-    /// let folder = tempfile::tempdir()?;
-    /// let queries = vec![("kmeans:2@x:0,1,8@y:0,1,8".parse()?, 1.0)];
-    /// let settings = Settings { queries, ..Settings::new(vec!["all".into()], 30, Unit::User) };
-    /// let mut release = Release::create(folder.path(), &settings)?;
-    /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
-    /// day.add_point("ada", "all", None, &[0.2, 0.9])?;
-    /// assert!(day.add_point("grace", "all", None, &[0.2]).is_err());
-    /// day.commit()?;
-    /// let names: Vec<String> = release.publish()?.into_iter().map(|row| row.bucket).collect();
-    /// assert_eq!(names[..3], ["centre 1 at x", "centre 1 at y", "centre 1 rows"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Self::add`], and if the numbers of coordinates and columns differ or a coordinate is NaN.
-    pub fn add_point(
-        &mut self,
-        user: &str,
-        key: &str,
-        value: Option<f64>,
-        coordinates: &[f64],
-    ) -> Result<Fate> {
         self.tally.rows += 1;
         let Some(&key) = self.keys.get(key) else {
             self.tally.unknown_keys += 1;
@@ -178,8 +141,7 @@ impl Freezing<'_> {
         // All checks that may refuse the row come before any change.
         let (design, points) = (&self.release.design, &mut self.points);
         points.clear();
-        let values = Values { value, coordinates };
-        design.layout.row(design.spacing, key, &values, |cell, added| points.push((cell, added)))?;
+        design.layout.row(design.spacing, key, value, |cell, added| points.push((cell, added)))?;
         let user = match self.release.settings.unit {
             Unit::User => user_name(user)?,
             Unit::Event => Cow::Borrowed(""),

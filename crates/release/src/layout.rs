@@ -10,9 +10,8 @@
 
 use antinoise_input::InvalidParameter;
 
-use crate::axis::{Axis, cell, half_and_middle};
 use crate::buckets::{Buckets, Code, LEAST_POINTS};
-use crate::measure::{Measure, Values};
+use crate::measure::{Measure, half_and_middle, number};
 use crate::{Error, Query, Result, Settings};
 
 /// The parts of a release: one per measure, shared by all queries of that measure.
@@ -20,8 +19,6 @@ use crate::{Error, Query, Result, Settings};
 pub(crate) struct Layout {
     pub(crate) keys: usize,
     pub(crate) parts: Vec<Part>,
-    /// The names of a row's coordinates.
-    columns: Vec<String>,
 }
 
 /// The cells of one measure.
@@ -34,16 +31,12 @@ pub(crate) struct Part {
     first: usize,
     /// The code of a histogram's buckets.
     code: Code,
-    /// For cells: the index of each axis among a row's coordinates.
-    places: Vec<usize>,
 }
 
 impl Layout {
     pub(crate) fn new(settings: &Settings) -> Self {
         let keys = settings.keys.len();
         let (mut parts, mut first) = (Vec::<Part>::new(), 0);
-        let columns = settings.columns();
-        let place = |axis: &Axis| columns.iter().position(|column| *column == axis.column);
         let asked = settings
             .queries
             .iter()
@@ -55,21 +48,12 @@ impl Layout {
             }
             let buckets = measure.buckets();
             let code = code(&measure, settings);
-            let places = match &measure {
-                Measure::Cells { axes } => axes.iter().filter_map(place).collect(),
-                _ => Vec::new(),
-            };
-            parts.push(Part { measure, weight, first, code, places });
+            parts.push(Part { measure, weight, first, code });
             first += keys * buckets;
         }
         let largest = parts.iter().map(|part| part.weight).fold(0.0, f64::max);
         parts.iter_mut().for_each(|part| part.weight /= largest);
-        Self { keys, parts, columns }
-    }
-
-    /// The names of a row's coordinates.
-    pub(crate) fn columns(&self) -> &[String] {
-        &self.columns
+        Self { keys, parts }
     }
 
     /// Number of cells of the stacked vector.
@@ -89,10 +73,7 @@ impl Layout {
         match &self.parts[..] {
             [
                 Part {
-                    measure: Measure::Count | Measure::Histogram { .. } | Measure::Cells { .. },
-                    weight,
-                    code: Code::Flat,
-                    ..
+                    measure: Measure::Count | Measure::Histogram { .. }, weight, code: Code::Flat, ..
                 },
             ] => *weight,
             parts => parts.iter().map(|part| part.weight).fold(f64::INFINITY, f64::min) / LEAST_POINTS as f64,
@@ -115,12 +96,11 @@ impl Layout {
         &self,
         spacing: f64,
         key: usize,
-        values: &Values<'_>,
+        value: Option<f64>,
         mut add: impl FnMut(usize, i64),
     ) -> Result<()> {
-        values.check_coordinates(&self.columns)?;
         for part in &self.parts {
-            let (bucket, points) = part.of_row(spacing, values)?;
+            let (bucket, points) = part.of_row(spacing, value)?;
             add(part.cell(key, bucket), points);
         }
         Ok(())
@@ -187,25 +167,22 @@ impl Part {
         Buckets::new(self.code, self.measure.buckets(), self.points(spacing))
     }
 
-    fn of_row(&self, spacing: f64, values: &Values<'_>) -> Result<(usize, i64)> {
+    fn of_row(&self, spacing: f64, value: Option<f64>) -> Result<(usize, i64)> {
         let points = self.points(spacing);
         Ok(match &self.measure {
             Measure::Count => (0, points),
             Measure::Histogram { edges } => {
-                let (value, added) = (values.value()?, if self.code == Code::Flat { points } else { 1 });
+                let (value, added) = (number(value)?, if self.code == Code::Flat { points } else { 1 });
                 (edges.partition_point(|edge| *edge <= value), added)
             }
             Measure::Sum { low, high } => {
-                let share = values.value()?.clamp(*low, *high) / self.measure.most();
+                let share = number(value)?.clamp(*low, *high) / self.measure.most();
                 (0, (share * points as f64).round_ties_even() as i64)
             }
             Measure::Deviation { low, high } => {
                 let (half, middle) = half_and_middle(*low, *high);
-                let share = ((values.value()?.clamp(*low, *high) - middle) / half).clamp(-1.0, 1.0);
+                let share = ((number(value)?.clamp(*low, *high) - middle) / half).clamp(-1.0, 1.0);
                 (0, (share * points as f64).round_ties_even() as i64)
-            }
-            Measure::Cells { axes } => {
-                (cell(axes, self.places.iter().map(|place| values.coordinates[*place])), points)
             }
         })
     }
@@ -221,31 +198,12 @@ mod tests {
         (*state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Adds a point of (value, 0.9 value - 2) to the cells of k-means, by searching all cells.
-    fn add_naively(layout: &Layout, spacing: f64, key: usize, value: f64, cells: &mut [i64]) {
-        let within = |at: f64, low: f64, high: f64, first: bool, last: bool| {
-            (first || low <= at) && (last || at < high)
-        };
-        for part in &layout.parts {
-            let Measure::Cells { axes } = &part.measure else { continue };
-            let x = |j: usize| within(value, 2.0 * j as f64 - 5.0, 2.0 * j as f64 - 3.0, j == 0, j == 6);
-            let y = 0.9 * value - 2.0;
-            let y = |j: usize| within(y, 3.0 * j as f64 - 6.0, 3.0 * j as f64 - 3.0, j == 0, j == 3);
-            for cell in 0..axes.iter().map(|axis| axis.cells).product() {
-                if (axes.len() == 1 || x(cell / 4)) && y(cell % 4) {
-                    cells[part.first + key * part.measure.buckets() + cell] += part.points(spacing);
-                }
-            }
-        }
-    }
-
     /// Any rows of a unit, random or in one place, stay within the clip norm, for any queries, weights and
     /// spacings.
     #[test]
     fn the_rows_of_a_unit_are_within_the_clip_norm() {
         let pool = "counts window:3 sum:-4,9 mean:-4,9 mean:0,1 histogram:0,1,2 cdf:0,1,2 cdf:-3,-1,0,1,4,5,8 \
-                    quantiles:0.2,0.9@0,1,2 range:0,5@-3,-1,0,1,4,5,8 histogram:1 kmeans:2@x:-5,9,7@y:-6,6,4 \
-                    kmeans:3@x:-5,9,7@y:-6,6,4 kmeans:1@y:-6,6,4";
+                    quantiles:0.2,0.9@0,1,2 range:0,5@-3,-1,0,1,4,5,8 histogram:1";
         let mut state = 1;
         for round in 0..4000 {
             let mut next = || random(&mut state);
@@ -259,20 +217,11 @@ mod tests {
             let spacing = layout.coarsest_spacing() / (1 + (next() * 40.0) as usize) as f64;
             let mut cells = vec![0i64; layout.cells()];
             let mut event = || (usize::from(next() < 0.5), next() * 14.0 - 5.0);
-            let (events, mut naive) =
-                (Vec::from_iter((0..rows).map(|_| event())), vec![0i64; layout.cells()]);
+            let events: Vec<(usize, f64)> = (0..rows).map(|_| event()).collect();
             let alone = round % 2 == 0;
             for event in &events {
                 let (key, value) = if alone { (0, events[0].1) } else { *event };
-                let of_column = |column: &String| if column == "x" { value } else { 0.9 * value - 2.0 };
-                let coordinates: Vec<f64> = layout.columns().iter().map(of_column).collect();
-                let values = Values { value: Some(value), coordinates: &coordinates };
-                add_naively(&layout, spacing, key, value, &mut naive);
-                layout.row(spacing, key, &values, |cell, added| cells[cell] += added).unwrap();
-            }
-            for part in layout.parts.iter().filter(|part| matches!(part.measure, Measure::Cells { .. })) {
-                let own = part.cell(0, 0)..part.cell(2, 0);
-                assert_eq!(cells[own.clone()], naive[own], "{round}: {drawn:?}");
+                layout.row(spacing, key, Some(value), |cell, added| cells[cell] += added).unwrap();
             }
             layout.encode(spacing, &mut cells).unwrap();
             let norm = spacing * cells.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt();

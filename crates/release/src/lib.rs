@@ -1,10 +1,10 @@
-//! Continual release: private counts, sums, means, histograms, quantiles and clusters over a stream,
-//! published period by period.
+//! Continual release: private counts, sums, means, histograms and quantiles over a stream, published period
+//! by period.
 //!
 //! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and
 //! [frozen](Release::freeze), and then [published](Release::publish) once: running counts, sums and means,
-//! sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and the centres of k-means, each
-//! figure with its 95% interval. The whole stream has one (epsilon, delta).
+//! sliding windows, decaying counts, histograms, CDFs, quantiles and ranges, each figure with its 95%
+//! interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
 //!
@@ -30,8 +30,8 @@
 //!    added. At most N periods are frozen. A database older than its secret, a copy of the folder, and a
 //!    second writer are refused.
 //! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public
-//!    numbers. So are means, CDFs, quantiles, ranges and centres: each is computed from sums of r_1, ...,
-//!    r_t. Which buckets are correlated depends only on the queries.
+//!    numbers. So are means, CDFs, quantiles and ranges: each is computed from sums of r_1, ..., r_t. Which
+//!    buckets are correlated depends only on the queries.
 //!
 //! An open-ended release ([`Links`]) has a plan, a key and noise of its own for each link of periods, and a
 //! unit takes part in at most k periods of all links together. All links are one block-diagonal strategy, and
@@ -47,13 +47,12 @@
 //! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
-//! error, axis, period: what can go wrong; cells of a column; names of periods
-//! measure, clusters: what a row adds to; k-means of weighted points
+//! error, period: what can go wrong; names of periods
+//! measure: what a row adds to
 //! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
 //! sample: which rows of a user are kept
 //! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
 //! query, quantile: what is published of a key; quantiles from numbers below edges
-//! centres: centres from the rows in cells
 //! words: queries as they are written
 //! links: a release without an end
 //! settings, folder: what is wanted; the folder, its lock and its secret
@@ -65,7 +64,7 @@
 //! figures, answer: figures from the cells of a key; SQL on what was published
 //! design: one plan for all queries
 //! chain: designs of links, and the proof that they share one budget
-//! horizons, identity: links compared; what a release is known by, to which its noise is bound
+//! identity: what a release is known by, to which its noise is bound
 //! release: a release that is open
 //! status: what it promises, for whoever looks
 //! report: the same in figures
@@ -78,11 +77,8 @@
 //! ```
 
 mod answer;
-mod axis;
 mod buckets;
-mod centres;
 mod chain;
-mod clusters;
 mod counts;
 mod design;
 mod error;
@@ -92,7 +88,6 @@ mod figures;
 mod folder;
 mod freeze;
 mod home;
-mod horizons;
 mod identity;
 mod interval;
 mod layout;
@@ -126,11 +121,8 @@ mod words;
 pub use antinoise_input::tables::{Number, user_name};
 
 pub use answer::{Answer, published, query, query_while};
-pub use axis::Axis;
-pub use centres::kmeans;
 pub use error::{Error, Result};
 pub use freeze::{Fate, Freezing, Tally};
-pub use horizons::{HORIZONS, Horizons, horizons};
 pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
 pub use published::{Figure, Published};

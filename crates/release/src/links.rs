@@ -7,6 +7,10 @@ use crate::Result;
 
 /// Periods of the longest possible link.
 pub(crate) const LONGEST: usize = 1 << 24;
+/// Minimum number of periods of the first link.
+const FIRST: usize = 128;
+/// Periods of each link if figures reach back only for a limited time: nothing is carried on for longer.
+const EVEN: usize = 1024;
 
 /// The lengths of the links of an open-ended release.
 ///
@@ -50,6 +54,20 @@ pub struct Link {
 }
 
 impl Links {
+    /// The links of smallest error for running figures, for users of `max_periods` periods: the first has the
+    /// smallest power of two of at least 128 and 2 `max_periods` periods, and lengths are squared. If figures
+    /// reach back only for a limited time (`is_limited`), all links have one length.
+    ///
+    /// Other growth rules are compared in `docs/release.md`.
+    pub(crate) fn best(max_periods: usize, is_limited: bool) -> Self {
+        let twice = max_periods.saturating_mul(2).checked_next_power_of_two().unwrap_or(LONGEST);
+        let first = FIRST.max(twice).min(LONGEST);
+        match is_limited {
+            true => Self { first: EVEN.max(first), growth: Growth::Even },
+            false => Self { first, growth: Growth::Squares },
+        }
+    }
+
     pub(crate) fn check(&self, max_periods: usize) -> Result<()> {
         between("first link", self.first, max_periods.max(1), LONGEST, "2^24 periods")?;
         if self.growth == Growth::Squares && self.first == 1 {

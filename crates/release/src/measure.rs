@@ -3,8 +3,6 @@
 
 use antinoise_input::InvalidParameter;
 
-use crate::axis::{Axis, cells, half_and_middle};
-
 /// A part of the stacked vector: the contribution of a row to its cells.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Measure {
@@ -16,42 +14,19 @@ pub(crate) enum Measure {
     Deviation { low: f64, high: f64 },
     /// 1 in the value's bucket.
     Histogram { edges: Vec<f64> },
-    /// 1 in the point's cell.
-    Cells { axes: Vec<Axis> },
 }
 
-/// The numbers of a row.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Values<'v> {
-    pub(crate) value: Option<f64>,
-    /// The coordinates for k-means, in the order of [`Settings::columns`](crate::Settings::columns).
-    pub(crate) coordinates: &'v [f64],
+/// Half of the length of \[low, high\], and its middle.
+pub(crate) fn half_and_middle(low: f64, high: f64) -> (f64, f64) {
+    (0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high)
 }
 
-impl Values<'_> {
-    pub(crate) fn value(&self) -> Result<f64, InvalidParameter> {
-        self.value.filter(|value| !value.is_nan()).ok_or_else(|| {
-            let got = self.value.map_or("absent".into(), |value| value.to_string());
-            InvalidParameter::new("value of an event", got, "a number: the release has queries about values")
-        })
-    }
-
-    /// Checks that there is one number for each of `columns`.
-    pub(crate) fn check_coordinates(&self, columns: &[String]) -> Result<(), InvalidParameter> {
-        if self.coordinates.len() != columns.len() {
-            let must_be = format!("{} numbers, of the columns of the release: {columns:?}", columns.len());
-            return Err(InvalidParameter::new("coordinates of an event", self.coordinates.len(), must_be));
-        }
-        match columns.iter().zip(self.coordinates).find(|(_, x)| x.is_nan()) {
-            None => Ok(()),
-            Some((column, x)) => Err(InvalidParameter::new(of_event(column), x, "a number")),
-        }
-    }
-}
-
-/// The name of a number in `column`, for error messages.
-pub(crate) fn of_event(column: &str) -> String {
-    format!("column {column:?} of an event")
+/// The value of a row; an error if it is absent or NaN.
+pub(crate) fn number(value: Option<f64>) -> Result<f64, InvalidParameter> {
+    value.filter(|value| !value.is_nan()).ok_or_else(|| {
+        let got = value.map_or("absent".into(), |value| value.to_string());
+        InvalidParameter::new("value of an event", got, "a number: the release has queries about values")
+    })
 }
 
 impl Measure {
@@ -60,14 +35,13 @@ impl Measure {
         match self {
             Self::Count | Self::Sum { .. } | Self::Deviation { .. } => 1,
             Self::Histogram { edges } => edges.len() + 1,
-            Self::Cells { axes } => cells(axes),
         }
     }
 
     /// The maximum contribution of a row to a cell, in the query's own unit.
     pub(crate) fn most(&self) -> f64 {
         match self {
-            Self::Count | Self::Histogram { .. } | Self::Cells { .. } => 1.0,
+            Self::Count | Self::Histogram { .. } => 1.0,
             Self::Sum { low, high } => low.abs().max(high.abs()),
             Self::Deviation { low, high } => half_and_middle(*low, *high).0,
         }

@@ -24,9 +24,9 @@ impl Freezing<'_> {
         handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
-        let roles: Vec<_> = columns.roles(self.columns()).collect();
+        let roles: Vec<_> = columns.roles().collect();
         let file = Parquet::open("events", path, &roles)?;
-        let mut table = EventTable::new(file.schema(), columns, self.columns())?;
+        let mut table = EventTable::new(file.schema(), columns)?;
         let mut rows = self.rows(handling);
         for batch in file {
             let batch = batch?;

@@ -6,8 +6,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::axis::{Axis, cells, half_and_middle};
-use crate::measure::Measure;
+use crate::measure::{Measure, half_and_middle};
 
 /// A query: what is published of every key in every period.
 ///
@@ -78,24 +77,11 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
-    /// `kmeans:K@COLUMN:LO,HI,CELLS@...`: K centres of the points of the events since the first period, and
-    /// the number of events in the cells nearest to each. A point has one to three columns of an event, each
-    /// clipped to \[LO, HI\]; distances are Euclidean after scaling every range to length 1.
-    Kmeans {
-        /// K; at most 64 and at most the number of cells.
-        centres: usize,
-        /// The columns, one to three, with at most 16384 cells together.
-        axes: Vec<Axis>,
-    },
 }
 
 /// Maximum number of edges for queries over runs of buckets: computing their errors takes time cubic in the
 /// number of buckets.
 const MOST_EDGES: usize = 1023;
-/// Bounds for k-means: the time of a publication grows with the product of centres and cells.
-const MOST_CENTRES: usize = 64;
-const MOST_COLUMNS: usize = 3;
-const MOST_CELLS: usize = 1 << 14;
 /// Bound on numbers in queries, so that squares of sums of 2^63 of them, times their variance, are finite
 /// doubles.
 const LARGEST: f64 = 1e100;
@@ -113,7 +99,6 @@ impl Query {
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => vec![Measure::Histogram { edges: edges.clone() }],
-            Self::Kmeans { axes, .. } => vec![Measure::Cells { axes: axes.clone() }],
         }
     }
 
@@ -133,18 +118,8 @@ impl Query {
             | Self::Sum { .. }
             | Self::Mean { .. }
             | Self::Window { .. }
-            | Self::Decay { .. }
-            | Self::Kmeans { .. } => Vec::new(),
+            | Self::Decay { .. } => Vec::new(),
         }
-    }
-
-    /// The columns of an event that the query needs in addition to the value.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
-        let axes = match self {
-            Self::Kmeans { axes, .. } => &axes[..],
-            _ => &[],
-        };
-        axes.iter().map(|axis| &axis.column[..])
     }
 
     /// A: the linear map from a key's increments to the published figures, or to the sums from which these
@@ -157,19 +132,18 @@ impl Query {
             | Self::Histogram { .. }
             | Self::Cdf { .. }
             | Self::Quantiles { .. }
-            | Self::Range { .. }
-            | Self::Kmeans { .. } => Workload::Prefix,
+            | Self::Range { .. } => Workload::Prefix,
             Self::Window { width } => Workload::Window { width: *width },
             Self::Decay { factor } => Workload::Decay { gamma: *factor },
         }
     }
 
-    /// Whether the true figures are whole numbers; for cdf and k-means, those that count rows.
+    /// Whether the true figures are whole numbers; for cdf, those that count rows.
     pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
     }
 
-    /// Whether the true figures cannot be negative; for k-means, those that count rows.
+    /// Whether the true figures cannot be negative.
     pub(crate) fn is_non_negative(&self) -> bool {
         match self {
             Self::Sum { low, .. } | Self::Mean { low, .. } => *low >= 0.0,
@@ -179,33 +153,30 @@ impl Query {
             | Self::Decay { .. }
             | Self::Histogram { .. }
             | Self::Cdf { .. }
-            | Self::Range { .. }
-            | Self::Kmeans { .. } => true,
+            | Self::Range { .. } => true,
         }
     }
 
     /// Whether the true figures cannot decrease from a period to the next.
     pub(crate) fn is_monotone(&self) -> bool {
-        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. } | Self::Kmeans { .. });
+        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. });
         is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
     }
 
-    /// Whether a row must have a value; for k-means see [`columns`](Self::columns).
+    /// Whether a row must have a value.
     pub fn needs_value(&self) -> bool {
-        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. } | Self::Kmeans { .. })
+        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
     }
 
     /// Refuses a query if, for some data, figures or their squares would leave the range of doubles.
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
         self.check_form()?;
-        let of_axes = |axes: &[Axis]| axes.iter().flat_map(|axis| [axis.low, axis.high]).collect();
         let numbers: Vec<f64> = match self {
             Self::Sum { low, high } | Self::Mean { low, high } => vec![*low, *high],
             Self::Histogram { edges }
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => edges.clone(),
-            Self::Kmeans { axes, .. } => of_axes(axes),
             Self::Counts | Self::Window { .. } | Self::Decay { .. } => Vec::new(),
         };
         let scale = match self {
@@ -269,32 +240,8 @@ impl Query {
                     return Err(refused(self, must_be));
                 }
             }
-            Self::Kmeans { centres, axes } => {
-                if let Some(must_be) = kmeans_must_be(*centres, axes) {
-                    return Err(refused(self, must_be));
-                }
-            }
         }
         Ok(())
-    }
-}
-
-/// The requirement that a query for k-means violates, or `None`.
-fn kmeans_must_be(centres: usize, axes: &[Axis]) -> Option<&'static str> {
-    let is_new = |(at, axis): (usize, &Axis)| axes[..at].iter().all(|other| other.column != axis.column);
-    let cells = cells(axes);
-    if !(1..=MOST_COLUMNS).contains(&axes.len()) {
-        Some("kmeans:K@COLUMN:LO,HI,CELLS@... of one to three columns")
-    } else if !axes.iter().all(Axis::is_named) || !axes.iter().enumerate().all(is_new) {
-        Some("kmeans of distinct columns, whose names have 1 to 64 bytes that can be seen and no @")
-    } else if !(1..=MOST_CELLS).contains(&cells) {
-        Some("kmeans of 1 to 16384 cells, the product of the CELLS of its columns")
-    } else if !axes.iter().all(Axis::is_cut) {
-        Some("kmeans of columns with finite LO below HI, so far apart that cells between them have a length")
-    } else if !(1..=MOST_CENTRES.min(cells)).contains(&centres) {
-        Some("kmeans of K centres, 1 to 64, and no more than cells")
-    } else {
-        None
     }
 }
 

@@ -5,7 +5,10 @@ use serde::Serialize;
 
 use crate::links::Growth;
 use crate::status::Status;
-use crate::{HORIZONS, Query, Result, Settings};
+use crate::{Query, Result, Settings};
+
+/// Numbers of periods at which the errors of an open-ended release are reported.
+const HORIZONS: [usize; 5] = [100, 365, 1000, 10_000, 1_000_000];
 
 /// The promises and the progress of a release, as numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,7 +93,6 @@ fn deviation_of(query: &Query) -> Option<&'static str> {
         Query::Mean { .. } => Some("the mean times the number of rows"),
         Query::Cdf { .. } => Some("the numbers of rows"),
         Query::Quantiles { .. } => Some("ranks, in rows,"),
-        Query::Kmeans { .. } => Some("the rows of a cell"),
         _ => None,
     }
 }

@@ -4,7 +4,6 @@ use antinoise_input::tables::Number;
 use serde::Serialize;
 
 use crate::freeze::{Fate, Freezing, Tally};
-use crate::measure::of_event;
 use crate::period::{Place, Time};
 use crate::{Error, Result};
 
@@ -51,12 +50,12 @@ pub struct Found {
 /// let mut rows = day.rows(Handling { late: Late::Leave, leave_unknown_keys: false });
 /// for (time, user) in [("2026-03-01T17:45", "ada"), ("2026-02-28T23:59", "grace")] {
 ///     if rows.lies_here(time)? {
-///         rows.add(user, "north", None, &[])?;
+///         rows.add(user, "north", None)?;
 ///     }
 /// }
 /// let found = rows.end()?;
 /// assert_eq!((found.tally.counted, found.late), (1, 1));
-/// assert!(day.rows(Handling { late: Late::Leave, leave_unknown_keys: false }).add("ada", "nort", None, &[]).is_err());
+/// assert!(day.rows(Handling { late: Late::Leave, leave_unknown_keys: false }).add("ada", "nort", None).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -66,16 +65,9 @@ pub struct Rows<'f, 'r> {
     found: Found,
     /// Whether times are numbers, set by the first row.
     are_numbers: Option<bool>,
-    /// The coordinates of the current row.
-    coordinates: Vec<f64>,
 }
 
 impl Rows<'_, '_> {
-    /// The names of a row's coordinates: see [`Settings::columns`](crate::Settings::columns).
-    pub fn columns(&self) -> &[String] {
-        self.freezing.columns()
-    }
-
     /// Whether a row of this time is to be added; if not, it is counted as late or later.
     ///
     /// # Errors
@@ -114,24 +106,11 @@ impl Rows<'_, '_> {
     /// Adds a row for which [`lies_here`](Rows::lies_here) is true.
     ///
     /// # Errors
-    /// As [`Freezing::add_point`]; also if a number is invalid text, or the key is unknown and unknown keys
+    /// As [`Freezing::add`]; also if the value is invalid text, or the key is unknown and unknown keys
     /// are refused.
-    pub fn add(
-        &mut self,
-        user: &str,
-        key: &str,
-        value: Option<Number<'_>>,
-        coordinates: &[Number<'_>],
-    ) -> Result<()> {
+    pub fn add(&mut self, user: &str, key: &str, value: Option<Number<'_>>) -> Result<()> {
         let value = value.map(|value| value.read(|| "value of an event".into())).transpose()?;
-        self.coordinates.clear();
-        for (i, number) in coordinates.iter().enumerate() {
-            let named = || {
-                self.freezing.columns().get(i).map_or("coordinate of an event".into(), |name| of_event(name))
-            };
-            self.coordinates.push(number.read(named)?);
-        }
-        let fate = self.freezing.add_point(user, key, value, &self.coordinates)?;
+        let fate = self.freezing.add(user, key, value)?;
         if fate == Fate::UnknownKey && !self.handling.leave_unknown_keys {
             let must_be = "one of the release's keys, unless rows of unknown keys are left out";
             return Err(Error::invalid("key of an event", format!("{key:?}"), must_be));
@@ -156,6 +135,6 @@ impl Rows<'_, '_> {
 impl<'r> Freezing<'r> {
     /// Adds rows of another source, if they lie in the period.
     pub fn rows(&mut self, handling: Handling) -> Rows<'_, 'r> {
-        Rows { freezing: self, handling, found: Found::default(), are_numbers: None, coordinates: Vec::new() }
+        Rows { freezing: self, handling, found: Found::default(), are_numbers: None }
     }
 }

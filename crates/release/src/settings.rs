@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positive};
+use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::links::{LONGEST, Links};
@@ -137,30 +138,9 @@ impl Settings {
         }
     }
 
-    /// Whether an event must have a value; for k-means see [`columns`](Self::columns).
+    /// Whether an event must have a value.
     pub fn needs_value(&self) -> bool {
         self.queries.iter().any(|(query, _)| query.needs_value())
-    }
-
-    /// The columns of the points of k-means, in addition to the value, in the order in which queries name
-    /// them.
-    ///
-    /// ```
-    /// use antinoise_release::{Settings, Unit};
-    /// let queries = ["kmeans:3@x:0,1,8@y:0,1,8", "kmeans:2@y:0,9,20"];
-    /// let queries = queries.iter().map(|query| Ok((query.parse()?, 1.0))).collect::<Result<_, antinoise_release::Error>>()?;
-    /// let settings = Settings { queries, ..Settings::new(vec!["a".into()], 30, Unit::Event) };
-    /// assert_eq!(settings.columns(), ["x", "y"]);
-    /// # Ok::<(), antinoise_release::Error>(())
-    /// ```
-    pub fn columns(&self) -> Vec<String> {
-        let mut columns: Vec<String> = Vec::new();
-        for column in self.queries.iter().flat_map(|(query, _)| query.columns()) {
-            if !columns.iter().any(|other| other == column) {
-                columns.push(column.into());
-            }
-        }
-        columns
     }
 
     /// These settings with links, open-ended.
@@ -180,6 +160,20 @@ impl Settings {
     #[must_use]
     pub fn with_links(self, links: Links) -> Self {
         Self { periods: links.first, links: Some(links), ..self }
+    }
+
+    /// These settings without an end: with the links of smallest error for the queries.
+    ///
+    /// ```
+    /// use antinoise_release::{Growth, Links, Settings, Unit};
+    /// let settings = Settings { max_periods: 70, ..Settings::new(vec!["a".into()], 70, Unit::User) };
+    /// assert_eq!(settings.open_ended().links, Some(Links { first: 256, growth: Growth::Squares }));
+    /// ```
+    #[must_use]
+    pub fn open_ended(self) -> Self {
+        let is_limited = self.queries.iter().all(|(query, _)| query.workload() != Workload::Prefix);
+        let links = Links::best(self.max_periods, is_limited);
+        self.with_links(links)
     }
 
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,
@@ -250,22 +244,5 @@ impl Settings {
         }
         between("cells of all keys and queries", cells, 1, MOST_CELLS, "2^24")?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Settings of folders that predate columns are read, and written again letter by letter.
-    #[test]
-    fn settings_of_older_folders_are_read_as_they_were() {
-        let text = "periods = 8\nepsilon = 2.0\ndelta = 0.000001\nunit = \"user\"\nmax_periods = 3\nmax_rows = 1\nkeep = \"sample\"\n\
-                    queries = [[\"counts\", 1.0], [\"window:3\", 1.0], [\"quantiles:0.5,0.9@0,5,10,20,40\", 1.0], [\"sum:0,9\", 2.5]]\n\
-                    non_negative = false\nmonotone = false\nkeys = [\"north\", \"south\"]\n";
-        let settings: Settings = toml::from_str(text).unwrap();
-        settings.check().unwrap();
-        assert!(settings.columns().is_empty() && settings.needs_value());
-        assert_eq!(toml::to_string(&settings).unwrap(), text);
     }
 }

@@ -54,9 +54,8 @@ impl Columns {
 
 #[cfg(feature = "arrow")]
 impl Columns {
-    /// The columns that are read, with their roles; the columns of a release's points
-    /// ([`Rows::columns`](crate::Rows::columns)) come last.
-    pub fn roles<'a>(&'a self, points: &'a [String]) -> impl Iterator<Item = (&'a str, Role)> {
+    /// The columns that are read, with their roles.
+    pub fn roles(&self) -> impl Iterator<Item = (&str, Role)> {
         let Self { time, user, key, value } = self;
         let named = [
             Some((time, Role::Time)),
@@ -64,8 +63,7 @@ impl Columns {
             user.as_ref().map(|name| (name, Role::User)),
             value.as_ref().map(|name| (name, Role::Value)),
         ];
-        let points = points.iter().map(|name| (name, Role::Value));
-        named.into_iter().flatten().chain(points).map(|(name, role)| (name.as_str(), role))
+        named.into_iter().flatten().map(|(name, role)| (name.as_str(), role))
     }
 }
 
@@ -75,17 +73,14 @@ struct Row<'a> {
     user: &'a str,
     key: &'a str,
     value: Option<&'a str>,
-    /// The coordinates of a point.
-    coordinates: Vec<Number<'a>>,
 }
 
 impl Freezing<'_> {
-    /// Adds the rows of `input` that lie in the period, in any order; calls `each` for every row. The columns
-    /// of k-means are those that its queries name.
+    /// Adds the rows of `input` that lie in the period, in any order; calls `each` for every row.
     ///
     /// # Errors
-    /// If a column is absent, or a row cannot be read, has an empty time or user, has a needed value or
-    /// coordinate that is not a number, is late, or has an unknown key (the error names the line); if there
+    /// If a column is absent, or a row cannot be read, has an empty time or user, has a needed value
+    /// that is not a number, is late, or has an unknown key (the error names the line); if there
     /// are rows, and all of them are later than this period.
     pub fn read(
         &mut self,
@@ -96,18 +91,17 @@ impl Freezing<'_> {
         mut each: impl FnMut(),
     ) -> Result<Found> {
         let mut rows = self.rows(handling);
-        let points = rows.columns().to_vec();
         let add = |line: u64, row: Row<'_>| {
             each();
             let added = rows.lies_here(row.time).and_then(|here| match here {
-                true => rows.add(row.user, row.key, row.value.map(Number::Text), &row.coordinates),
+                true => rows.add(row.user, row.key, row.value.map(Number::Text)),
                 false => Ok(()),
             });
             added.map_err(|error| error.at(format_args!("line {line}")))
         };
         match format {
-            Format::Csv => read_csv(input, columns, &points, add)?,
-            Format::JsonLines => read_json(input, columns, &points, add)?,
+            Format::Csv => read_csv(input, columns, add)?,
+            Format::JsonLines => read_json(input, columns, add)?,
         }
         rows.end()
     }
@@ -116,7 +110,6 @@ impl Freezing<'_> {
 fn read_csv(
     input: impl Read,
     columns: &Columns,
-    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
@@ -125,14 +118,12 @@ fn read_csv(
     let (time, key) = (named(&columns.time)?, named(&columns.key)?);
     let user = columns.user.as_deref().map(named).transpose()?;
     let value = columns.value.as_deref().map(named).transpose()?;
-    let points = points.iter().map(|column| named(column)).collect::<Result<Vec<usize>>>()?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
-        let coordinates = points.iter().map(|place| Number::Text(cell(*place))).collect();
-        add(line, Row { time: cell(time), user, key: cell(key), value, coordinates })?;
+        add(line, Row { time: cell(time), user, key: cell(key), value })?;
     }
     Ok(())
 }
@@ -178,7 +169,6 @@ fn written<'t>(object: &'t str, name: &str) -> Option<&'t str> {
 fn read_json(
     input: impl Read,
     columns: &Columns,
-    points: &[String],
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = BufReader::with_capacity(1 << 18, input);
@@ -215,9 +205,7 @@ fn read_json(
             None => String::new(),
         };
         let value = columns.value.as_deref().map(field).transpose()?;
-        let points = points.iter().map(|column| field(column)).collect::<Result<Vec<String>>>()?;
-        let coordinates = points.iter().map(|text| Number::Text(text)).collect();
-        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref(), coordinates })?;
+        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref() })?;
     }
     Ok(())
 }

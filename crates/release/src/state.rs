@@ -1,17 +1,18 @@
 //! The SQLite file: frozen increments, published figures, and the users counted in each period.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use antinoise_noise::Key;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::folder::{Folder, check_owner_only};
 use crate::ledger::{self, Failure};
 use crate::published::{Figure, Published};
 use crate::seal::Seal;
 use crate::sealed::{self, Part, Refusal};
-use crate::tables::{APPLICATION, TABLES, VERSION};
+use crate::tables::{self, FORMAT};
 use crate::{Error, Period, Result};
 
 /// The name of the fact that counts were given.
@@ -20,6 +21,8 @@ pub(crate) const GIVEN: &str = "counts were given";
 pub(crate) const SAMPLING: &str = "sampling key";
 /// Size of SQLite's cache: users are looked up in the order of their events.
 const CACHE_KIB: i64 = 128 * 1024;
+/// How long a statement waits for another process.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// The database of a release, open for writing.
 #[derive(Debug)]
@@ -57,13 +60,9 @@ impl State {
     fn opened(folder: &Folder, seal: impl FnOnce(&Folder) -> Result<Seal>) -> Result<Self> {
         let path = folder.database();
         check_owner_only(&path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = || -> rusqlite::Result<Connection> {
-            let database = Connection::open_with_flags(&path, flags)?;
-            database.busy_timeout(std::time::Duration::from_secs(5))?;
+        let database = FORMAT.open(&path, WAIT)?;
+        let prepared = || -> rusqlite::Result<()> {
             for (name, value) in [
-                ("trusted_schema", "OFF"),
-                ("cell_size_check", "ON"),
                 // Overwrites frozen increments on disk once they are published.
                 ("secure_delete", "ON"),
                 ("journal_mode", "DELETE"),
@@ -71,10 +70,9 @@ impl State {
             ] {
                 database.pragma_update(None, name, value)?;
             }
-            database.pragma_update(None, "cache_size", -CACHE_KIB)?;
-            Ok(database)
+            database.pragma_update(None, "cache_size", -CACHE_KIB)
         };
-        let database = opened().map_err(Error::database(&path))?;
+        prepared().map_err(tables::failed(&path))?;
         Ok(Self { folder: folder.clone(), path, database, seal: seal(folder)? })
     }
 
@@ -85,13 +83,11 @@ impl State {
         let refused =
             |_| Error::invalid(path.display().to_string(), "absent", "a release (antinoise release init)");
         std::fs::metadata(&path).map_err(refused)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let database = Connection::open_with_flags(&path, flags).map_err(Error::database(&path))?;
-        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(Error::database(&path))?;
+        let database = FORMAT.open(&path, WAIT)?;
         // One transaction, during which no other process changes what is read.
-        let begun = database.execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; BEGIN");
-        begun.map_err(Error::database(&path))?;
-        Self::check_tables(&path, &database)?;
+        let begun = database.execute_batch("PRAGMA query_only = ON; BEGIN");
+        begun.map_err(tables::failed(&path))?;
+        FORMAT.check(&path, &database)?;
         let state = Self { folder: folder.clone(), seal: Seal::read(folder)?, path, database };
         state.check()?;
         Ok(state)
@@ -102,57 +98,29 @@ impl State {
     }
 
     pub(crate) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
-        Error::database(&self.path)
+        tables::failed(&self.path)
     }
 
     /// Whether nothing was written yet.
     pub(crate) fn is_empty(&self) -> Result<bool> {
-        let count = "SELECT COUNT(*) FROM sqlite_schema";
-        let found = self.database.query_row(count, [], |row| row.get::<_, i64>(0)).map_err(self.failed())?;
-        Ok(found == 0)
+        FORMAT.is_empty(&self.database).map_err(self.failed())
     }
 
     /// Creates the tables with these facts in them, atomically.
     pub(crate) fn create(&mut self, facts: &[(&str, &str)]) -> Result<()> {
         self.change(&[Part::Facts], |change| {
-            for sql in TABLES {
-                change.execute(sql, [])?;
-            }
+            FORMAT.create(change)?;
             for (name, value) in facts {
                 change.execute("INSERT INTO facts VALUES (?, ?)", params![name, value])?;
             }
-            change.pragma_update(None, "application_id", APPLICATION)?;
-            change.pragma_update(None, "user_version", VERSION)
+            Ok(())
         })
-    }
-
-    /// Refuses a database that is not a release's, or of another version.
-    fn check_tables(path: &Path, database: &Connection) -> Result<()> {
-        let failed = Error::database(path);
-        let number = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let application = number("application_id").map_err(&failed)?;
-        let version = number("user_version").map_err(&failed)?;
-        let refused =
-            |got: String, must_be: &str| Err(Error::invalid(path.display().to_string(), got, must_be));
-        match (application, version) {
-            (APPLICATION, VERSION) => {}
-            (APPLICATION, other) => return refused(format!("of version {other}"), "of version 3"),
-            _ => return refused("another database, or one that was not begun".into(), "a release"),
-        }
-        let tables = || -> rusqlite::Result<Vec<String>> {
-            let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
-            database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-        };
-        if tables().map_err(&failed)? != TABLES {
-            return refused("damaged (tables are missing, or there are others)".into(), "as it was written");
-        }
-        Ok(())
     }
 
     /// Refuses a database that differs from its seal; counted users are [checked
     /// separately](Self::check_counted).
     fn check(&self) -> Result<()> {
-        Self::check_tables(&self.path, &self.database)?;
+        FORMAT.check(&self.path, &self.database)?;
         sealed::check(&self.database, &self.seal).map_err(|refusal| self.refused(refusal))
     }
 
@@ -196,7 +164,7 @@ impl State {
         changed: &[Part],
         make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<()> {
-        let failed = Error::database(&self.path);
+        let failed = tables::failed(&self.path);
         let random = Key::from_os()?.lend(|key| *key);
         let begun = self.database.transaction_with_behavior(TransactionBehavior::Immediate);
         let change = begun.map_err(&failed)?;
@@ -232,7 +200,7 @@ impl State {
     }
 
     pub(crate) fn damaged(&self, how: impl std::fmt::Display) -> Error {
-        Error::invalid(self.path.display().to_string(), format!("damaged ({how})"), "as it was written")
+        FORMAT.damaged(&self.path, how).into()
     }
 
     /// Numbers of frozen and of published periods.

@@ -7,7 +7,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use crate::Result;
-use crate::measure::of_event;
 use crate::rows::Rows;
 use crate::source::Columns;
 
@@ -34,7 +33,7 @@ use crate::source::Columns;
 /// let mut release = Release::create(folder.path(), &settings)?;
 /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
 /// let columns = Columns { time: "day".into(), user: Some("id".into()), key: "shop".into(), value: None };
-/// let mut table = EventTable::new(batch.schema_ref(), &columns, day.columns())?;
+/// let mut table = EventTable::new(batch.schema_ref(), &columns)?;
 /// let mut rows = day.rows(Handling { late: Late::Refuse, leave_unknown_keys: false });
 /// table.batch(&batch)?.read(0..2, &mut rows)?;
 /// assert_eq!(rows.end()?.tally.counted, 2);
@@ -46,27 +45,22 @@ pub struct EventTable {
     user: Option<usize>,
     key: usize,
     value: Option<usize>,
-    points: Vec<usize>,
     /// Number of rows in earlier batches.
     read: u64,
 }
 
 impl EventTable {
-    /// Finds the columns, including those of a release's points ([`Rows::columns`]).
+    /// Finds the columns.
     ///
     /// # Errors
     /// If a column is absent, occurs twice, or has a type that is not supported.
-    pub fn new(schema: &Schema, columns: &Columns, points: &[String]) -> Result<Self> {
+    pub fn new(schema: &Schema, columns: &Columns) -> Result<Self> {
         let place = |name: &str, role| column(schema, name, role);
         Ok(Self {
             time: place(&columns.time, Role::Time)?,
             user: columns.user.as_deref().map(|name| place(name, Role::User)).transpose()?,
             key: place(&columns.key, Role::Name)?,
             value: columns.value.as_deref().map(|name| place(name, Role::Value)).transpose()?,
-            points: points
-                .iter()
-                .map(|name| place(name, Role::Value))
-                .collect::<std::result::Result<_, _>>()?,
             read: 0,
         })
     }
@@ -79,14 +73,9 @@ impl EventTable {
         let cells = |place: usize| Cells::new(batch.schema_ref().field(place).name(), batch.column(place));
         let (time, key) = (cells(self.time)?, cells(self.key)?);
         let (user, value) = (self.user.map(cells).transpose()?, self.value.map(cells).transpose()?);
-        let points = self.points.iter().map(|place| {
-            let of_point = of_event(batch.schema_ref().field(*place).name());
-            Ok(Coordinate { what: of_point, cells: cells(*place)?, room: String::new() })
-        });
-        let points = points.collect::<Result<Vec<_>>>()?;
         let first = self.read;
         self.read += batch.num_rows() as u64;
-        Ok(EventBatch { time, user, key, value, points, first, rooms: [const { String::new() }; 4] })
+        Ok(EventBatch { time, user, key, value, first, rooms: [const { String::new() }; 4] })
     }
 }
 
@@ -96,19 +85,10 @@ pub struct EventBatch<'a> {
     user: Option<Cells<'a>>,
     key: Cells<'a>,
     value: Option<Cells<'a>>,
-    points: Vec<Coordinate<'a>>,
     /// The number of its first row.
     first: u64,
     /// Buffers for cells that are not text.
     rooms: [String; 4],
-}
-
-/// A column of coordinates.
-struct Coordinate<'a> {
-    /// Its name in error messages.
-    what: String,
-    cells: Cells<'a>,
-    room: String,
 }
 
 impl EventBatch<'_> {
@@ -120,8 +100,7 @@ impl EventBatch<'_> {
     /// # Panics
     /// If the batch has no such rows.
     pub fn read(&mut self, which: Range<usize>, rows: &mut Rows<'_, '_>) -> Result<()> {
-        let Self { time, user, key, value, points, first, rooms: [of_time, of_user, of_key, of_value] } =
-            self;
+        let Self { time, user, key, value, first, rooms: [of_time, of_user, of_key, of_value] } = self;
         for row in which {
             let mut add = || {
                 if !rows.lies_here(time.text("time of an event", row, of_time)?)? {
@@ -133,9 +112,7 @@ impl EventBatch<'_> {
                     .as_ref()
                     .map(|value| value.number("value of an event", row, of_value))
                     .transpose()?;
-                let points = points.iter_mut().map(|at| at.cells.number(&at.what, row, &mut at.room));
-                let points = points.collect::<std::result::Result<Vec<_>, _>>()?;
-                rows.add(user, key.text("key of an event", row, of_key)?, value, &points)
+                rows.add(user, key.text("key of an event", row, of_key)?, value)
             };
             add().map_err(|error| error.at(format_args!("row {}", *first + row as u64)))?;
         }

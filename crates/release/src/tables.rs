@@ -1,12 +1,20 @@
 //! The tables of a release's SQLite file.
 
-use crate::{ledger, sealed};
+use std::path::Path;
 
-/// The bytes "anre".
-pub(crate) const APPLICATION: i64 = 0x616e_7265;
-/// The version of the tables below.
-pub(crate) const VERSION: i64 = 3;
-pub(crate) const TABLES: [&str; 6] = [
+use antinoise_input::sqlite::Format;
+
+use crate::{Error, ledger, sealed};
+
+pub(crate) const FORMAT: Format = Format {
+    prefix: "",
+    kind: "the database of a release",
+    // The bytes "anre".
+    application: 0x616e_7265,
+    version: 3,
+    tables: &TABLES,
+};
+const TABLES: [&str; 6] = [
     // The plan, the settings, and the identity of this release.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     // The users counted in each period, and the numbers of their rows.
@@ -18,3 +26,8 @@ pub(crate) const TABLES: [&str; 6] = [
     "CREATE TABLE published (period NOT NULL, key TEXT NOT NULL, value NOT NULL, lower NOT NULL, upper NOT NULL, query TEXT NOT NULL, bucket TEXT NOT NULL)",
     sealed::TABLE,
 ];
+
+/// SQLite's error for the database at `path`.
+pub(crate) fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
+    |source| FORMAT.error(path, source).into()
+}

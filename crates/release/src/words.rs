@@ -5,11 +5,10 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 
-use crate::axis::Axis;
 use crate::query::{Query, refused};
 
 const FORMS: &str = "counts, sum:LO,HI, mean:LO,HI, window:W, decay:G, histogram:E1,E2,..., cdf:E1,E2,..., \
-                     quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or kmeans:K@COLUMN:LO,HI,CELLS@...";
+                     quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...";
 
 /// Numbers separated by commas.
 fn list(numbers: &[f64]) -> String {
@@ -28,12 +27,6 @@ impl fmt::Display for Query {
             Self::Cdf { edges } => write!(f, "cdf:{}", list(edges)),
             Self::Quantiles { ranks, edges } => write!(f, "quantiles:{}@{}", list(ranks), list(edges)),
             Self::Range { low, high, edges } => write!(f, "range:{low},{high}@{}", list(edges)),
-            Self::Kmeans { centres, axes } => {
-                write!(f, "kmeans:{centres}")?;
-                axes.iter().try_for_each(|Axis { column, low, high, cells }| {
-                    write!(f, "@{column}:{low},{high},{cells}")
-                })
-            }
         }
     }
 }
@@ -74,22 +67,8 @@ fn read(text: &str) -> Option<Query> {
             let (low, high) = two(asked)?;
             Query::Range { low, high, edges }
         }
-        "kmeans" => {
-            let mut words = rest.split('@');
-            let centres = words.next()?.trim().parse().ok()?;
-            Query::Kmeans { centres, axes: words.map(axis).collect::<Option<_>>()? }
-        }
         _ => return None,
     })
-}
-
-/// Parses `COLUMN:LO,HI,CELLS`.
-fn axis(text: &str) -> Option<Axis> {
-    let (column, numbers) = text.rsplit_once(':')?;
-    let words: Vec<&str> = numbers.split(',').map(str::trim).collect();
-    let [low, high, cells] = words[..] else { return None };
-    let (low, high, cells) = (low.parse().ok()?, high.parse().ok()?, cells.parse().ok()?);
-    Some(Axis { column: column.trim().into(), low, high, cells })
 }
 
 impl TryFrom<String> for Query {

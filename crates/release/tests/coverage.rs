@@ -1,14 +1,9 @@
 //! 95% intervals contain the true figures in 95% of 10,000 simulated releases, which are keys of one release
-//! with independent noise. The intervals of k-means, whose regions are chosen with the same noise, are
-//! counted at the end.
-
-#[path = "common/cells.rs"]
-mod cells;
+//! with independent noise.
 
 use std::collections::HashMap;
 
-use antinoise_release::{Axis, Period, Query, Release, Settings, Unit};
-use cells::{axes, centres, nearest};
+use antinoise_release::{Period, Query, Release, Settings, Unit};
 
 const SIMULATED: usize = 10_000;
 const PERIODS: usize = 12;
@@ -118,90 +113,4 @@ fn intervals_of_values_cover_the_truth_at_least_as_often() {
             );
         }
     }
-}
-
-/// A point of one of three clusters of a key, or anywhere: row `row` of `key` in `step`.
-fn drawn(key: usize, step: usize, row: usize, clusters: bool) -> [f64; 2] {
-    let uniform = |salt: usize| {
-        ((key * 7919 + row * 104_729 + step * 31_337 + salt * 15_485_863) % 10_007) as f64 / 10_007.0
-    };
-    if !clusters {
-        return [60.0 * uniform(1), 60.0 * uniform(7)];
-    }
-    let (middle, spread) = [([12.0, 10.0], 4.0), ([40.0, 30.0], 6.0), ([15.0, 44.0], 5.0)][row % 3];
-    // Sums of three uniform numbers look normal enough.
-    let normal = |salt: usize| (0..3).map(|i| uniform(salt + i)).sum::<f64>() * 2.0 - 3.0;
-    [middle[0] + spread * normal(1), middle[1] + spread * normal(11)]
-}
-
-/// 4000 keys serve as releases. Regions are chosen with the noise of the same figures, so no theorem gives
-/// the coverage of the intervals: this test counts.
-#[test]
-fn intervals_hold_the_rows_and_the_means_of_regions() {
-    // Rows of a key and period, from three clusters or anywhere.
-    for (query, epsilon, rows, clusters) in [
-        ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, true),
-        ("kmeans:3@x:0,60,12@y:0,60,12", 2.0, 60, false),
-        ("kmeans:3@x:0,60,30@y:0,60,30", 8.0, 60, true),
-        ("kmeans:3@x:0,60,6", 2.0, 0, true),
-        ("kmeans:4@x:0,60,8", 2.0, 10, false),
-        ("kmeans:16@x:0,60,12@y:0,60,12", 2.0, 4, true),
-    ] {
-        let shares = held(query, epsilon, rows, clusters);
-        for (what, share) in shares {
-            println!("{query} at epsilon {epsilon}, {rows} rows, in clusters {clusters}: {what} {share:.3}");
-            // For at least 12,000 intervals, 1% is 5 standard deviations of the fraction.
-            assert!(share >= 0.94, "{query} {epsilon} {rows} {clusters} {what}: {share}");
-        }
-    }
-}
-
-/// The fraction of 4000 keys and two periods in which the intervals of each column, and of rows, contain the
-/// truth.
-fn held(query: &str, epsilon: f64, rows: usize, clusters: bool) -> HashMap<String, f64> {
-    let (keys, (count, axes), folder) = (4000, axes(query), tempfile::tempdir().unwrap());
-    let names: Vec<String> = (0..keys).map(|key| key.to_string()).collect();
-    let queries = vec![(query.parse().unwrap(), 1.0)];
-    let settings = Settings { epsilon, queries, ..Settings::new(names.clone(), 2, Unit::Event) };
-    let mut release = Release::create(folder.path(), &settings).unwrap();
-    let (mut all, mut held) = (vec![Vec::new(); keys], HashMap::new());
-    for step in 0..2 {
-        let mut freezing = release.freeze(&Period::Number(step as i64)).unwrap();
-        for (key, name) in names.iter().enumerate() {
-            for row in 0..rows {
-                let point = drawn(key, step, row, clusters);
-                freezing.add_point("", name, None, &point[..axes.len()]).unwrap();
-                all[key].push(point.map(|x| x.clamp(0.0, 60.0)));
-            }
-        }
-        freezing.commit().unwrap();
-        let published = release.publish().unwrap();
-        for (told, points) in published.chunks(count * (axes.len() + 1)).zip(&all) {
-            let found = centres(&told.iter().collect::<Vec<_>>(), axes.len());
-            let region = |point: &[f64; 2]| {
-                let of_axis =
-                    |(axis, x): (&Axis, &f64)| ((x * axis.cells as f64 / 60.0) as usize).min(axis.cells - 1);
-                let places = axes.iter().zip(point);
-                nearest(
-                    &axes,
-                    &found,
-                    places.fold(0, |cell, (axis, x)| cell * axis.cells + of_axis((axis, x))),
-                )
-            };
-            let regions: Vec<usize> = points.iter().map(region).collect();
-            for (at, of_centre) in told.chunks(axes.len() + 1).enumerate() {
-                let inside = || points.iter().zip(&regions).filter(|(_, region)| **region == at);
-                let number = inside().count() as f64;
-                for (i, row) in of_centre.iter().enumerate() {
-                    let sum = || inside().map(|(point, _)| point[i]).sum::<f64>();
-                    let truth = if i == axes.len() { number } else { sum() / number };
-                    // Without rows there is no mean.
-                    let holds = row.lower.value() <= truth && truth <= row.upper.value() || truth.is_nan();
-                    let what = row.bucket.rsplit(' ').next().unwrap().to_string();
-                    *held.entry(what).or_insert(0.0) += f64::from(holds) / (2 * count * keys) as f64;
-                }
-            }
-        }
-    }
-    held
 }

@@ -112,11 +112,11 @@ fn folders_of_other_links_are_refused() {
 fn a_release_without_an_end_is_designed_and_never_full() {
     let keys = vec!["a".into()];
     let base = Settings { max_periods: 2, ..Settings::new(keys, 2, Unit::User) };
-    let settings = base.endless().unwrap();
+    let settings = base.clone().open_ended();
     let links = settings.links.unwrap();
     assert_eq!((links.first, links.growth), (128, Growth::Squares));
     let window = Settings { queries: vec![("window:7".parse().unwrap(), 1.0)], ..base.clone() };
-    assert_eq!(window.endless().unwrap().links.unwrap().growth, Growth::Even);
+    assert_eq!(window.open_ended().links.unwrap().growth, Growth::Even);
     // A user may be counted in more periods than a link would have.
     assert!(
         Settings { max_periods: 3, ..base }

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 const Z: f64 = 1.959_963_984_540_054;
 const EDGES: [f64; 4] = [-10.0, 0.0, 10.0, 15.0];
-const POINTS: [&str; 2] = ["kmeans:3@x:-30,30,5@y:-20,20,4", "kmeans:2@y:-10,10,6"];
 const QUERIES: [&str; 6] = [
     "counts",
     "mean:-5,20",
@@ -233,8 +232,6 @@ fn parts_are_shared() {
         (&["histogram:0,1,2", "cdf:0,1,2", "quantiles:0.5@0,1,2", "range:0,2@0,1,2"], 4),
         (&["cdf:0,1,2", "cdf:0,1"], 7),
         (&QUERIES, 7),
-        (&["kmeans:2@x:0,1,4@y:0,1,3", "kmeans:5@x:0,1,4@y:0,1,3"], 12),
-        (&["counts", "kmeans:2@x:0,1,4", "kmeans:2@x:0,1,5", "histogram:0,1,2"], 14),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut release = Release::create(folder.path(), &settings(2, 2, 1, queries)).unwrap();
@@ -248,11 +245,8 @@ fn parts_are_shared() {
 }
 
 fn sets() -> impl Strategy<Value = Vec<(Query, f64)>> {
-    let pool = [
-        &QUERIES[..],
-        &["sum:-1,1", "mean:0,3", "window:2", "quantiles:0.1,0.7@-5,5", "cdf:1", POINTS[0], POINTS[1]],
-    ]
-    .concat();
+    let pool =
+        [&QUERIES[..], &["sum:-1,1", "mean:0,3", "window:2", "quantiles:0.1,0.7@-5,5", "cdf:1"]].concat();
     let all: Vec<Query> = pool.iter().map(|query| query.parse().unwrap()).collect();
     let chosen = prop::sample::subsequence(all, 1..5);
     (chosen, prop::collection::vec(0.25..4.0f64, 5))
@@ -291,11 +285,6 @@ proptest! {
                     prop_assert!(low <= lower && upper <= high, "{row:?}");
                 }
                 let rises = matches!(query, Query::Counts | Query::Cdf { .. } | Query::Range { .. } | Query::Histogram { .. });
-                if let Query::Kmeans { axes, .. } = &query {
-                    let of_axis = axes.iter().find(|axis| row.bucket.ends_with(&format!(" at {}", axis.column)));
-                    prop_assert!(of_axis.is_none_or(|axis| axis.low <= lower && upper <= axis.high), "{row:?}");
-                    prop_assert!(of_axis.is_some() || !non_negative || lower >= 0.0, "{row:?}");
-                }
                 let is_share = row.bucket.starts_with("share");
                 prop_assert!(!(non_negative && rises) || lower >= 0.0, "{row:?}");
                 let before = last.insert((row.key, row.query, row.bucket), value);

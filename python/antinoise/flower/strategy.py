@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +18,11 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from .. import Key, NoiseStream, Plan
+from .._antinoise import Ledger
 from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms
 from .._weights import sum_of_weights
-from .ledger import Ledger, Release, refuse_others
 from .shown import messages_to
 from .updates import Malformed, Model, add_clipped
 from .users import RECORD, QueryUsers, user_record_key, users_listed
@@ -33,6 +34,24 @@ ASSUMED = (
     " follow from users' data; the files of ledger and noise are not put back to an earlier state; reports of"
     " rounds stay with who runs the server."
 )
+
+
+@dataclass(frozen=True)
+class Release:
+    """A step's result: the noisy sum (bytes of float32), and a digest of the model that its updates started
+    from.
+    """
+
+    step: int
+    base: str
+    noisy_sum: bytes
+
+
+def refuse_others(path: Path) -> None:
+    """Refuses a file that users other than its owner may read or write."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise ValueError(f"mode of {path} is {mode:04o} but must be 0600, its owner's alone")
 
 
 @dataclass
@@ -123,7 +142,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._round: _Round | None = None
         self._unsure = False
         # The last release, which the caller of an earlier process may not have saved.
-        self._pending = self._ledger.last_release()
+        last = self._ledger.last_release()
+        self._pending = None if last is None else Release(*last)
         self.reports: list[RoundReport] = []
         if key is None and self._ledger.bound("layout") is None:
             self._ledger.close()
@@ -345,7 +365,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         step = self._stream.step
         self._stream.release(total, row)
         release = Release(step, now.model.digest(), row.tobytes())
-        self._ledger.release(release)
+        self._ledger.release(release.step, release.base, release.noisy_sum)
         self._stream.save(self._noise_file)
         self._unsure = False
         self._pending = release

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
-from .ledger import checked_names
-
 # Name of the record that lists users, in queries and replies.
 RECORD = "antinoise.users"
 _FIELD = "users"
@@ -37,6 +35,17 @@ def reply_with_users(question: Message, users: Sequence[str]) -> Message:
             run: the ledger counts participations by name.
     """
     return Message(RecordDict({RECORD: users_listed(users)}), reply_to=question)
+
+
+def checked_names(users: Iterable[str]) -> list[str]:
+    """The users as a list; refuses a name that is not a string or not valid UTF-8."""
+    found = list(users)
+    for user in found:
+        try:
+            user.encode()
+        except (UnicodeEncodeError, AttributeError):
+            raise ValueError(f"name of a user is {user!a} but must be a string that UTF-8 can write") from None
+    return found
 
 
 def users_listed(users: Iterable[str]) -> ConfigRecord:

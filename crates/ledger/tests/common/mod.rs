@@ -16,8 +16,8 @@ pub fn private(path: &Path) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
 
-/// The ledger made by Python, and its plan for users who take part twice, 3 steps apart.
-pub fn copy_of_python() -> (TempDir, PathBuf, VerifiedPlan) {
+/// A copy of the ledger in `data`, and its plan for users who take part twice, 3 steps apart.
+pub fn stored() -> (TempDir, PathBuf, VerifiedPlan) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     std::fs::copy(data("ledger.db"), &path).unwrap();

@@ -16,20 +16,11 @@ pub fn settings(periods: usize, max_periods: usize, max_rows: usize, queries: &[
 }
 
 pub fn freeze(release: &mut Release, step: usize, events: &[Event]) {
-    let columns = release.settings().columns();
     let mut period = release.freeze(&Period::Number(step as i64)).unwrap();
     for &(_, user, key, value) in events.iter().filter(|event| event.0 == step) {
-        period
-            .add_point(&format!("user {user}"), ["a", "b", "c"][key], Some(value), &point(&columns, value))
-            .unwrap();
+        period.add(&format!("user {user}"), ["a", "b", "c"][key], Some(value)).unwrap();
     }
     period.commit().unwrap();
-}
-
-/// The coordinates of an event with this value: a function of the column's name.
-pub fn point(columns: &[String], value: f64) -> Vec<f64> {
-    let of = |column: &String| (value * (1.0 + 3.7 * f64::from(column.as_bytes()[0] - b'a'))) % 30.0;
-    columns.iter().map(of).collect()
 }
 
 /// The rows that are counted, by definition.

@@ -1,16 +1,13 @@
 //! Curves of what was published, with bands for their 95% intervals.
 
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
-use antinoise_release::{Period, Published, Query};
+use antinoise_release::{Period, Published};
 
 /// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and
-/// Q after the last period; of k-means, its centres.
+/// Q after the last period.
 pub fn chart(query: &str, published: &[Published]) -> Chart {
     let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
-    if let Ok(Query::Kmeans { axes, .. }) = query.parse() {
-        let columns: Vec<&str> = axes.iter().map(|axis| &axis.column[..]).collect();
-        by_centre(&columns, &rows)
-    } else if query.starts_with("cdf:") {
+    if query.starts_with("cdf:") {
         by_edge(&rows)
     } else if rows.iter().any(|row| !row.bucket.is_empty()) {
         by_bucket(query, &rows)
@@ -99,26 +96,6 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
         title: String::new(),
         x: Axis::named(if query.starts_with("quantiles:") { "quantile" } else { "value" }, buckets.clone()),
         y: Axis::linear(unit(query)).covering(0.0),
-        series: series.collect(),
-    }
-}
-
-/// Centres by their first two columns; by their column and rows where there is one.
-fn by_centre(columns: &[&str], rows: &[&Published]) -> Chart {
-    let figures = columns.len() + 1;
-    let ends = ends(rows);
-    let numbers: Vec<&Published> = rows.chunks(figures).filter_map(|centre| centre.last().copied()).collect();
-    let series = shown(&numbers).into_iter().map(|key| {
-        let centres = ends.chunks(figures).filter(|centre| centre[0].key == key);
-        Series::new(key, LineStyle::Points, centres.map(|centre| point(centre[0].value.value(), centre[1])))
-    });
-    Chart {
-        title: String::new(),
-        x: Axis::linear(columns[0]),
-        y: match columns.get(1) {
-            Some(column) => Axis::linear(*column),
-            None => Axis::linear("events of the region").covering(0.0),
-        },
         series: series.collect(),
     }
 }

@@ -68,8 +68,7 @@ pub struct Arguments {
     /// Column of the key.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     key: Option<String>,
-    /// Column of the value; required by all queries except counts, window, decay and kmeans (which names its
-    /// columns).
+    /// Column of the value; required by all queries except counts, window and decay.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
     /// What to do with rows whose time is before the period.

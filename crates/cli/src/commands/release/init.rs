@@ -24,9 +24,6 @@ use crate::numbers::{count, real};
       --delta 1e-6 --unit user --max-periods 4 --query mean:0,180 \\
       --query quantiles:0.5,0.9@0,5,10,20,40,80,180 \\
       --query cdf:0,5,10,20,40,80,180
-  antinoise release init places --keys city --periods 52 --epsilon 1 \\
-      --delta 1e-6 --unit user --max-periods 4 \\
-      --query kmeans:5@lon:-74.3,-73.7,16@lat:40.5,40.9,16
   antinoise release init week --keys all --periods 1000 --epsilon 1 \\
       --delta 1e-6 --unit event --query window:7
   antinoise release init ever --keys north,south --periods open \\
@@ -38,11 +35,10 @@ most MAX_PERIODS periods; (epsilon, delta) protects all of these rows together. 
 --unit event, it protects each row.
 
 Some queries share their noise, at no further cost: counts, window, decay and the number
-that a mean divides by; histogram, cdf, quantiles and range of the same edges; kmeans of
-any K with the same columns, ranges and cells. Each further group of queries takes a
-share of the budget: with Q groups of equal weight, each has sqrt(Q) times the noise of
-a release with only that group. A mean belongs to two groups: counts, and its own. The
-columns of kmeans are read from the events by the names in the query."
+that a mean divides by; histogram, cdf, quantiles and range of the same edges. Each
+further group of queries takes a share of the budget: with Q groups of equal weight,
+each has sqrt(Q) times the noise of a release with only that group. A mean belongs to
+two groups: counts, and its own."
 )]
 pub struct Arguments {
     /// Folder of the release, which must not exist yet.
@@ -74,8 +70,8 @@ pub struct Arguments {
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
     /// Query that is published for each key; may be repeated: counts, sum:LO,HI, mean:LO,HI, window:W,
-    /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or
-    /// kmeans:K@COLUMN:LO,HI,CELLS@... with one to three columns [default: counts].
+    /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...
+    /// [default: counts].
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
     /// Weights of the queries, in their order: twice the weight gives half the noise [default: 1 each].
@@ -138,7 +134,7 @@ impl Arguments {
         };
         Ok(match self.periods {
             Periods::Most(_) => settings,
-            Periods::Open => settings.endless()?,
+            Periods::Open => settings.open_ended(),
         })
     }
 }

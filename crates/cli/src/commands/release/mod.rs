@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use crate::failure::Result;
 use crate::output;
 
-/// Publish private counts, sums, means, histograms, quantiles and clusters over a stream, period by period.
+/// Publish private counts, sums, means, histograms and quantiles over a stream, period by period.
 ///
 /// One (epsilon, delta) covers all periods together. The noise is correlated: each period cancels part of the
 /// noise of earlier periods, so that running counts stay accurate.

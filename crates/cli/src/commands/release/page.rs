@@ -1,6 +1,6 @@
 //! The page of a release.
 
-use antinoise_release::{Published, Query, Status};
+use antinoise_release::{Published, Status};
 
 use super::figure;
 use super::publish::written;
@@ -25,19 +25,11 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     );
     let mut body = String::new();
     for (query, _) in &status.settings.queries {
-        let is_kmeans = matches!(query, Query::Kmeans { .. });
         let query = query.to_string();
         let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
         let (shown, all) = (figure::shown(&rows).len(), status.settings.keys.len());
         let of = if shown < all { format!(" The {shown} largest of {all} keys.") } else { String::new() };
-        let what = match is_kmeans {
-            true => {
-                "Centres after the last period. Intervals are those of the mean and of the number of the rows in a centre's region, \
-                 which was chosen by the same noise: how often they hold was counted, and is not proved."
-            }
-            false => "Published figures with their 95% intervals.",
-        };
-        let caption = format!("{what}{of}");
+        let caption = format!("Published figures with their 95% intervals.{of}");
         body += &section(&escaped(&query), &caption, WHOLE, figure::chart(&query, published))?;
     }
     body += &table(published);
@@ -49,8 +41,8 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         kind: "continual release",
         eyebrow: "Continual release with correlated noise",
         title: name,
-        footer: "Written by antinoise. Each interval, but for those of centres, holds its truth in 95% of releases or more, by itself; all of them together \
-                 hold less often.",
+        footer: "Written by antinoise. Each interval by itself holds its truth in 95% of releases or more; all of them \
+                 together hold less often.",
     };
     Ok(document(&frame, &lead, &body))
 }

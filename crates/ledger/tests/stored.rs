@@ -1,19 +1,17 @@
-//! Files of the Python package: valid ones are read here too, and refused ones are refused here too.
-//!
-//! `data` was made by `scripts/python/golden_ledger.py`.
+//! A ledger of five released steps in `data`, which shows that the format stays; and refusals of other files.
 
 mod common;
 
 use antinoise_input::BadInput;
 use antinoise_ledger::{Ledger, Release};
 use antinoise_plan::Plan;
-use common::{copy_of_python, data, private};
+use common::{data, private, stored};
 use rusqlite::Connection;
 
 const EVERYBODY: [&str; 7] = ["ada", "barbara", "edsger", "grace", "kathleen", "\u{e9}mile", "new"];
 
-/// The contents of `ledger.json`, in this crate's types.
-fn all_as_python_tells(ledger: &Ledger) -> String {
+/// The contents of a ledger, in the form of `ledger.json`.
+fn contents(ledger: &Ledger) -> String {
     let all: Vec<String> =
         ledger.participations().unwrap().iter().map(|(user, step)| format!("[\"{user}\", {step}]")).collect();
     let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();
@@ -28,10 +26,10 @@ fn all_as_python_tells(ledger: &Ledger) -> String {
 }
 
 #[test]
-fn what_python_wrote_is_read_and_gone_on_with() {
-    let (_folder, path, plan) = copy_of_python();
+fn a_stored_ledger_is_read_and_continued() {
+    let (_folder, path, plan) = stored();
     let mut ledger = Ledger::open(&path, &plan, "golden").unwrap();
-    assert_eq!(all_as_python_tells(&ledger), std::fs::read_to_string(data("ledger.json")).unwrap());
+    assert_eq!(contents(&ledger), std::fs::read_to_string(data("ledger.json")).unwrap());
     assert_eq!(ledger.bound("layout").unwrap().as_deref(), Some("w (7,)"));
     let refused = ledger.charge(&["new", "ada"]).unwrap_err().to_string();
     assert_eq!(
@@ -51,7 +49,7 @@ fn what_python_wrote_is_read_and_gone_on_with() {
     let released = released.map(|(step, base, sum)| ledger.has_released(step, base, sum.as_bytes()).unwrap());
     assert_eq!(released, [true, false, false, false]);
     assert_eq!((ledger.step(), ledger.users()), (6, 7));
-    // The sum before the last is deleted, as in Python.
+    // The sum before the last is deleted.
     let database = Connection::open(&path);
     drop(ledger);
     let kept = "SELECT COUNT(*) FROM releases WHERE noisy_sum IS NOT NULL";
@@ -62,7 +60,7 @@ fn what_python_wrote_is_read_and_gone_on_with() {
 /// Barbara was charged in step 5, which was not released.
 #[test]
 fn only_released_steps_are_observed() {
-    let (_folder, path, plan) = copy_of_python();
+    let (_folder, path, plan) = stored();
     let observed = Ledger::open_begun(&path, &plan).unwrap().observed().unwrap();
     assert_eq!((observed.steps, observed.users, observed.participations), (5, 5, 7));
     assert_eq!(observed.patterns, [vec![0, 3], vec![0, 4], vec![1], vec![3]]);
@@ -70,8 +68,8 @@ fn only_released_steps_are_observed() {
 
 /// The SQL of the tables is the same letter by letter, and so are application id and version.
 #[test]
-fn a_new_file_is_as_python_makes_it() {
-    let (folder, path, plan) = copy_of_python();
+fn a_new_file_has_the_stored_format() {
+    let (folder, path, plan) = stored();
     let new = folder.path().join("new.db");
     Ledger::open(&new, &plan, "golden").unwrap();
     let told = |path: &std::path::Path| {
@@ -91,11 +89,9 @@ fn a_new_file_is_as_python_makes_it() {
     assert_eq!(told(&new).1.len(), 4);
 }
 
-/// The cases of `test_a_ledger_of_something_else_is_refused` in the package's `test_flower.py`, with the same
-/// messages.
 #[test]
-fn what_python_refuses_is_refused() {
-    let (folder, path, plan) = copy_of_python();
+fn other_files_plans_and_runs_are_refused() {
+    let (folder, path, plan) = stored();
     let refusal = |path: &std::path::Path, run: &str| Ledger::open(path, &plan, run).unwrap_err().to_string();
     assert!(refusal(&path, "other").starts_with("run is other but must be the ledger's, golden: "));
     let other = common::plan(5);
@@ -108,7 +104,7 @@ fn what_python_refuses_is_refused() {
     Connection::open(at("database")).unwrap().execute("CREATE TABLE t (x)", []).unwrap();
     for (name, message) in [
         ("text", "is another file but must be a ledger"),
-        ("database", "is another database but must be a ledger"),
+        ("database", "is another database, or one that was not begun but must be a ledger"),
     ] {
         private(&at(name));
         let found = refusal(&at(name), "golden");
@@ -116,11 +112,14 @@ fn what_python_refuses_is_refused() {
     }
     let held = Ledger::open(&path, &plan, "golden").unwrap();
     let found = refusal(&path, "golden");
-    assert!(found.contains("is locked but must be free: one process at a time"), "{found}");
+    assert!(
+        found.contains("is in use by another process but must be free: one process at a time"),
+        "{found}"
+    );
     drop(held);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
     let found = refusal(&path, "golden");
-    assert!(found.contains("version of ") && found.contains(" is 1 but must be 2"), "{found}");
+    assert!(found.contains("is of version 1 but must be of version 2"), "{found}");
     #[cfg(unix)]
     {
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
