@@ -70,7 +70,7 @@ stack() {
 }
 
 torch_tests() {
-    echo test_{torch,torch_audit,torch_batches,torch_state,torch_origin,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
+    echo test_{private,torch,torch_audit,torch_batches,torch_state,torch_origin,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
         test_{ghost,ghost_backward,exact,examples,distributed,sharded}.py \
         test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
 }
@@ -94,7 +94,7 @@ fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    typed=(antinoise/torch antinoise/{opacus,_opacus,_opacus_sharded,lightning,hf}.py)
+    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf}.py)
     # Tests are words here.
     # shellcheck disable=SC2046
     stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate' $(torch_tests)

@@ -27,7 +27,14 @@ from jax.sharding import PartitionSpec as P
 
 import antinoise as an
 from antinoise._sealed import content_of, new_sealed
-from antinoise.jax import ClippedSum, Noise, add_noise, clipped_sum, noise_addition_transform
+from antinoise.jax import (
+    ClippedSum,
+    Noise,
+    add_noise,
+    clipped_grad,
+    clipped_sum,
+    noise_addition_transform,
+)
 from antinoise.jax.layout import Layout, ranges_of
 
 DIM = 8 * 12 + 8 + 1
@@ -166,6 +173,28 @@ def naive(params, x, y, clip_norm, loss=loss):
         lengths.append(np.linalg.norm(g))
         total += g * min(1.0, clip_norm / lengths[-1])
     return total, lengths
+
+
+def test_clipped_grad_has_the_form_of_grad():
+    def of_batch(params, x, y):
+        return jnp.sum(jax.vmap(lambda x, y: loss(params, (x, y)))(x, y))
+
+    def of_one(y, params, x):
+        return loss(params, (x, y))
+
+    wanted = clipped_sum(loss, tree(), (X, Y), 1.0)
+    gradient = clipped_grad(of_batch, l2_clip_norm=1.0, batch_argnums=(1, 2))
+    turned = clipped_grad(of_one, 1, l2_clip_norm=1.0, batch_argnums=(2, 0), keep_batch_dim=False)
+    for found in (gradient(tree(), X, Y), turned(Y, tree(), X)):
+        assert (found.examples, found.clip_norm) == (20, 1.0)
+        assert np.allclose(flat(found.total), flat(wanted.total), rtol=1e-6, atol=1e-6)
+    assert same(flat(turned(Y, tree(), X).total), flat(wanted.total))
+    with pytest.raises(
+        ValueError, match="argnums and batch_argnums are 0 and .2,. but must name each argument"
+    ):
+        clipped_grad(of_batch, l2_clip_norm=1.0, batch_argnums=2)
+    with pytest.raises(ValueError, match="arguments are 2 but must be 3"):
+        gradient(tree(), X)
 
 
 @pytest.mark.parametrize("microbatch_size", [1, 7, 64])

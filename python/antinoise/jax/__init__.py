@@ -11,8 +11,16 @@ The model is private if its optimizer sees only what `release` returns. `add_noi
 cannot check.
 """
 
-from .clipping import ClippedSum, clipped_sum
+from .clipping import ClippedSum, clipped_grad, clipped_sum
 from .noise import Noise
 from .transforms import NoiseState, add_noise, noise_addition_transform
 
-__all__ = ["ClippedSum", "Noise", "NoiseState", "add_noise", "clipped_sum", "noise_addition_transform"]
+__all__ = [
+    "ClippedSum",
+    "Noise",
+    "NoiseState",
+    "add_noise",
+    "clipped_grad",
+    "clipped_sum",
+    "noise_addition_transform",
+]

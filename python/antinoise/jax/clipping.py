@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -149,3 +149,56 @@ def clipped_sum(
         with enable_x64(True):
             totals = _added(totals, gradients, jnp.int64(count), most, of)
     return ClippedSum(totals, examples, float(clip_norm))
+
+
+def clipped_grad(
+    fun: Callable[..., jax.Array],
+    argnums: int = 0,
+    *,
+    l2_clip_norm: float,
+    batch_argnums: int | Sequence[int] = 1,
+    keep_batch_dim: bool = True,
+    microbatch_size: int = 64,
+    groups: Asked = None,
+) -> Callable[..., ClippedSum]:
+    """`clipped_sum` in the form of `jax.grad` and of jax-privacy's `clipped_grad`.
+
+        gradient = clipped_grad(loss, l2_clip_norm=plan.clip_norm, batch_argnums=(1, 2))
+        updates, state = optimizer.update(noise.release(gradient(params, x, y)), state, params)
+
+    Args:
+        fun: `fun(*arguments)`, a scalar: the loss of an example.
+        argnums: Number of the argument that gradients are taken of.
+        l2_clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
+        batch_argnums: Numbers of the arguments with examples in the first dimension: all others.
+        keep_batch_dim: Whether `fun` gets an example with a first dimension of 1.
+        microbatch_size, groups: As in `clipped_sum`.
+
+    Returns:
+        A function of the same arguments that returns a `ClippedSum`. It is called outside of `jax.jit`, and
+        compiles its own functions once.
+
+    Raises:
+        ValueError: `argnums` and `batch_argnums` are not all of the function's arguments, once each.
+    """
+    batched = (batch_argnums,) if isinstance(batch_argnums, int) else tuple(batch_argnums)
+    if sorted((argnums, *batched)) != list(range(1 + len(batched))):
+        raise ValueError(
+            f"argnums and batch_argnums are {argnums} and {batched} but must name each argument of fun once"
+        )
+
+    def loss(params: Any, example: tuple[Any, ...]) -> jax.Array:
+        arguments = dict(zip(batched, example, strict=True)) | {argnums: params}
+        return fun(*(arguments[number] for number in range(1 + len(batched))))
+
+    def of_one(params: Any, example: Any) -> jax.Array:
+        return loss(params, jax.tree.map(lambda leaf: leaf[None], example) if keep_batch_dim else example)
+
+    def gradient(*arguments: Any) -> ClippedSum:
+        if len(arguments) != 1 + len(batched):
+            raise ValueError(f"arguments are {len(arguments)} but must be {1 + len(batched)}")
+        batch = tuple(arguments[number] for number in batched)
+        how: dict[str, Any] = dict(microbatch_size=microbatch_size, groups=groups)
+        return clipped_sum(of_one, arguments[argnums], batch, l2_clip_norm, **how)
+
+    return gradient
