@@ -8,7 +8,7 @@ use crate::files::file;
 /// A file is a key exactly where the documentation says so, and then that key.
 pub fn run(data: &[u8]) -> bool {
     let path = file("key", data);
-    let found = Key::from_file(path).map(|key| key.lend(|bytes| *bytes));
+    let found = Key::from_file(path).map(|key| key.expose(|bytes| *bytes));
     match (found, expected(data)) {
         (Ok(found), Some(expected)) => assert_eq!(found, expected),
         (Err(error), None) => assert!(error.is_bad_input(), "{error:?}"),

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use antinoise_input::four_decimals;
+use antinoise_input::rounded_to_4;
 use serde::{Deserialize, Serialize};
 
 use crate::Neighbours;
@@ -190,7 +190,7 @@ fn delta_times(delta: f64, units: usize) -> String {
 
 /// Four decimals, rounded the safe way; all of a small number.
 fn digits(x: f64, round: fn(f64) -> f64) -> String {
-    if (0.01..1e9).contains(&x) { format!("{:.4}", four_decimals(x, round)) } else { format!("{x:e}") }
+    if (0.01..1e9).contains(&x) { format!("{:.4}", rounded_to_4(x, round)) } else { format!("{x:e}") }
 }
 
 /// Two digits, not below the number.

@@ -115,7 +115,7 @@ impl Destination {
     /// Writes the file, whole or not at all.
     pub fn write(&self, contents: &[u8]) -> Result<()> {
         let mut file = self.create(Access::Everyone)?;
-        file.write_all(contents).and_then(|()| file.keep()).map_err(|error| self.failed(&error))
+        file.write_all(contents).and_then(|()| file.commit()).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &Error) -> Failure {

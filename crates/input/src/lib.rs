@@ -30,7 +30,7 @@ pub mod tables;
 
 pub use checks::{at_least, below_one, between, in_open_unit, non_negative, positive};
 pub use error::{BadInput, InvalidParameter, printable};
-pub use numbers::{four_decimals, hex, larger, largest};
+pub use numbers::{hex, larger, largest, rounded_to_4};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

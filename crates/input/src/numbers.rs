@@ -26,9 +26,9 @@ pub fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
 /// understated.
 ///
 /// ```
-/// assert_eq!(antinoise_input::four_decimals(3.999_91, f64::ceil), 4.0);
+/// assert_eq!(antinoise_input::rounded_to_4(3.999_91, f64::ceil), 4.0);
 /// ```
-pub fn four_decimals(x: f64, round: fn(f64) -> f64) -> f64 {
+pub fn rounded_to_4(x: f64, round: fn(f64) -> f64) -> f64 {
     round(x * 1e4) / 1e4
 }
 

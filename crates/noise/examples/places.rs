@@ -35,7 +35,7 @@ fn main() -> Result<(), Error> {
                 if i == 0 {
                     stream.next_into(&mut row)?
                 } else {
-                    stream.next_into_places(&mut list)?
+                    stream.next_into_slices(&mut list)?
                 }
                 if step > 0 {
                     least[i] = least[i].min(start.elapsed().as_secs_f64() / dim as f64 * 1e9);

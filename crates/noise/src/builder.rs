@@ -201,9 +201,9 @@ impl StreamBuilder {
         self.resume_from(path.as_ref())
     }
 
-    /// Resumes a stream from the `words` that [`Stream::state`](crate::NoiseStream::state) wrote at the steps
+    /// Resumes a stream from the `words` that [`NoiseStream::state`] wrote at the steps
     /// `at`, in the same sharding or another. `run_key`: the key that
-    /// [`lend_run_key`](crate::NoiseStream::lend_run_key) lent. The stream makes rows only after
+    /// [`expose_run_key`](crate::NoiseStream::expose_run_key) exposed. The stream makes rows only after
     /// [`Restored::checked`] has found that the state is the one that was saved.
     ///
     /// # Errors

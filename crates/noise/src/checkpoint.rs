@@ -63,7 +63,7 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
             out.write_numbers(self.rows)?;
             let checksum = out.digest.finalize();
             out.inner.write_all(&checksum)?;
-            out.inner.keep()
+            out.inner.commit()
         };
         body().map_err(|e| Error::io(path, e))
     }

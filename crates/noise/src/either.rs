@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::kernel::{OnGrid, Plain, Target};
 use crate::key::Key;
 use crate::placement::Limits;
-use crate::places::Places;
 use crate::simd::Isa;
+use crate::slices::OutputSlices;
 use crate::spec::Spec;
 use crate::{Result, kernel::Seen};
 
@@ -42,10 +42,10 @@ impl EitherEngine {
     }
 
     /// The next row, written over the outputs, added to them (plain streams alone), or released with a sum.
-    pub(crate) fn hand_out(&mut self, out: Places<'_, '_, f32>, target: Target<'_>) -> Seen {
+    pub(crate) fn emit(&mut self, out: OutputSlices<'_, '_, f32>, target: Target<'_>) -> Seen {
         match self {
-            Self::Plain(engine) => engine.hand_out(out, target),
-            Self::OnGrid(engine) => engine.hand_out(out, target.sum()),
+            Self::Plain(engine) => engine.emit(out, target),
+            Self::OnGrid(engine) => engine.emit(out, target.sum()),
         }
     }
 

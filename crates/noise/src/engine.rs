@@ -13,18 +13,18 @@
 //! Every bit is a function of key, step and coordinate, so that neither window nor tile order nor threads
 //! change a bit.
 
-use crate::by_coordinate::{StateAt, copy_in, copy_out, words};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::kernel::Mode;
-use crate::kernel::{HandOut, HandsOut, Kernel, Scratch, ScratchOf, Seen, SeenByAll, slot};
+use crate::kernel::{Emit, Emits, Kernel, Scratch, ScratchOf, Seen, SeenByAll, slot};
 use crate::keystream::KeySource;
 use crate::normal::TILE;
 use crate::parts::{Parts, each_tile};
 use crate::past::Past;
-use crate::placement::{Limits, Numbers};
-use crate::places::{Places, each_piece};
+use crate::placement::{Limits, VectorLayout};
+use crate::portable_state::{StateAt, copy_in, copy_out, words};
 use crate::shard::{Tile, Tiles};
 use crate::simd::{AlignedNumbers, Isa, is_large};
+use crate::slices::{OutputSlices, each_piece};
 use crate::spec::Spec;
 use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
@@ -66,7 +66,7 @@ impl<M: Mode> Engine<M> {
         let flat = mode.flatten(&spec.recursion, spec.steps)?;
         range::check(&flat, spec, mode.grid())?;
         let tiles = spec.shard.tiles::<M::Number>(spec.dim)?;
-        let numbers = Numbers {
+        let numbers = VectorLayout {
             outputs: tiles.outputs,
             tiles: tiles.count,
             bytes: size_of::<M::Number>() as u64,
@@ -171,13 +171,13 @@ impl<M: Mode> Engine<M> {
     }
 
     /// Returns the next row; the digest and finiteness of the release, for the caller to check.
-    pub(crate) fn hand_out<O: Copy + Send + Sync>(
+    pub(crate) fn emit<O: Copy + Send + Sync>(
         &mut self,
-        out: Places<'_, '_, O>,
+        out: OutputSlices<'_, '_, O>,
         target: Target<'_, M, O>,
     ) -> Seen
     where
-        M: HandsOut<O>,
+        M: Emits<O>,
     {
         let step = self.stagger.next;
         if self.stagger.is_due(step, self.tiles.count) {
@@ -190,13 +190,13 @@ impl<M: Mode> Engine<M> {
         let (mode, past_vectors, seen) = (*mode, stored.0, SeenByAll::default());
         let work = |scratch: &mut ScratchOf<M>,
                     tile: Tile<'_>,
-                    parts: Parts<'_, M, (Places<'_, '_, O>, Target<'_, M, O>)>| {
+                    parts: Parts<'_, M, (OutputSlices<'_, '_, O>, Target<'_, M, O>)>| {
             let Parts { past, ahead, out, following } = parts;
             let Some(coordinates) = tile.coordinates else {
                 return each_piece(out, tile.len, |at, (out, target)| {
                     let out = out.first();
-                    <M as HandsOut<O>>::hand_out_padding(target, out);
-                    seen.add(<M as HandsOut<O>>::see(scratch.isa, &target, tile.output + at, out));
+                    <M as Emits<O>>::emit_padding(target, out);
+                    seen.add(<M as Emits<O>>::see(scratch.isa, &target, tile.output + at, out));
                 });
             };
             if stagger.made(tile.number, step) == step {
@@ -207,16 +207,16 @@ impl<M: Mode> Engine<M> {
                 window.run_tile(mode, kernel, scratch, run);
             }
             each_piece(out, tile.len, |at, (out, target)| {
-                let (isa, how, out) = (scratch.isa, &HandOut { target, factor, large }, out.first());
+                let (isa, how, out) = (scratch.isa, &Emit { target, factor, large }, out.first());
                 let len = out.len();
                 match source {
-                    Source::Scratch => mode.hand_out(isa, how, &scratch.noise[at..][..len], out),
-                    Source::Past(slot) => mode.hand_out(isa, how, &past[slot * tile.len + at..][..len], out),
+                    Source::Scratch => mode.emit(isa, how, &scratch.noise[at..][..len], out),
+                    Source::Past(slot) => mode.emit(isa, how, &past[slot * tile.len + at..][..len], out),
                     Source::Ahead(slot) => {
-                        mode.hand_out_row(isa, how, &ahead[slot * tile.len + at..][..len], out);
+                        mode.emit_row(isa, how, &ahead[slot * tile.len + at..][..len], out);
                     }
                 }
-                seen.add(<M as HandsOut<O>>::see(isa, &target, tile.output + at, out));
+                seen.add(<M as Emits<O>>::see(isa, &target, tile.output + at, out));
             });
         };
         each_tile(scratch, tiles, 0..tiles.count, Parts::new(past, ahead, (out, target)), *stored, &work);
@@ -236,7 +236,7 @@ impl<M: Mode> Engine<M> {
 
     /// Moves to `step`, the next step to be made.
     pub(crate) fn seek(&mut self, step: usize) {
-        let from = self.sought_from(step);
+        let from = self.rebuild_start(step);
         if from != self.stagger.next {
             self.stagger.restore(from, from);
         }
@@ -246,7 +246,7 @@ impl<M: Mode> Engine<M> {
     }
 
     /// The step from which a seek to `step` rebuilds the past; `step` itself if nothing has to be rebuilt.
-    pub(crate) fn sought_from(&self, step: usize) -> usize {
+    pub(crate) fn rebuild_start(&self, step: usize) -> usize {
         let next = self.stagger.next;
         if step == next || step == self.stagger.steps || self.placement.state != State::Stored {
             return step;
@@ -293,7 +293,7 @@ impl<M: Mode> Engine<M> {
 }
 
 /// The target of outputs of type `O`: overwrite, add to, or release with a sum.
-type Target<'a, M, O> = <M as HandsOut<O>>::Target<'a>;
+type Target<'a, M, O> = <M as Emits<O>>::Target<'a>;
 
 /// The memory that holds the returned row.
 #[derive(Clone, Copy)]

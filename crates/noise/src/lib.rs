@@ -63,7 +63,7 @@
 //! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
-//! error, number, places: what can go wrong; arithmetic, bytes and wiping of numbers; a row in pieces
+//! error, number, slices: what can go wrong; arithmetic, bytes and wiping of numbers; a row in pieces
 //! simd, key: instruction sets and memory; secrets and what is derived from them
 //! keystream: ciphers, and uniform random numbers
 //! normal: standard normals from keystreams
@@ -71,11 +71,11 @@
 //! spec, placement, stagger: all that noise depends on; memory against time; when a tile looks ahead
 //! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
-//! parts, past, by_coordinate, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
+//! parts, past, portable_state, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
 //! engine, checkpoint, used: the steps of all tiles; a state in a file; which steps were handed out
 //! either: the engine of either mode
 //! stream: the stream that callers hold
-//! rows, handover: how rows are returned; how another sharding continues a stream
+//! rows, resharding: how rows are returned; how another sharding continues a stream
 //! restored: a stream whose state is still to be checked
 //! builder: the description and options of a stream
 //! bench: timings
@@ -83,13 +83,11 @@
 
 pub mod bench;
 mod builder;
-mod by_coordinate;
 mod checkpoint;
 mod either;
 mod engine;
 mod error;
 mod flat_recursion;
-mod handover;
 mod kernel;
 mod key;
 mod keystream;
@@ -98,12 +96,14 @@ mod number;
 mod parts;
 mod past;
 mod placement;
-mod places;
+mod portable_state;
 mod range;
+mod resharding;
 mod restored;
 mod rows;
 mod shard;
 mod simd;
+mod slices;
 mod spec;
 mod stagger;
 mod stream;
@@ -113,13 +113,13 @@ mod word_sum;
 
 pub use antinoise_mechanism::Grid;
 pub use builder::StreamBuilder;
-pub use by_coordinate::StateAt;
 pub use error::{Error, Result};
 pub use kernel::{BLOCK_WEIGHTS, block_factor};
 pub use key::{Key, RunId};
 pub use keystream::{Cipher, KeyedRng, Purpose};
 pub use normal::SeedNoise;
 pub use placement::{Placement, State};
+pub use portable_state::StateAt;
 pub use restored::Restored;
 pub use shard::Shard;
 pub use stream::NoiseStream;

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::kernel::Mode;
 use crate::kernel::ScratchOf;
-use crate::places::Pieces;
 use crate::shard::{Tile, Tiles};
 use crate::simd::fence;
+use crate::slices::Pieces;
 
 /// The memory and the output of consecutive tiles, and the past of the tiles that follow.
 pub(crate) struct Parts<'a, M: Mode, O> {

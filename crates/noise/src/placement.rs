@@ -78,7 +78,7 @@ pub(crate) struct Limits {
 
 /// The size of a vector: its numbers, tiles and bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct VectorLayout {
     pub(crate) outputs: usize,
     pub(crate) tiles: usize,
     /// Bytes of a number of the past.
@@ -90,7 +90,7 @@ pub(crate) struct Numbers {
     pub(crate) dim: usize,
 }
 
-impl Numbers {
+impl VectorLayout {
     /// Whether `vectors` vectors of the whole stream exceed the caches: the same answer for each of its
     /// shards.
     fn beyond_cache(&self, vectors: usize) -> bool {
@@ -115,7 +115,7 @@ impl Placement {
     pub(crate) fn choose(
         flat: &FlatRecursion,
         steps: usize,
-        numbers: Numbers,
+        numbers: VectorLayout,
         limits: Limits,
         rows_fit: impl Fn() -> bool,
     ) -> std::result::Result<Self, InvalidParameter> {

@@ -4,7 +4,7 @@ use antinoise_mechanism::Grid;
 
 use crate::either::EitherEngine;
 use crate::kernel::{Seen, Target};
-use crate::places::{Given, Places};
+use crate::slices::{InputSlices, OutputSlices};
 use crate::stream::in_pool;
 use crate::{Error, NoiseStream, Result, range};
 
@@ -16,7 +16,7 @@ impl NoiseStream {
     /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and `out`
     /// are then unchanged.
     pub fn next_into(&mut self, out: &mut [f32]) -> Result<()> {
-        self.next_into_places(&mut [out])
+        self.next_into_slices(&mut [out])
     }
 
     /// Writes the next row into these slices, one after the other: the same bits as [`Self::next_into`],
@@ -28,14 +28,14 @@ impl NoiseStream {
     /// let stream = || NoiseStream::new(Recursion::Independent, 10, 5, 1.0, Key::from_seed_insecure(7));
     /// let (mut row, mut weights, mut bias) = ([0.0; 5], [0.0; 4], [0.0; 1]);
     /// stream()?.next_into(&mut row)?;
-    /// stream()?.next_into_places(&mut [&mut weights, &mut bias])?;
+    /// stream()?.next_into_slices(&mut [&mut weights, &mut bias])?;
     /// assert_eq!([&weights[..], &bias].concat(), row);
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Self::next_into`], for slices whose lengths do not add up to the shard's.
-    pub fn next_into_places(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
+    pub fn next_into_slices(&mut self, out: &mut [&mut [f32]]) -> Result<()> {
         self.write_row(out, Target::Overwrite, |_| Ok(()))
     }
 
@@ -47,24 +47,24 @@ impl NoiseStream {
     /// that is not finite: `gradient` is then zeros, and the step can be requested again. Its noise is
     /// recomputed, which may take as long as a [seek](Self::seek).
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
-        self.add_next_into_places(&mut [gradient], scale)
+        self.add_next_into_slices(&mut [gradient], scale)
     }
 
     /// As [`Self::add_next_into`], for a gradient that is split over these slices, in this order.
     ///
     /// # Errors
     /// As [`Self::add_next_into`].
-    pub fn add_next_into_places(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
-        self.add_next_into_places_if(gradient, scale, |_| Ok(()))
+    pub fn add_next_into_slices(&mut self, gradient: &mut [&mut [f32]], scale: f32) -> Result<()> {
+        self.add_next_into_slices_if(gradient, scale, |_| Ok(()))
     }
 
-    /// As [`Self::add_next_into_places`], if `accept` accepts a digest of the sum; see
-    /// [`release_places_if`](Self::release_places_if).
+    /// As [`Self::add_next_into_slices`], if `accept` accepts a digest of the sum; see
+    /// [`release_slices_if`](Self::release_slices_if).
     ///
     /// # Errors
     /// As [`Self::add_next_into`], and the error of `accept`: `gradient` is then zeros, and the step can be
     /// requested again.
-    pub fn add_next_into_places_if<E: From<Error>>(
+    pub fn add_next_into_slices_if<E: From<Error>>(
         &mut self,
         gradient: &mut [&mut [f32]],
         scale: f32,
@@ -90,18 +90,18 @@ impl NoiseStream {
     /// or, on a grid, beyond +-2^51 grid steps: `out` is then zeros, and the step can be requested again. Its
     /// noise is recomputed, which may take as long as a [seek](Self::seek).
     pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        self.release_places(&[sum], &mut [out])
+        self.release_slices(&[sum], &mut [out])
     }
 
     /// As [`Self::release`], for a sum and a release that are split over these slices, in this order.
     ///
     /// # Errors
     /// As [`Self::release`].
-    pub fn release_places(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
-        self.release_places_if(sum, out, |_| Ok(()))
+    pub fn release_slices(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.release_slices_if(sum, out, |_| Ok(()))
     }
 
-    /// As [`Self::release_places`], with a veto: `accept` sees a digest of the release before anyone sees the
+    /// As [`Self::release_slices`], with a veto: `accept` sees a digest of the release before anyone sees the
     /// release, and refuses it by an error. A caller that allows one sum a step compares this digest with the
     /// one it recorded for the step. Two different releases that were not built to collide have the same
     /// digest with probability 2^-32.
@@ -111,29 +111,29 @@ impl NoiseStream {
     /// use antinoise_noise::{Error, Key, NoiseStream};
     /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 3, 1.0, Key::from_os()?)?;
     /// let (mut known, mut out) = (0, [0.0; 3]);
-    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
+    /// stream.release_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
     ///     known = digest;
     ///     Ok::<(), Error>(())
     /// })?;
     /// stream.seek_and_reuse_noise_unprotected(0)?;
     /// let once = |digest| if digest == known { Ok(()) } else { Err(Error::Exhausted { steps: 1 }) };
-    /// assert!(stream.release_places_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
+    /// assert!(stream.release_slices_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
     /// assert_eq!((stream.step(), out), (0, [0.0; 3]));
-    /// stream.release_places_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
+    /// stream.release_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`Self::release`], and the error of `accept`: `out` is then zeros, and the step can be
     /// released again.
-    pub fn release_places_if<E: From<Error>>(
+    pub fn release_slices_if<E: From<Error>>(
         &mut self,
         sum: &[&[f64]],
         out: &mut [&mut [f32]],
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.write_row(out, Target::Release(Given::all(sum)), accept)
+        self.write_row(out, Target::Release(InputSlices::all(sum)), accept)
     }
 
     /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
@@ -173,11 +173,11 @@ impl NoiseStream {
             let spacing = spec.grid.map_or(0.0, Grid::spacing);
             return Err(Error::input("grid spacing", format!("{spacing:e}"), must_be));
         }
-        let make = |engine: &mut EitherEngine, out: Places<'_, '_, i32>| match engine {
-            EitherEngine::OnGrid(engine) => engine.hand_out(out, ()),
+        let make = |engine: &mut EitherEngine, out: OutputSlices<'_, '_, i32>| match engine {
+            EitherEngine::OnGrid(engine) => engine.emit(out, ()),
             EitherEngine::Plain(_) => unreachable!("plain streams were refused"),
         };
-        self.hand_out(&mut [out], make, |_| Ok(()))
+        self.emit(&mut [out], make, |_| Ok(()))
     }
 
     fn write_row<E: From<Error>>(
@@ -186,7 +186,7 @@ impl NoiseStream {
         target: Target<'_>,
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        self.hand_out(out, |engine, out| engine.hand_out(out, target), accept)
+        self.emit(out, |engine, out| engine.emit(out, target), accept)
     }
 
     fn check_length(&self, name: &'static str, places: impl Iterator<Item = usize>) -> Result<()> {
@@ -198,10 +198,10 @@ impl NoiseStream {
 
     /// Makes the next row. If the output is not finite or `accept` refuses its digest, wipes the output and
     /// returns to the step.
-    fn hand_out<O: Copy + Default + Send + Sync, E: From<Error>>(
+    fn emit<O: Copy + Default + Send + Sync, E: From<Error>>(
         &mut self,
         out: &mut [&mut [O]],
-        make: impl FnOnce(&mut EitherEngine, Places<'_, '_, O>) -> Seen + Send,
+        make: impl FnOnce(&mut EitherEngine, OutputSlices<'_, '_, O>) -> Seen + Send,
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         self.check_length("output length", out.iter().map(|place| place.len()))?;
@@ -210,7 +210,7 @@ impl NoiseStream {
             return Err(Error::Exhausted { steps: self.spec.steps }.into());
         }
         let engine = &mut self.engine;
-        let seen = in_pool(self.pool.as_ref(), || make(engine, Places::all(out)));
+        let seen = in_pool(self.pool.as_ref(), || make(engine, OutputSlices::all(out)));
         let accepted = if seen.finite { accept(seen.digest) } else { Err(wild().into()) };
         if accepted.is_err() {
             out.iter_mut().for_each(|place| place.fill(O::default()));

@@ -115,11 +115,11 @@ impl NoiseStream {
     /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
     /// let mut stream = NoiseStream::new(recursion, 1000, 4, 1.0, Key::from_os()?)?;
     /// stream.seek(600)?;
-    /// assert_eq!((stream.sought_from(900), stream.sought_from(500)), (600, 0));
+    /// assert_eq!((stream.rebuild_start(900), stream.rebuild_start(500)), (600, 0));
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
-    pub fn sought_from(&self, step: usize) -> usize {
-        either!(&self.engine, engine => engine.sought_from(step.min(self.spec.steps)))
+    pub fn rebuild_start(&self, step: usize) -> usize {
+        either!(&self.engine, engine => engine.rebuild_start(step.min(self.spec.steps)))
     }
 
     /// Saves the run's key, step and state to a file that only its owner can read, atomically; see

@@ -57,8 +57,8 @@ fn a_step_allocates_nothing() {
                 let count = allocations(|step| {
                     let (some, others) = out.split_at_mut(1500);
                     match step % 3 {
-                        0 => stream.next_into_places(&mut [some, others]),
-                        1 => stream.add_next_into_places(&mut [some, others], 2.0),
+                        0 => stream.next_into_slices(&mut [some, others]),
+                        1 => stream.add_next_into_slices(&mut [some, others], 2.0),
                         _ => stream.next_into(&mut out),
                     }
                     .unwrap();

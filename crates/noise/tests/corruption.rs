@@ -118,7 +118,7 @@ fn kept(mut stream: NoiseStream) -> Vec<u8> {
     words[DIM * stream.state_words()..].fill(7);
     let (at, total) = stream.state(&mut words).unwrap();
     let steps = [at.step as u64, at.made as u64].map(u64::to_le_bytes);
-    let key = stream.lend_run_key(|key| *key);
+    let key = stream.expose_run_key(|key| *key);
     let commitment = stream.state_commitment(at, total, b"extra");
     let words = words.into_iter().flat_map(i32::to_le_bytes);
     steps.into_iter().flatten().chain(key).chain(commitment).chain(words).collect()

@@ -170,7 +170,7 @@ fn no_way_to_run_changes_a_bit<K: Kind>() {
             for whole in &whole {
                 let mut row = vec![f32::NAN; DIM];
                 stream
-                    .next_into_places(&mut places(&mut row, &[0, 0, 1, 700, 1031, 1032, 9000, 9000]))
+                    .next_into_slices(&mut places(&mut row, &[0, 0, 1, 700, 1031, 1032, 9000, 9000]))
                     .unwrap();
                 assert!(row == *whole, "{name}: in places, {threads} threads");
             }
@@ -250,17 +250,17 @@ fn places_hold_what_one_row_would() {
             for step in 0..STEPS {
                 if step % 3 == 1 && grid.is_none() {
                     one.add_next_into(&mut row, -0.5).unwrap();
-                    several.add_next_into_places(&mut places(&mut parts, &cuts), -0.5).unwrap();
+                    several.add_next_into_slices(&mut places(&mut parts, &cuts), -0.5).unwrap();
                 } else {
                     one.release(sum, &mut row).unwrap();
-                    several.release_places(&sums, &mut places(&mut parts, &cuts)).unwrap();
+                    several.release_slices(&sums, &mut places(&mut parts, &cuts)).unwrap();
                 }
                 assert!(row == parts, "{name}: step {step}");
                 found += 1;
             }
-            let refused = several.release_places(&sums[..3], &mut [&mut parts]).unwrap_err().to_string();
+            let refused = several.release_slices(&sums[..3], &mut [&mut parts]).unwrap_err().to_string();
             assert!(refused.starts_with("sum's length is 4100 but"), "{refused}");
-            let refused = several.release_places(&sums, &mut [&mut parts[1..]]).unwrap_err().to_string();
+            let refused = several.release_slices(&sums, &mut [&mut parts[1..]]).unwrap_err().to_string();
             assert!(refused.starts_with("output length is 7"), "{refused}");
         }
     });
@@ -317,7 +317,7 @@ fn run_key(stream: &NoiseStream) -> Key {
             Ok::<_, ()>(())
         })
     };
-    stream.lend_run_key(copied).unwrap()
+    stream.expose_run_key(copied).unwrap()
 }
 
 /// Visits the index in each shard's vector and in a vector over all coordinates.

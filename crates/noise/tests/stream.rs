@@ -116,7 +116,7 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
             stream.seek(3).unwrap();
             // A release that is refused is none: its step is still to come, and no other one.
             let refuses = |_| Err(Error::Exhausted { steps: 0 });
-            assert!(stream.release_places_if(&[&other], &mut [&mut out], refuses).is_err());
+            assert!(stream.release_slices_if(&[&other], &mut [&mut out], refuses).is_err());
             stream.seek(3).unwrap();
             stream.next_into(&mut out).unwrap();
             refused(&mut stream, 3, 4);

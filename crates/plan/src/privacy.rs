@@ -1,7 +1,7 @@
 //! The privacy claim in words, and that of several models from the same data.
 
 use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledGaussian, PrivacyStatement};
-use antinoise_input::{InvalidParameter, at_least, between, four_decimals};
+use antinoise_input::{InvalidParameter, at_least, between, rounded_to_4};
 use antinoise_mechanism::{Adjacency, rounded};
 
 use crate::plan::zero_outs;
@@ -146,7 +146,7 @@ impl VerifiedPlan {
             "{}. Epsilon is that of {count} models from the same data together, all counted as published; one of them \
              alone, by this plan, has epsilon {:.4}",
             alone.accountant,
-            four_decimals(self.privacy.epsilon, f64::ceil)
+            rounded_to_4(self.privacy.epsilon, f64::ceil)
         );
         let not_covered = not_covered(&format!(
             "models trained on the same data beyond these {count}; which of the {count} is published may be chosen by \

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::tables::unless_panicking;
+use antinoise_input::tables::catch_panic;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, StructArray};
@@ -85,7 +85,7 @@ impl Stream {
 /// Runs `read`, and returns an error if Arrow's library panics on a malformed stream. After such an error the
 /// values that `read` used must not be used again.
 pub fn refusing_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    unless_panicking(read).unwrap_or_else(|| Err(unreadable("its parts contradict each other")))
+    catch_panic(read).unwrap_or_else(|| Err(unreadable("its parts contradict each other")))
 }
 
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Schema> {

@@ -177,7 +177,7 @@ impl Key {
             key.get().owner.check("Key")?;
             let mut lent = bytes.readwrite();
             let room = lent.as_slice_mut().map_err(Raised::failed)?;
-            key.get().secret.lend(|secret| room.copy_from_slice(secret));
+            key.get().secret.expose(|secret| room.copy_from_slice(secret));
         }
         let exchanged = exchange.call1((&bytes,)).map_err(Raised::from);
         let received = match (exchanged, key) {

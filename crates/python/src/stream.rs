@@ -242,7 +242,7 @@ impl NoiseStream {
         let key = key.as_slice_mut().map_err(Raised::failed)?;
         self.with(run_key.py(), |noise| {
             let (at, sum) = noise.state(words)?;
-            noise.lend_run_key(|secret| key.copy_from_slice(secret));
+            noise.expose_run_key(|secret| key.copy_from_slice(secret));
             Ok(((at.step, at.made), sum))
         })
     }
@@ -294,14 +294,14 @@ impl NoiseStream {
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.fill(out, "out", |noise, places| {
             self.take_row(noise)?;
-            Ok(noise.next_into_places(places)?)
+            Ok(noise.next_into_slices(places)?)
         })
     }
 
     /// Writes the next row, which the caller must not use before `_release_made` has recorded its release.
     fn _make_ahead_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         if self.with(out.py(), |noise| Ok(noise.grid().is_none()))? {
-            return self.fill(out, "out", |noise, places| Ok(noise.next_into_places(places)?));
+            return self.fill(out, "out", |noise, places| Ok(noise.next_into_slices(places)?));
         }
         self.points_into(out, |_| Ok(()))
     }
@@ -345,7 +345,7 @@ impl NoiseStream {
             }
             let step = noise.step();
             let accept = |digest| self.released.take(step, Use::Released(digest));
-            noise.add_next_into_places_if(places, scale, accept)
+            noise.add_next_into_slices_if(places, scale, accept)
         })
     }
 
@@ -365,7 +365,7 @@ impl NoiseStream {
         self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
         self.fill(out, "out", move |noise, places| {
             let step = noise.step();
-            noise.release_places_if(&sums, places, |digest| self.released.take(step, Use::Released(digest)))
+            noise.release_slices_if(&sums, places, |digest| self.released.take(step, Use::Released(digest)))
         })
     }
 
@@ -384,7 +384,7 @@ impl NoiseStream {
         progress: Option<&Bound<'_, PyAny>>,
         reuse_noise_unprotected: bool,
     ) -> Result<()> {
-        let mut at = self.with(py, |noise| Ok(noise.sought_from(step)))?;
+        let mut at = self.with(py, |noise| Ok(noise.rebuild_start(step)))?;
         // The first part goes to where the past begins, and refuses a step that there is not.
         let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
         loop {

@@ -70,7 +70,7 @@ impl Release {
         if !state.is_empty()? {
             return Err(refused());
         }
-        let number = Key::from_os()?.lend(|key| hex(&key[..16]));
+        let number = Key::from_os()?.expose(|key| hex(&key[..16]));
         let identity = Identity { settings: written(settings), number: number.clone() };
         let (builder, grid) = described(&chain, 0, &identity)?;
         let noise = folder.begin_noise(builder, grid, Key::from_os()?)?;
@@ -79,7 +79,7 @@ impl Release {
         let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number)];
         let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
         facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
-        let sampling = Key::from_os()?.lend(|key| hex(key));
+        let sampling = Key::from_os()?.expose(|key| hex(key));
         if settings.keep == Keep::Sample {
             facts.push((SAMPLING, &sampling));
         }
@@ -180,7 +180,7 @@ impl Release {
     /// Starts the noise of a link, with a key derived from the previous link's key.
     pub(crate) fn enter(&mut self, link: usize) -> Result<()> {
         let (builder, grid) = described(&self.chain, link, &Identity::of(&self.state)?)?;
-        let next = self.noise()?.lend_run_key(|key| {
+        let next = self.noise()?.expose_run_key(|key| {
             let mut digest = Sha256::new();
             digest.update(b"antinoise release: the next link");
             digest.update(key);

@@ -35,7 +35,7 @@ pub(crate) struct Seal {
 impl Seal {
     /// The seal of a new release, which [`Self::write`] writes.
     pub(crate) fn new(folder: &Folder) -> Result<Self> {
-        let key = Key::from_os()?.lend(|key| hex(key));
+        let key = Key::from_os()?.expose(|key| hex(key));
         let database = open(&folder.database())?;
         let home = Home::of(&database, &database).map_err(Error::io(&folder.database()))?;
         Ok(Self { key, tokens: Vec::new(), home })
@@ -72,7 +72,7 @@ impl Seal {
             let seal = Self { key: self.key.clone(), tokens: vec![hex(before), hex(next)], home };
             let body = toml::to_string(&seal).expect("a seal is words and numbers");
             file.write_all(format!("{}\n{body}", digest_of(&body)).as_bytes())?;
-            file.keep()?;
+            file.commit()?;
             Ok(seal)
         };
         *self = written().map_err(failed)?;

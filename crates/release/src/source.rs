@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 #[cfg(feature = "arrow")]
-use antinoise_input::tables::{Number, Role, place};
+use antinoise_input::tables::{Number, Role, column_index};
 use serde_json::Value;
 
 use crate::freeze::Freezing;
@@ -130,7 +130,7 @@ fn read_csv(
 
 /// The index of the column `name`, which must occur exactly once.
 pub(crate) fn csv_column(header: &csv::StringRecord, name: &str) -> Result<usize> {
-    Ok(place(header.iter().map(str::trim), name)?)
+    Ok(column_index(header.iter().map(str::trim), name)?)
 }
 
 pub(crate) fn csv_refused(error: csv::Error) -> Error {

@@ -165,7 +165,7 @@ impl State {
         make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<()> {
         let failed = tables::failed(&self.path);
-        let random = Key::from_os()?.lend(|key| *key);
+        let random = Key::from_os()?.expose(|key| *key);
         let begun = self.database.transaction_with_behavior(TransactionBehavior::Immediate);
         let change = begun.map_err(&failed)?;
         make(&change).map_err(&failed)?;

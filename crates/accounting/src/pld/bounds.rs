@@ -20,7 +20,7 @@ pub struct Bounds {
 pub(super) const WIDTH: f64 = 8e-4;
 
 impl Bounds {
-    pub(super) const NOTHING: Self = Self { lower: 0.0, upper: 0.0 };
+    pub(super) const ZERO: Self = Self { lower: 0.0, upper: 0.0 };
 
     pub(super) fn worse(self, other: Self) -> Self {
         Self { lower: self.lower.max(other.lower), upper: larger(self.upper, other.upper) }

@@ -87,9 +87,9 @@ impl Composition {
         }
         // If delta is at least the sum of all total variations, epsilon is 0.
         if self.delta_at_zero_upper() <= delta {
-            return Ok(Bounds::NOTHING);
+            return Ok(Bounds::ZERO);
         }
-        let one = self.side(Direction::Remove).epsilon(delta.ln(), Bounds::NOTHING);
+        let one = self.side(Direction::Remove).epsilon(delta.ln(), Bounds::ZERO);
         let other = self.side(Direction::Add).epsilon(delta.ln(), one);
         let unamplified = self.unamplified()?.epsilon_upper(delta)?;
         Ok(one.worse(other).capped(unamplified))
@@ -114,7 +114,7 @@ impl Composition {
                 upper: self.full.delta_upper(epsilon)?,
             });
         }
-        let one = self.side(Direction::Remove).delta(epsilon, Bounds::NOTHING);
+        let one = self.side(Direction::Remove).delta(epsilon, Bounds::ZERO);
         let other = self.side(Direction::Add).delta(epsilon, one);
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
         let mut found = one.worse(other);

@@ -41,7 +41,7 @@ impl Side {
             return Bounds { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
         }
         if !self.reaches(epsilon) {
-            return Bounds::NOTHING;
+            return Bounds::ZERO;
         }
         // If the other direction has a larger delta at this epsilon, this one needs no refinement.
         if known.upper > 0.0 && self.rough(known.upper.ln()) <= epsilon {
@@ -76,7 +76,7 @@ impl Side {
             // A second round only if the first target was far off.
             Bounds { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
         };
-        self.refine(Fit::new(&self.parts, ln_delta), Bounds::NOTHING, 2, read).upper
+        self.refine(Fit::new(&self.parts, ln_delta), Bounds::ZERO, 2, read).upper
     }
 
     /// About ln of the delta at `epsilon`, a guide for the fit: where the epsilon at that delta is `epsilon`.

@@ -177,7 +177,7 @@ fn write(stream: &mut NoiseStream, rows: usize, out: &Destination, stop: &Stop) 
         progress.advance(1);
     }
     let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
-    file.keep().map_err(failed)
+    file.commit().map_err(failed)
 }
 
 /// The header of version 1.0 of NumPy's format, padded so that the numbers start at a multiple of 64.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
-use antinoise_input::four_decimals;
+use antinoise_input::rounded_to_4;
 
 use super::content::{Accuracy, Report, Run};
 use super::frame::{self, Frame, Sizes, WHOLE, escaped, section};
@@ -230,7 +230,7 @@ fn budget(run: &Run) -> String {
 
 /// Four digits, never below the truth.
 fn epsilon(run: &Run) -> String {
-    format!("{}", four_decimals(run.epsilon, f64::ceil))
+    format!("{}", rounded_to_4(run.epsilon, f64::ceil))
 }
 
 fn percent(share: f64) -> String {

@@ -37,7 +37,8 @@ impl Lock {
     /// # Errors
     /// When the file cannot be opened, or the file system has no locks.
     pub fn take(path: &Path) -> Result<Option<Self>> {
-        let file = owner::alone(OpenOptions::new().create(true).truncate(false).write(true)).open(path)?;
+        let file =
+            owner::owner_only(OpenOptions::new().create(true).truncate(false).write(true)).open(path)?;
         let begun = Instant::now();
         loop {
             match file.try_lock() {

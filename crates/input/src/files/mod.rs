@@ -5,4 +5,4 @@ pub mod owner;
 mod whole;
 
 pub use lock::Lock;
-pub use whole::{Access, NewFile, failpoint, meant_for, remove_stale, wipe, write_whole};
+pub use whole::{Access, NewFile, failpoint, remove_stale, target_name, wipe, write_whole};

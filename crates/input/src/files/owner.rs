@@ -12,10 +12,10 @@ use crate::InvalidParameter;
 /// use antinoise_input::files::owner;
 /// let folder = tempfile::tempdir()?;
 /// let mut options = std::fs::OpenOptions::new();
-/// owner::alone(options.write(true).create_new(true)).open(folder.path().join("key"))?;
+/// owner::owner_only(options.write(true).create_new(true)).open(folder.path().join("key"))?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn alone(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -38,7 +38,7 @@ pub fn make_folder(folder: &Path) -> Result<()> {
 /// # Errors
 /// When it cannot be created.
 pub fn make_if_absent(path: &Path) -> Result<()> {
-    match alone(OpenOptions::new().write(true).create_new(true)).open(path) {
+    match owner_only(OpenOptions::new().write(true).create_new(true)).open(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }

@@ -25,8 +25,8 @@ pub enum Access {
     Everyone,
 }
 
-/// A file that is being written under a temporary name in its folder. Dropped before [`NewFile::keep`], it is
-/// removed.
+/// A file that is being written under a temporary name in its folder. It is removed if it is dropped before
+/// [`NewFile::commit`].
 ///
 /// ```
 /// use antinoise_input::files::{Access, NewFile};
@@ -36,7 +36,7 @@ pub enum Access {
 /// let mut file = NewFile::beside(&path, Access::Everyone)?;
 /// file.write_all(b"one row")?;
 /// assert!(!path.exists());
-/// file.keep()?;
+/// file.commit()?;
 /// assert_eq!(std::fs::read(&path)?, b"one row");
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -48,7 +48,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// A new, empty file that [`NewFile::keep`] will rename to `path`.
+    /// A new, empty file that [`NewFile::commit`] will rename to `path`.
     ///
     /// # Errors
     /// When the folder is absent or not writable, or `path` exists and is not a regular file: folders, links
@@ -85,7 +85,7 @@ impl NewFile {
         Err(Error::new(ErrorKind::AlreadyExists, format!("{MAX_NAMES} temporary files stand in the way")))
     }
 
-    /// The file under its temporary name, which [`NewFile::keep`] renames.
+    /// The file under its temporary name, which [`NewFile::commit`] renames.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -94,7 +94,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the disk is full or the file cannot be renamed; an existing file is then unchanged.
-    pub fn keep(self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         failpoint();
         self.file.sync_all()?;
         failpoint();
@@ -119,7 +119,7 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // After `keep` no file has this name.
+        // After `commit` no file has this name.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
@@ -134,11 +134,11 @@ impl Drop for NewFile {
 /// ```
 ///
 /// # Errors
-/// Those of [`NewFile::beside`] and [`NewFile::keep`]; nothing is left behind.
+/// Those of [`NewFile::beside`] and [`NewFile::commit`]; nothing is left behind.
 pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
     let mut file = NewFile::beside(path, access)?;
     file.write_all(contents)?;
-    file.keep()
+    file.commit()
 }
 
 /// [Wipes](wipe) temporary files that killed writers left in `folder`, and returns their number: regular
@@ -151,7 +151,7 @@ pub fn remove_stale(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<usize>
     let mut removed = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let is_ours = meant_for(&entry.file_name().to_string_lossy()).is_some_and(&ours);
+        let is_ours = target_name(&entry.file_name().to_string_lossy()).is_some_and(&ours);
         if is_ours && is_own_file(&entry.path()) {
             let Ok(file) = File::open(entry.path()) else { continue };
             if file.try_lock().is_ok() {
@@ -202,11 +202,11 @@ pub fn failpoint() {}
 /// NAME, if `temporary` is `.NAME.tmp-PID-N`, a temporary name of [`NewFile`].
 ///
 /// ```
-/// use antinoise_input::files::meant_for;
-/// assert_eq!(meant_for(".plan.toml.tmp-17-0"), Some("plan.toml"));
-/// assert_eq!(meant_for("plan.toml"), None);
+/// use antinoise_input::files::target_name;
+/// assert_eq!(target_name(".plan.toml.tmp-17-0"), Some("plan.toml"));
+/// assert_eq!(target_name("plan.toml"), None);
 /// ```
-pub fn meant_for(temporary: &str) -> Option<&str> {
+pub fn target_name(temporary: &str) -> Option<&str> {
     let (name, numbers) = temporary.strip_prefix('.')?.rsplit_once(MARK)?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (pid, number) = numbers.split_once('-')?;
@@ -229,7 +229,7 @@ fn options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if access == Access::Owner {
-        owner::alone(&mut options);
+        owner::owner_only(&mut options);
     }
     options
 }
@@ -300,7 +300,7 @@ mod tests {
         let everyone = mode(&path);
         let file = NewFile::beside(&path, Access::Owner).unwrap();
         assert_eq!(mode(&file.temporary), 0o600);
-        file.keep().unwrap();
+        file.commit().unwrap();
         assert_eq!(mode(&path), 0o600);
         std::fs::write(folder.path().join("plain"), b"").unwrap();
         assert_eq!(everyone, mode(&folder.path().join("plain")));
@@ -321,7 +321,7 @@ mod tests {
         left.extend([&name[..], "noise.tmp-17-3"]);
         left.sort_unstable();
         assert_eq!(names(folder.path()), left);
-        written.keep().unwrap();
+        written.commit().unwrap();
         assert!(folder.path().join("noise").is_file());
     }
 }

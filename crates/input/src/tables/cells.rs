@@ -15,7 +15,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Schema, TimeUnit};
 use chrono::{Datelike, FixedOffset, NaiveDateTime, TimeDelta};
 
-use super::names::place;
+use super::names::column_index;
 use super::number::Number;
 use crate::InvalidParameter;
 
@@ -79,7 +79,7 @@ fn offset(zone: Option<&str>) -> Option<FixedOffset> {
 /// # Errors
 /// When it is absent, occurs twice, or has a type that `role` does not accept.
 pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidParameter> {
-    let place = place(schema.fields().iter().map(|field| field.name().as_str()), name)?;
+    let place = column_index(schema.fields().iter().map(|field| field.name().as_str()), name)?;
     let field = schema.field(place);
     match role.reads(field.data_type()) {
         true => Ok(place),

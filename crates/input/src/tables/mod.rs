@@ -12,10 +12,10 @@ mod user;
 
 #[cfg(feature = "arrow")]
 pub use cells::{Cells, Role, column};
-pub use names::place;
+pub use names::column_index;
 pub use number::Number;
 #[cfg(feature = "arrow")]
-pub use panics::unless_panicking;
+pub use panics::catch_panic;
 #[cfg(feature = "parquet")]
 pub use parquet::Parquet;
 pub use user::user_name;

@@ -4,7 +4,7 @@ use crate::InvalidParameter;
 ///
 /// # Errors
 /// When it is absent or occurs twice.
-pub fn place<'a>(
+pub fn column_index<'a>(
     columns: impl Iterator<Item = &'a str> + Clone,
     name: &str,
 ) -> Result<usize, InvalidParameter> {

@@ -7,7 +7,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::cells::{Role, column};
-use super::panics::unless_panicking;
+use super::panics::catch_panic;
 use crate::InvalidParameter;
 
 /// Some columns of a Parquet file, in batches: memory does not grow with the number of rows.
@@ -34,14 +34,14 @@ impl Parquet {
             InvalidParameter::new(what, path.display(), format!("{must_be}: {}", error.trim_end()))
         };
         let file = File::open(path).map_err(|error| refused(error.to_string()))?;
-        let builder = unless_panicking(|| ParquetRecordBatchReaderBuilder::try_new(file))
+        let builder = catch_panic(|| ParquetRecordBatchReaderBuilder::try_new(file))
             .ok_or_else(|| refused("its last bytes contradict each other".into()))?
             .map_err(|error| refused(error.to_string()))?;
         let whole: &Schema = builder.schema();
         let places: Vec<usize> =
             columns.iter().map(|(name, role)| column(whole, name, *role)).collect::<Result<_, _>>()?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
-        let reader = unless_panicking(|| builder.with_projection(mask).with_batch_size(ROWS).build())
+        let reader = catch_panic(|| builder.with_projection(mask).with_batch_size(ROWS).build())
             .ok_or_else(|| refused("its last bytes contradict each other".into()))?
             .map_err(|error| refused(error.to_string()))?;
         let schema = arrow_array::RecordBatchReader::schema(&reader);
@@ -63,7 +63,7 @@ impl Iterator for Parquet {
         if self.is_over {
             return None;
         }
-        let found = unless_panicking(|| self.reader.next().transpose());
+        let found = catch_panic(|| self.reader.next().transpose());
         self.is_over = !matches!(found, Some(Ok(Some(_))));
         match found {
             Some(Ok(batch)) => batch.map(Ok),

@@ -21,7 +21,7 @@ fn engine<M: Mode>(isa: Isa, mode: M, recursion: Recursion, dim: usize) -> Engin
 /// The engine's next row.
 fn next_row<M: Mode>(engine: &mut Engine<M>) -> Vec<f32> {
     let mut row = vec![0.5; engine.tiles.outputs];
-    engine.hand_out(Places::all(&mut [&mut row]), <M as HandsOut<f32>>::Target::default());
+    engine.emit(OutputSlices::all(&mut [&mut row]), <M as Emits<f32>>::Target::default());
     row
 }
 

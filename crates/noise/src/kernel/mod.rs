@@ -21,7 +21,7 @@ mod sum;
 
 pub(crate) use circulant::make_circulant;
 pub(crate) use look_ahead::{LookAhead, slot};
-pub(crate) use mode::{HandOut, HandsOut, Mode, ScratchOf, Steps, TileSteps, store_rows};
+pub(crate) use mode::{Emit, Emits, Mode, ScratchOf, Steps, TileSteps, store_rows};
 pub(crate) use on_grid::OnGrid;
 pub(crate) use plain::{Plain, Target};
 pub(crate) use scratch::Scratch;

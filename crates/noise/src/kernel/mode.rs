@@ -8,11 +8,11 @@ use crate::flat_recursion::{FlatRecursion, Position};
 use crate::keystream::Keystream;
 use crate::normal::{Coordinates, Normal, TILE};
 use crate::number::Number;
-use crate::places::Pieces;
 use crate::simd::Isa;
+use crate::slices::Pieces;
 
 /// How a stream computes and returns its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid).
-pub(crate) trait Mode: HandsOut<f32> {}
+pub(crate) trait Mode: Emits<f32> {}
 
 /// The steps of a mode. A value of the type holds the constants of a stream.
 pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
@@ -54,19 +54,19 @@ pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
 }
 
 /// A mode that returns rows as numbers of type `O`.
-pub(crate) trait HandsOut<O>: Steps {
+pub(crate) trait Emits<O>: Steps {
     /// How a row meets the output: it is written over it (the default), added to it, or added to a sum.
     type Target<'a>: Copy + Default + Send + Sync + Pieces;
 
     /// Returns padding, which has no noise. Here and below, an output and its part of the target each lie in
     /// one slice.
-    fn hand_out_padding(target: Self::Target<'_>, out: &mut [O]);
+    fn emit_padding(target: Self::Target<'_>, out: &mut [O]);
 
     /// Returns noise, given with variance 1.
-    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);
+    fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);
 
     /// Returns a row from memory.
-    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
+    fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
 
     /// Digest and finiteness of the outputs from index `first` on; `None` if they are noise without a sum.
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[O]) -> Option<Seen>;
@@ -77,7 +77,7 @@ pub(crate) type ScratchOf<M> = Scratch<<M as Steps>::Number, <M as Steps>::Row>;
 
 /// How to return the noise of one step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HandOut<T> {
+pub(crate) struct Emit<T> {
     pub(crate) target: T,
     /// The factor on noise of variance 1.
     pub(crate) factor: f64,

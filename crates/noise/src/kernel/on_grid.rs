@@ -4,14 +4,14 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
 use super::{
-    HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, blt_on_grid, past_sum,
+    Emit, Emits, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, blt_on_grid, past_sum,
     past_sum_on_grid, store_rows,
 };
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
 use crate::normal::TILE;
-use crate::places::Given;
 use crate::simd::Isa;
+use crate::slices::InputSlices;
 
 /// The mode of streams on a grid: releases are multiples of its spacing.
 #[derive(Debug, Clone, Copy)]
@@ -108,21 +108,21 @@ impl Steps for OnGrid {
 }
 
 /// Releases in single precision.
-impl HandsOut<f32> for OnGrid {
+impl Emits<f32> for OnGrid {
     /// The sum to which noise is added; `None` for noise only.
-    type Target<'a> = Option<Given<'a, 'a, f64>>;
+    type Target<'a> = Option<InputSlices<'a, 'a, f64>>;
 
-    fn hand_out_padding(_: Self::Target<'_>, out: &mut [f32]) {
+    fn emit_padding(_: Self::Target<'_>, out: &mut [f32]) {
         out.fill(0.0);
     }
 
-    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f64], out: &mut [f32]) {
+    fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[f64], out: &mut [f32]) {
         let spacing = self.grid.spacing();
-        release(isa, spacing, how.factor / spacing, how.target.map(Given::first), noise, out);
+        release(isa, spacing, how.factor / spacing, how.target.map(InputSlices::first), noise, out);
     }
 
-    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
-        release_points(isa, self.grid.spacing(), how.target.map(Given::first), row, out);
+    fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
+        release_points(isa, self.grid.spacing(), how.target.map(InputSlices::first), row, out);
     }
 
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {
@@ -131,18 +131,18 @@ impl HandsOut<f32> for OnGrid {
 }
 
 /// Noise only, in whole points, all of which must fit in 4 bytes.
-impl HandsOut<i32> for OnGrid {
+impl Emits<i32> for OnGrid {
     type Target<'a> = ();
 
-    fn hand_out_padding((): Self::Target<'_>, out: &mut [i32]) {
+    fn emit_padding((): Self::Target<'_>, out: &mut [i32]) {
         out.fill(0);
     }
 
-    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f64], out: &mut [i32]) {
+    fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[f64], out: &mut [i32]) {
         whole_points(isa, how.factor / self.grid.spacing(), noise, out);
     }
 
-    fn hand_out_row(self, _: Isa, _: &HandOut<Self::Target<'_>>, row: &[i32], out: &mut [i32]) {
+    fn emit_row(self, _: Isa, _: &Emit<Self::Target<'_>>, row: &[i32], out: &mut [i32]) {
         out.copy_from_slice(row);
     }
 

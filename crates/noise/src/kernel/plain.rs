@@ -4,11 +4,11 @@ use antinoise_mechanism::{Grid, Recursion};
 
 use super::output::{add_scaled, release_scaled, write_scaled};
 use super::sum::accumulate;
-use super::{HandOut, HandsOut, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, store_rows};
+use super::{Emit, Emits, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, store_rows};
 use crate::error::Result;
 use crate::flat_recursion::{FlatRecursion, Position};
-use crate::places::{Given, Pieces};
 use crate::simd::Isa;
+use crate::slices::{InputSlices, Pieces};
 
 /// The mode of plain streams: floating-point noise, for floating-point sums.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +23,12 @@ pub(crate) enum Target<'a> {
     /// The row, times this number, is added to the output.
     Add(f32),
     /// The row is added to this sum in double precision, and the result replaces the output.
-    Release(Given<'a, 'a, f64>),
+    Release(InputSlices<'a, 'a, f64>),
 }
 
 impl<'a> Target<'a> {
     /// The sum that the row is released with.
-    pub(crate) fn sum(self) -> Option<Given<'a, 'a, f64>> {
+    pub(crate) fn sum(self) -> Option<InputSlices<'a, 'a, f64>> {
         match self {
             Self::Release(sum) => Some(sum),
             Self::Overwrite | Self::Add(_) => None,
@@ -94,10 +94,10 @@ impl Steps for Plain {
     }
 }
 
-impl HandsOut<f32> for Plain {
+impl Emits<f32> for Plain {
     type Target<'a> = Target<'a>;
 
-    fn hand_out_padding(target: Self::Target<'_>, out: &mut [f32]) {
+    fn emit_padding(target: Self::Target<'_>, out: &mut [f32]) {
         match target {
             Target::Overwrite => out.fill(0.0),
             Target::Add(_) => {}
@@ -105,7 +105,7 @@ impl HandsOut<f32> for Plain {
         }
     }
 
-    fn hand_out(self, isa: Isa, how: &HandOut<Self::Target<'_>>, noise: &[f32], out: &mut [f32]) {
+    fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[f32], out: &mut [f32]) {
         match how.target {
             Target::Overwrite => write_scaled(isa, how.large, how.factor as f32, noise, out),
             Target::Add(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
@@ -113,8 +113,8 @@ impl HandsOut<f32> for Plain {
         }
     }
 
-    fn hand_out_row(self, isa: Isa, how: &HandOut<Self::Target<'_>>, row: &[f32], out: &mut [f32]) {
-        self.hand_out(isa, how, row, out);
+    fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[f32], out: &mut [f32]) {
+        self.emit(isa, how, row, out);
     }
 
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {

@@ -87,12 +87,12 @@ impl Key {
     }
 
     /// The key whose bytes `read` writes directly to their final place in memory: a key that another process
-    /// [lent](Key::lend), say.
+    /// [exposed](Key::expose), say.
     ///
     /// ```
     /// use antinoise_noise::Key;
     /// let key = Key::from_os()?;
-    /// let same = Key::from_reader(|bytes| Ok::<_, ()>(key.lend(|lent| bytes.copy_from_slice(lent))));
+    /// let same = Key::from_reader(|bytes| Ok::<_, ()>(key.expose(|exposed| bytes.copy_from_slice(exposed))));
     /// assert!(same.is_ok());
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
@@ -107,8 +107,8 @@ impl Key {
         Ok(key)
     }
 
-    /// Lends the 32 secret bytes to `send`, which sends them to peers of the same run and keeps no copy.
-    pub fn lend<T>(&self, send: impl FnOnce(&[u8; BYTES]) -> T) -> T {
+    /// Exposes the 32 secret bytes to `send`, which sends them to peers of the same run and keeps no copy.
+    pub fn expose<T>(&self, send: impl FnOnce(&[u8; BYTES]) -> T) -> T {
         send(&self.0)
     }
 

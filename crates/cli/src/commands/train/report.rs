@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_input::four_decimals;
+use antinoise_input::rounded_to_4;
 use serde::Serialize;
 
 use super::audit::Audited;
@@ -81,8 +81,8 @@ impl Row {
         } else {
             format!(
                 "At epsilon {:.4} against {:.4}",
-                four_decimals(self.epsilon, f64::ceil),
-                four_decimals(other.epsilon, f64::ceil)
+                rounded_to_4(self.epsilon, f64::ceil),
+                rounded_to_4(other.epsilon, f64::ceil)
             )
         };
         let of = if repeats > 1 {
@@ -137,7 +137,7 @@ impl fmt::Display for Report {
                 vec![
                     row.mechanism.clone(),
                     percent(row.test_accuracy, row.standard_error),
-                    if_private(format!("{:.4}", four_decimals(row.epsilon, f64::ceil))),
+                    if_private(format!("{:.4}", rounded_to_4(row.epsilon, f64::ceil))),
                     if_private(format!("{:e}", row.delta)),
                     if_private(format!("{:.5}", row.rms_loss)),
                     row.learning_rate.to_string(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::files::{meant_for, owner};
+use antinoise_input::files::{owner, target_name};
 use antinoise_noise::RunId;
 
 use super::files::{self, refuse};
@@ -160,7 +160,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Whether `name` is the temporary name of a checkpoint's file: `.NAME.tmp-PID-N`.
 fn is_temporary(name: &str) -> bool {
-    meant_for(name).is_some_and(|name| name == manifest::NAME || is_ours(name))
+    target_name(name).is_some_and(|name| name == manifest::NAME || is_ours(name))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::shard::Tiles;
 /// words.extend(others);
 /// let total = sum.wrapping_add(other_sum);
 /// let commitment = left.state_commitment(at, total, b"");
-/// let run_key = || left.lend_run_key(|lent| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(lent))).unwrap());
+/// let run_key = || left.expose_run_key(|bytes| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(bytes))).unwrap());
 /// // A shard that has them all continues.
 /// let (mut row, mut rest) = ([0.0; 6], [0.0; 4]);
 /// let restored = builder(0..6).grid(None).resume_state(run_key(), at, &words)?;

@@ -87,13 +87,13 @@ macro_rules! pieces {
 
 pieces! {
     /// Memory that is written.
-    Places, [mut], split_at_mut, split_first_mut
+    OutputSlices, [mut], split_at_mut, split_first_mut
 }
 
 pieces! {
     /// Memory that is read.
     #[derive(Debug, Clone, Copy)]
-    Given, [], split_at, split_first
+    InputSlices, [], split_at, split_first
 }
 
 /// No memory: any number of elements can be split off.

@@ -85,9 +85,9 @@ impl NoiseStream {
         })
     }
 
-    /// Lends the run's key to `send`, which stores it next to the state, readable by its owner only.
+    /// Exposes the run's key to `send`, which stores it next to the state, readable by its owner only.
     /// [`resume_state`](crate::StreamBuilder::resume_state) needs both.
-    pub fn lend_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
+    pub fn expose_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
         send(self.key.bytes())
     }
 
