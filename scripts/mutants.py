@@ -91,7 +91,8 @@ TESTS = {
     "release": "bad_input streams values links ledger damage",
     "ledger": "damage laws federation",
 }
-FLAGS = ["--release", "--workspace", "--features", "antinoise-cli/parquet"]
+# Features without which some of the tests are not built.
+FEATURES = {"train": "antinoise-train/parquet", "release": "antinoise-release/parquet"}
 
 
 def main() -> None:
@@ -237,9 +238,7 @@ def plant(tree: pathlib.Path, drawn: list[dict]) -> None:
     home = tree / "crates/input/src"
     lib = (home / "lib.rs").read_text()
     if "pub mod mutant;" not in lib:
-        (home / "lib.rs").write_text(
-            lib.replace("pub mod file;", "pub mod file;\n#[doc(hidden)]\npub mod mutant;", 1)
-        )
+        (home / "lib.rs").write_text(lib + "\n#[doc(hidden)]\npub mod mutant;\n")
         (home / "mutant.rs").write_text(RUNTIME)
     while True:
         files = {name: File(source) for name, source in originals.items()}
@@ -250,7 +249,7 @@ def plant(tree: pathlib.Path, drawn: list[dict]) -> None:
             text = file.text()
             if (tree / name).read_bytes() != text:
                 (tree / name).write_bytes(text)
-        done = subprocess.run(build(), cwd=tree, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(build(drawn), cwd=tree, stdout=subprocess.PIPE, text=True)
         wrong = not_compiling(tree, done.stdout)
         print(f"{len(left)} left out, {len(wrong)} do not compile", flush=True)
         if done.returncode == 0:
@@ -283,12 +282,16 @@ def not_compiling(tree: pathlib.Path, messages: str) -> set[int]:
 # ---- testing ----
 
 
-def build() -> list[str]:
-    names = sorted({name for row in TESTS.values() for name in row.split()})
+def build(drawn: list[dict]) -> list[str]:
+    """The command that builds the deciding tests of the packages that mutants were drawn from."""
+    packages = sorted({mutant["package"].removeprefix("antinoise-") for mutant in drawn})
+    names = sorted({name for package in packages for name in TESTS[package].split()})
     return [
         "cargo",
         "test",
-        *FLAGS,
+        "--release",
+        *[f"--package=antinoise-{package}" for package in packages],
+        *[f"--features={FEATURES[package]}" for package in packages if package in FEATURES],
         "--lib",
         *[f"--test={name}" for name in names],
         "--no-run",
@@ -296,12 +299,12 @@ def build() -> list[str]:
     ]
 
 
-def binaries(tree: pathlib.Path) -> dict[str, list[tuple[str, str]]]:
+def binaries(tree: pathlib.Path, drawn: list[dict]) -> dict[str, list[tuple[str, str]]]:
     """By package, the built tests that decide."""
     listed = tree / "binaries.json"
     if listed.exists():
         return json.loads(listed.read_text())
-    done = subprocess.run(build(), cwd=tree, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(build(drawn), cwd=tree, stdout=subprocess.PIPE, text=True, check=True)
     found = collections.defaultdict(list)
     for line in done.stdout.splitlines():
         message = json.loads(line)
@@ -341,12 +344,12 @@ def run(tree: pathlib.Path, package: str, program: str, test: str, most: float, 
         return False
 
 
-def reached(tree: pathlib.Path, package: str, longest: float) -> list[dict]:
+def reached(tree: pathlib.Path, package: str, drawn: list[dict], longest: float) -> list[dict]:
     """Every test of `package`, the seconds it takes and the mutants it reaches."""
     notes = tree / f"reached-{package}.json"
     known = json.loads(notes.read_text()) if notes.exists() else []
     have = {(row["program"], row["test"]) for row in known}
-    for name, program in binaries(tree)[package]:
+    for name, program in binaries(tree, drawn)[package]:
         here = tree / "crates" / package
         listed = subprocess.run(
             [program, "--list"], stdout=subprocess.PIPE, text=True, check=True, cwd=here
@@ -377,7 +380,7 @@ def test(options: argparse.Namespace, drawn: list[dict]) -> None:
     only = {int(n) for n in options.only.split(",")} if options.only else None
     with file.open("a") as out:
         for package in options.packages.split(","):
-            tests = reached(tree, package, options.longest)
+            tests = reached(tree, package, drawn, options.longest)
             for number, mutant in enumerate(drawn, 1):
                 wanted = number not in known if only is None else number in only
                 if mutant["package"] != f"antinoise-{package}" or number in left or not wanted:
