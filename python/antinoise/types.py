@@ -1,4 +1,4 @@
-"""What functions of antinoise return, for annotations: dictionaries with known keys."""
+"""Types of the dictionaries that functions of antinoise return, for annotations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ComparedLoss(Loss):
     """A row of `compare`."""
 
     spec: str
-    """The name that was asked for."""
+    """The name that the caller gave."""
 
 
 class Account(TypedDict):

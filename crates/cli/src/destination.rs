@@ -1,4 +1,4 @@
-//! Files that a command writes: whole or not at all, and never over anything by accident.
+//! Files that a command writes: whole or not at all, and never over an existing file by accident.
 
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use clap::Args;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Most links that are followed before they are taken for a circle.
+/// Maximum number of links that are followed before they count as a cycle.
 const MOST_LINKS: usize = 40;
 
-/// How a command treats what is already there.
+/// Treatment of existing files.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Overwriting {
     /// Overwrite a file that exists.

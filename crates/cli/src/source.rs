@@ -45,22 +45,22 @@ const STATED_BY_A_PLAN: [&str; 11] = [
     "participation",
 ];
 
-/// What the options name.
+/// Problem, adjacency and strategy that the options name.
 pub struct Source {
-    /// What the mechanism is measured under.
+    /// Problem under which the mechanism is measured.
     pub problem: Problem,
-    /// Which data sets are neighbours.
+    /// Neighbouring relation of data sets.
     pub adjacency: Adjacency,
     /// C, and how its design ended.
     pub solution: Solution<AnyStrategy>,
-    /// The workload that the design minimises the loss of; nothing is known of a file's.
+    /// Workload whose loss the design minimises; `None` for a strategy from a file.
     pub designed_for: Option<Workload>,
-    /// The plan, if it is one.
+    /// Plan that holds the strategy, if the options name one.
     pub plan: Option<VerifiedPlan>,
 }
 
 impl SourceOptions {
-    /// The steps that were asked for; of a plan, its own.
+    /// The problem of the options or, if they name a plan, that of the plan, with the plan.
     ///
     /// # Errors
     /// When the plan cannot be read or does not hold.
@@ -85,7 +85,8 @@ impl SourceOptions {
         self.solve_for(problem, plan)
     }
 
-    /// The same for what [`SourceOptions::problem`] found, once it was checked.
+    /// As [`SourceOptions::solve`], for the results of [`SourceOptions::problem`] that the caller has
+    /// checked.
     ///
     /// # Errors
     /// As [`SourceOptions::solve`].

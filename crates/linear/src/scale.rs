@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Range of Frobenius norms, over the entries that are read, in which a matrix is left unscaled. Farther from
-/// 1 digits are lost: faer's divide and conquer drops entries by absolute thresholds, and squares overflow or
-/// underflow.
+/// Range of Frobenius norms (of the entries that are read) in which a matrix is left unscaled. Outside this
+/// range, digits are lost: faer's divide and conquer drops entries by absolute thresholds, and squares
+/// overflow or underflow.
 const UNSCALED_NORMS: RangeInclusive<f64> = 1.0 / 16.0..=1_048_576.0;
 
 /// Returns a symmetric matrix divided by a power of two, and that power. The power is 1 unless the entries of

@@ -7,16 +7,16 @@ use zeroize::Zeroize;
 
 /// A number of 4 or 8 bytes, in memory and in files.
 pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
-    /// Its safetensors type.
+    /// The number's safetensors type.
     const DTYPE: Dtype;
 
-    /// Appends its bytes, little-endian.
+    /// Appends the number's bytes, little-endian.
     fn append_to(self, bytes: &mut Vec<u8>);
 
     /// The number with these bytes, little-endian.
     fn from_bytes(bytes: &[u8]) -> Self;
 
-    /// Its bits; a number of 4 bytes is in the lower half.
+    /// The number's bits; those of a 4-byte number are in the lower half.
     fn bits(self) -> u64;
 
     /// The number with these bits.

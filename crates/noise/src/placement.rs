@@ -30,11 +30,11 @@ pub enum State {
     Replayed,
 }
 
-/// How a stream is run: it decides speed and memory, never a bit of the noise.
+/// Placement of a stream's work and memory: it decides speed and memory, never a bit of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// Where the past lives.
+    /// Storage of the past.
     pub state: State,
     /// Steps of a window: they are made in one iteration over the state, tile by tile in cache, since noise
     /// does not depend on data.
@@ -47,24 +47,25 @@ pub struct Placement {
     pub bytes: u64,
 }
 
-/// Measurements showed no gain from longer look-ahead.
+/// Maximum look-ahead: measurements showed no gain from more.
 const MAX_LOOK_AHEAD: usize = 32;
-/// Reading up to this many stored seeds is faster than regenerating them.
+/// Maximum number of stored seeds that are read faster than they are regenerated.
 const MAX_STORED_SEEDS: usize = 2;
 /// Steps of a window of a BLT on a grid.
 const BLT_LOOK_AHEAD: usize = 8;
-/// From this length on, steps of a ring on a grid are made several at a time. With 128 bands, one million
+/// Minimum length of a ring on a grid that makes several steps at a time. Times with 128 bands, one million
 /// coordinates and two threads: 4.1 ns per coordinate, against 5.7 with one step at a time; for banded C^-1
 /// 4.6 against 23.
 pub(crate) const LONG_RING: usize = 40;
-/// From this window length on, a few tiles make windows together: staggered, they would leave threads idle.
+/// Minimum window length at which a few tiles make windows together: staggered, they would leave threads
+/// idle.
 const LONG_PASS: usize = 16;
 /// Steps of a window of a sum of many seeds on a grid: seeds come from main memory once for all of them.
 const SUM_LOOK_AHEAD: usize = 32;
-/// From this many seeds on, sums on a grid use long windows; with fewer seeds, recursions of at least
-/// [`LONG_RING`] vectors do if caches do not hold them. With 26,010 coordinates on two cores, 1199 seeds took
-/// 0.50 ms a step, against 0.61 with windows of sixteen steps and 1.9 with one step. With 100 seeds, which
-/// caches hold, windows of eight took 0.21 ms and single steps 0.16.
+/// Minimum number of seeds at which sums on a grid use long windows; with fewer seeds, recursions of at least
+/// [`LONG_RING`] vectors use them if caches do not hold the vectors. With 26,010 coordinates on two cores,
+/// 1199 seeds took 0.50 ms a step, against 0.61 with windows of sixteen steps and 1.9 with one step. With 100
+/// seeds, which caches hold, windows of eight took 0.21 ms and single steps 0.16.
 const MANY_SEEDS: usize = 256;
 
 /// The limits set by the caller.

@@ -1,4 +1,4 @@
-//! Shards: the coordinates of a vector that a stream makes, and their tiles.
+//! Shards: the coordinates for which a stream makes noise, and their tiles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -45,7 +45,6 @@ impl Shard {
     /// ```
     ///
     /// If `count` is 0 or `index` is not below it.
-    /// When count is 0 or index is not below it.
     pub fn part(index: usize, count: usize, dim: usize) -> std::result::Result<Self, InvalidParameter> {
         antinoise_input::at_least("shard count", count, 1)?;
         between("shard index", index, 0, count - 1, "shard count - 1")?;

@@ -3,28 +3,28 @@
 
 use antinoise_input::InvalidParameter;
 
-/// The steps whose noise is in use. A stream hands out every step from where it last went to on, so that
-/// nothing has to be noted at a step.
+/// The steps whose noise is in use. A stream hands out every step from the one to which it last moved, so
+/// that a step needs no record of its own.
 #[derive(Debug)]
 pub(crate) struct Used {
-    /// Where the stream last went to.
+    /// Step to which the stream last moved.
     from: usize,
     /// All steps before this one count as used; more do, once the stream is beyond `from`.
     before: usize,
 }
 
 impl Used {
-    /// All steps before `step`, where the stream is.
+    /// Counts all steps before `step`, the stream's current one, as used.
     pub(crate) fn before(step: usize) -> Self {
         Self { from: step, before: step }
     }
 
-    /// The step from which on no noise is in use, of a stream at the step `at`.
+    /// First step from which no noise is in use, for a stream at step `at`.
     fn end(&self, at: usize) -> usize {
         if at > self.from { self.before.max(at) } else { self.before }
     }
 
-    /// Goes from the step `at` to `step`, if no noise from there on is in use.
+    /// Moves from step `at` to `step`, if no noise from `step` on is in use.
     pub(crate) fn go(&mut self, at: usize, step: usize) -> Result<(), InvalidParameter> {
         let before = self.end(at);
         if step < before {
@@ -39,7 +39,7 @@ impl Used {
         Ok(())
     }
 
-    /// Goes to `step` and forgets that its noise, and that of later steps, is in use.
+    /// Moves from step `at` to `step`, and counts the noise of `step` and all later steps as unused.
     pub(crate) fn forget_from(&mut self, at: usize, step: usize) {
         *self = Self { from: step, before: self.end(at).min(step) };
     }

@@ -78,9 +78,9 @@ pub struct Batches {
 
 /// A threshold above any 64 random bits.
 const ALL: u128 = 1 << 64;
-/// Largest number of examples of a run and in all batches that are drawn ahead. Sums of two fit 32 bits.
+/// Maximum number of examples of a run, and of entries in all batches that are drawn ahead.
 const MAX_EXAMPLES: usize = 1 << 31;
-/// Largest number of steps that are drawn ahead.
+/// Maximum number of steps whose batches are drawn ahead.
 const MAX_STEPS: usize = 1 << 26;
 const MEMORY_LIMIT: &str = "the memory limit";
 

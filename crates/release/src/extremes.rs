@@ -1,4 +1,4 @@
-//! Everything that a release accepts can be published.
+//! Tests that everything which a release accepts can be published, at the largest accepted sizes.
 
 use crate::{Error, Growth, Links, Period, Query, Release, Settings, Unit};
 use antinoise_input::BadInput;

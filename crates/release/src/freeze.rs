@@ -38,7 +38,7 @@ pub struct Tally {
 /// The treatment of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is part of the increments; if rows are sampled, until another row of the user replaces it.
+    /// Counted in the increments; if rows are sampled, a later row of the user may replace it.
     Counted,
     /// Left out: the user already had `max_rows` rows in the period.
     BeyondMaxRows,

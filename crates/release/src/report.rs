@@ -49,12 +49,12 @@ pub struct StatusReport {
 /// A query and its errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueryTold {
-    /// The query, as it is written.
+    /// The query as written, such as `sum:0,180`.
     pub query: String,
-    /// The linear map A from increments to its figures.
+    /// The linear map A from increments to the query's figures.
     pub workload: Workload,
-    /// The largest standard deviation of its noise over all periods, in its unit; `None` for an open-ended
-    /// release.
+    /// The largest standard deviation of the noise over all periods, in the query's unit; `None` for an
+    /// open-ended release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_standard_deviation: Option<f64>,
     /// The quantity to which standard deviations refer, if it is not the figures.
@@ -64,7 +64,7 @@ pub struct QueryTold {
     pub after: Vec<After>,
 }
 
-/// The error of a figure.
+/// The standard deviation of a query's noise after a number of periods.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct After {
     /// Number of periods, this one included.
@@ -78,9 +78,9 @@ pub struct After {
 pub struct LinkTold {
     /// The number of the link, from 1.
     pub number: usize,
-    /// Its first period.
+    /// The link's first period.
     pub first_period: usize,
-    /// Its last period.
+    /// The link's last period.
     pub last_period: usize,
     /// How lengths of links grow.
     pub growth: Growth,

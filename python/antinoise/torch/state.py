@@ -34,7 +34,7 @@ _APART = {"past", "run_key", "commitment"}
 
 
 def total_of(sum_of_mine: int) -> int:
-    """The keyed sum over all processes, each coordinate's words being in one of them."""
+    """The keyed sum of the words of all coordinates; each coordinate's words are held by one process."""
     total: int = sum(all_gather(sum_of_mine)) % 2**128
     return total
 

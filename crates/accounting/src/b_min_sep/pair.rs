@@ -59,7 +59,7 @@ pub(crate) enum Proposal {
         tilt: f64,
         /// ln of the bound on the weight times `e^{tilt epsilon}`, without the excess.
         ln_bound: f64,
-        /// |m|^2.
+        /// Squared norm of `mean`.
         square: f64,
     },
 }

@@ -203,7 +203,7 @@ pub(crate) fn additions(count: usize) -> f64 {
     BLOCK as f64 / 8.0 + 8.0 + (count / BLOCK) as f64
 }
 
-/// The sum, block by block in eight lanes.
+/// Sums the values block by block, in eight lanes.
 #[inline(always)]
 pub(crate) fn sum(values: &[f64]) -> f64 {
     values.chunks(BLOCK).map(sum_of_block).sum()

@@ -68,7 +68,7 @@ impl Fit {
         (cumulants(nodes, theta).value - theta * epsilon).clamp(-590.0, -0.1)
     }
 
-    /// For the delta at `epsilon`, which is about e^`ln_delta`.
+    /// Fits the grid for the delta at `epsilon`, which is about e^`ln_delta`.
     pub fn at(phases: &[(Profile, u64)], ln_delta: f64, epsilon: f64) -> Self {
         let mut fit = Self::new(phases, ln_delta);
         fit.aim = Aim::Delta;
@@ -89,7 +89,7 @@ impl Fit {
         self.tilt(for_epsilon(&self.nodes, self.target), self.target);
     }
 
-    /// Sets the range of a step that matters at the current delta and resolution.
+    /// Sets the range of a step's losses that decide the answer at the current delta and resolution.
     fn resolve(&mut self, phases: &[(Profile, u64)]) {
         let steps: f64 = phases.iter().map(|&(_, steps)| steps as f64).sum();
         let least = self.ln_delta - steps.ln();
@@ -111,7 +111,8 @@ impl Fit {
         self.target = target;
     }
 
-    /// ln of the mean payoff under the tilt: delta is the moment, e^{-theta epsilon} and that.
+    /// ln of the mean payoff under the tilt: delta is the product of the moment, e^{-theta epsilon} and the
+    /// payoff.
     fn ln_payoff(&self) -> f64 {
         (self.ln_delta - self.cumulants.value + self.theta * self.target).clamp(-60.0, 0.0)
     }

@@ -25,7 +25,8 @@ pub(crate) struct Cumulants {
 const DENSITY: f64 = 10.0;
 
 impl Nodes {
-    /// Quadrature of a step over `reach` standard deviations, counting losses above `highest` as that.
+    /// Quadrature of a step's loss over `reach` standard deviations; losses above `highest` count as
+    /// `highest`.
     pub fn new(profile: &Profile, steps: f64, reach: f64, highest: f64) -> Self {
         let count = (reach * DENSITY).ceil() as i32;
         // Positions are standard deviations; P has a component at 0 and, in the mixture, one at mu.
@@ -101,8 +102,8 @@ pub(crate) fn for_epsilon(phases: &[Nodes], epsilon: f64) -> f64 {
     golden_section(-25.0, 25.0, bound).0.exp()
 }
 
-/// The quantile of tail probability e^`ln_tail` of the loss tilted by `theta`, on the side `sign`, by the
-/// Chernoff bound, and the tilt that attains it.
+/// Chernoff bound on a quantile of the loss tilted by `theta`: mass e^`ln_tail` lies beyond it, above for
+/// `sign` 1 and below for -1. And the further tilt that attains the bound.
 pub(crate) fn end(phases: &[Nodes], theta: f64, ln_tail: f64, sign: f64) -> (f64, f64) {
     let base = cumulants(phases, theta);
     let normal = (-2.0 * ln_tail / base.variance.max(f64::MIN_POSITIVE)).sqrt().ln();

@@ -5,12 +5,12 @@ use crate::operator::Operator;
 /// The possible participations of a canary, as known to an observer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turns {
-    /// It participates at all of these steps.
+    /// Participates at all of these steps.
     Known(Vec<usize>),
-    /// It participates at all steps of one of these lists, each equally likely.
+    /// Participates at all steps of one list, drawn uniformly from these.
     OneOf(Vec<Vec<usize>>),
-    /// It participates independently at each of these steps with this probability; no two of the steps occur
-    /// in one row of C.
+    /// Participates independently at each of these steps with this probability; no two of the steps occur in
+    /// one row of C.
     Sampled(Vec<usize>, f64),
 }
 

@@ -53,7 +53,7 @@ impl ReleaseOptions {
     }
 }
 
-/// What is released and how units are compared.
+/// Workload and adjacency.
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
     /// Workload A, the linear map from gradients to released results: prefix (sums of all gradients so far),
@@ -68,7 +68,7 @@ pub struct ProblemOptions {
     pub adjacency: Adjacency,
 }
 
-/// What a mechanism is designed for and measured under.
+/// Problem for which a mechanism is designed and measured.
 #[derive(Debug, Args)]
 pub struct DesignOptions {
     /// Number of steps.
@@ -76,7 +76,7 @@ pub struct DesignOptions {
     pub steps: usize,
     #[command(flatten)]
     pub released: ProblemOptions,
-    /// What an optimised strategy minimises: max or rms loss.
+    /// Loss that an optimised strategy minimises: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     pub objective: Objective,
     /// Participation schema, the steps in which one unit may take part: single, full-batch, cyclic:B,K (K

@@ -1,4 +1,4 @@
-//! What `account` and `calibrate` print.
+//! Output of `account` and `calibrate`: a privacy guarantee.
 
 use std::fmt;
 
@@ -12,30 +12,30 @@ use super::sampling::Sampling;
 use crate::failure::Result;
 use crate::numbers::{short_down, short_up};
 
-/// A privacy guarantee in every currency.
+/// A privacy guarantee as (epsilon, delta), mu and rho, and its mechanism.
 #[derive(Debug, Serialize)]
 pub struct Report {
     epsilon: f64,
     epsilon_lower: f64,
     delta: f64,
     noise_multiplier: f64,
-    /// Of the whole without sampling; null where sampling amplifies, which has no exact mu.
+    /// mu of all steps together; null under amplification by sampling, which has no exact mu.
     mu: Option<f64>,
     rho: Option<f64>,
     sampling_rate: Option<f64>,
     steps: Option<usize>,
     bands: Option<usize>,
-    /// Of a statistical accountant: the probability that the figures do not hold.
+    /// Probability that the figures of a statistical accountant do not hold.
     failure: Option<f64>,
-    /// Balls in bins: how many bins, and the mechanism.
+    /// Number of bins for balls in bins, with `strategy`.
     bins: Option<usize>,
-    /// b-min-sep: fewest steps between two turns, and the mechanism.
+    /// Minimum separation for b-min-sep sampling, with `strategy`.
     min_sep: Option<usize>,
     strategy: Option<String>,
     group_size: u64,
     adjacency: String,
     accountant: &'static str,
-    /// The participation that a ledger recorded, which the figures are for.
+    /// Participation recorded by a ledger, for which the figures hold.
     observed: Option<Observed>,
 }
 

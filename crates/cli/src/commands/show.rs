@@ -51,9 +51,9 @@ pub struct Report {
     query_errors: Vec<f64>,
 }
 
-/// Most entries of a column that are drawn at even distances.
+/// Maximum number of entries of a column that are drawn at even distances.
 const MOST_EVEN: usize = 128;
-/// Most steps that are drawn.
+/// Maximum number of steps that can be drawn.
 const MOST_STEPS: usize = 2048;
 
 /// Draws.

@@ -31,7 +31,7 @@ pub struct Arguments {
 pub struct Report {
     /// Whether the plan's claim follows from its numbers.
     pub holds: bool,
-    /// SHA-256 of the plan as this program writes it; none of what cannot be read.
+    /// SHA-256 of the plan in the form that this program writes; `None` if the plan cannot be read.
     digest: Option<String>,
     statement: Option<String>,
     problems: Vec<String>,

@@ -6,19 +6,19 @@ use crate::failure::{Failure, Result};
 
 const STYLE: &str = include_str!("page.css");
 
-/// What a page says of itself.
+/// Texts in the head and the foot of a page.
 pub struct Frame<'a> {
-    /// What the title of its window ends in.
+    /// End of the window title.
     pub kind: &'a str,
-    /// What stands above its title.
+    /// Line above the page title.
     pub eyebrow: &'a str,
-    /// Its title.
+    /// Page title.
     pub title: &'a str,
-    /// What stands at its end.
+    /// Text at the end of the page.
     pub footer: &'a str,
 }
 
-/// The page around `head`, which follows its title, and `body`.
+/// Returns the HTML page: title, `head`, `body` and footer.
 pub fn document(frame: &Frame<'_>, head: &str, body: &str) -> String {
     let (title, theme) = (escaped(frame.title), theme());
     let Frame { kind, eyebrow, footer, .. } = frame;
@@ -36,7 +36,7 @@ pub fn document(frame: &Frame<'_>, head: &str, body: &str) -> String {
 /// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for
 /// narrow ones, where text that is scaled down with its figure could not be read.
 pub type Sizes = [(u32, u32); 2];
-/// Of a figure that is as wide as the page.
+/// Sizes of a figure that is as wide as the page.
 pub const WHOLE: Sizes = [(720, 240), (340, 220)];
 
 /// A figure under its title.

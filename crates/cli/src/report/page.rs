@@ -18,7 +18,7 @@ pub(super) fn html(report: &Report) -> Result<String> {
     Ok(document(&report.title, &(lead(report) + &cards(report)), &body))
 }
 
-/// The page of a training around `head`, which follows its title, and `body`.
+/// Returns the HTML page of a training: title, `head`, `body` and footer.
 pub(super) fn document(title: &str, head: &str, body: &str) -> String {
     frame::document(
         &Frame {
@@ -34,7 +34,7 @@ pub(super) fn document(title: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// What the comparison of the first run with the best of the others says, in one sentence.
+/// One sentence that compares the first run with the best of the others.
 fn lead(report: &Report) -> String {
     let tested = |run| Run::last(run).map(|accuracy| (run, accuracy.mean));
     let (first, rest) = report.runs.split_first().expect("a report has runs");

@@ -12,7 +12,7 @@ pub(crate) struct Norm {
     pub(crate) d_weights: Vec<f64>,
     /// Derivatives in delta_i or delta^_i.
     pub(crate) d_nodes: Vec<f64>,
-    /// Derivative in g; 0 for the sensitivity.
+    /// Derivative in g, the limit of B's coefficients; 0 for the sensitivity.
     pub(crate) d_limit: f64,
 }
 

@@ -36,7 +36,7 @@ pub struct StrategySpec {
     pub rule: CoefficientRule,
     /// Whether the columns are scaled to norm 1.
     pub column_normalize: bool,
-    /// Number of runs into which the steps are cut, each with the same strategy.
+    /// Number of restarts: the steps are cut into this number of parts, each with the same strategy.
     pub restarts: Option<usize>,
 }
 

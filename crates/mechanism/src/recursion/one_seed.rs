@@ -150,7 +150,7 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     Some(lower)
 }
 
-/// The name of the limit on steps for a dense factor.
+/// Words for the limit on steps in messages about a dense square factor.
 const MAX_FACTORED: &str = "the maximum for which the square factor of a sum of seeds is computed";
 
 /// Relative difference below which two ratios of weights are equal; it is covered by the bound on the

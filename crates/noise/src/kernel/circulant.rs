@@ -13,8 +13,9 @@ use crate::number::Real;
 /// wherever a tile starts, so that bits do not depend on tiles.
 const SLICE: u64 = 16;
 
-/// Stores rows z~ of these steps in `ahead` or, if rows are not stored, leaves the last one in the scratch's
-/// noise. O(n log n) per coordinate and run of n seeds; memory for one slice of n seeds.
+/// Computes the rows z~ of the steps at `positions`. Stores them in `ahead` or, if rows are not stored,
+/// leaves the last row in the scratch's noise. O(n log n) per coordinate and run of n seeds; memory for one
+/// slice of n seeds.
 pub(crate) fn make_circulant<'a, M: Steps>(
     mode: M,
     convolution: &Convolution,

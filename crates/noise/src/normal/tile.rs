@@ -13,7 +13,7 @@ use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
 /// Coordinates of a tile: its bits, normals and a few buffers fit in the first-level cache.
 pub(crate) const TILE: usize = 1024;
 
-/// Room for the bits and normals of one tile, whatever its alignment; wiped on drop.
+/// Buffers for the bits and normals of one tile, whatever its alignment; wiped on drop.
 pub(crate) struct NormalTile<T: Normal> {
     pub(super) isa: Isa,
     bits: Zeroizing<Box<[u8]>>,
@@ -27,7 +27,7 @@ impl<T: Normal> NormalTile<T> {
         Self::with_room(isa, TILE)
     }
 
-    /// The normals made last, from `offset` within their first group on.
+    /// The last normals that were made, from position `offset` in their first group.
     pub(super) fn made(&self, offset: usize) -> &[T] {
         &self.normals[offset..]
     }
@@ -40,7 +40,7 @@ impl<T: Normal> NormalTile<T> {
         Self { isa, bits, normals, gathered: AlignedNumbers::zeros(TILE) }
     }
 
-    /// The keystream's normals at the first `len` of these coordinates; `len` is at most the tile's room.
+    /// The keystream's normals at the first `len` coordinates of `at`; `len` is at most the tile's capacity.
     pub(crate) fn make(&mut self, keystream: &Keystream, at: Coordinates<'_>, len: usize) -> &[T] {
         self.make_fetching(keystream, at, len, &[])
     }

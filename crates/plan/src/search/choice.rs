@@ -37,7 +37,7 @@ pub struct Choice {
 pub struct Rejected {
     /// Class and size.
     pub spec: StrategySpec,
-    /// In a few words.
+    /// Reason for the exclusion, in a few words.
     pub reason: String,
 }
 
@@ -45,7 +45,7 @@ impl Choice {
     /// The plan of a baseline.
     ///
     /// # Errors
-    /// When its claim cannot be made.
+    /// When no privacy claim can be made for the baseline.
     ///
     /// # Panics
     /// When `baseline` is not an index into `baselines`.
@@ -53,10 +53,10 @@ impl Choice {
         self.baselines[baseline].plan(request)
     }
 
-    /// The plan of another candidate of the same request.
+    /// The plan of `candidates[candidate]`, for the same request.
     ///
     /// # Errors
-    /// When its claim cannot be made.
+    /// When no privacy claim can be made for the candidate.
     ///
     /// # Panics
     /// When `candidate` is not an index into `candidates`.

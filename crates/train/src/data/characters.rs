@@ -1,6 +1,6 @@
 //! A fixed public vocabulary of characters, independent of the data.
 
-/// Number of symbols of [`symbol`].
+/// Size of the vocabulary: all numbers from [`symbol`] are below it.
 pub const SYMBOLS: usize = 64;
 
 const PUNCTUATION: [u8; 11] = *b"\n !&',-.:;?";

@@ -33,19 +33,19 @@ pub struct Schedule {
     pub decay: Decay,
 }
 
-/// How the learning rate falls; `last`: the fraction of the full rate at the last step.
+/// Decay of the learning rate; `last` is the fraction of the full rate at the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Decay {
     /// No decay.
     #[default]
     Constant,
-    /// By equal amounts at each step.
+    /// Falls by equal amounts at each step.
     Linear {
         /// In \[0, 1\].
         last: f64,
     },
-    /// As half a period of the cosine.
+    /// Falls as half a period of the cosine.
     ///
     /// # Source
     /// I. Loshchilov, F. Hutter, SGDR, arXiv:1608.03983, without restarts.
@@ -53,7 +53,7 @@ pub enum Decay {
         /// In \[0, 1\].
         last: f64,
     },
-    /// By equal amounts at each step, over the last `share` of all steps.
+    /// Falls by equal amounts at each step of the last `share` of all steps.
     ///
     /// # Source
     /// C. Choquette-Choo et al., Multi-epoch matrix factorization mechanisms, 2023, Appendix E: the last

@@ -12,6 +12,6 @@ pub struct History {
     pub accuracies: Vec<(usize, f64)>,
     /// Seconds spent in steps and tests, over all resumptions.
     pub seconds: f64,
-    /// Seconds of these spent in making and adding noise.
+    /// Part of `seconds` spent in making and adding noise.
     pub seconds_in_noise: f64,
 }

@@ -35,7 +35,8 @@ impl Pace {
         Self { steps, time: Duration::MAX, rest: 0 }
     }
 
-    /// Whether a checkpoint is due, `steps` steps and `since` after the last one, which took `took`.
+    /// Whether a checkpoint is due: `steps` steps and the time `since` have passed since the last one, and
+    /// saving it took `took`.
     fn is_due(self, steps: usize, since: Duration, took: Duration) -> bool {
         (steps >= self.steps || since >= self.time) && since >= took * self.rest
     }

@@ -15,28 +15,28 @@ use crate::output;
 /// What the command prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Independent noise first. The last ones may be independent noise in batches that are formed otherwise,
-    /// to compare with.
+    /// Candidates, independent noise first. Baselines may follow at the end: independent noise with another
+    /// sampler.
     pub candidates: Vec<Row>,
     pub chosen: usize,
     pub explanation: String,
-    /// What was not chosen whatever its loss, and why.
+    /// Mechanisms that were excluded for another reason than their loss.
     pub left_out: Vec<LeftOut>,
     pub plan: VerifiedPlan,
     pub statement: PrivacyStatement,
     #[serde(skip)]
     pub adjacency: Adjacency,
-    /// Without the dimension nothing is known of memory.
+    /// Whether the dimension is known; otherwise memory is not reported.
     #[serde(skip)]
     pub has_dim: bool,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Its `spec`, and which batches where that is not Poisson's.
+    /// `spec`, and the sampler unless it is Poisson sampling.
     name: String,
     strategy: &'static str,
-    /// Class, size and form, as `--strategy` takes it.
+    /// Class, size and form, in the syntax of `--strategy`.
     spec: String,
     bands: Option<usize>,
     order: Option<usize>,
@@ -48,10 +48,10 @@ pub struct Row {
     state_bytes: u64,
     /// Estimated seconds of one core for a step's noise.
     noise_seconds: f64,
-    /// Whether no other has both less loss and less state.
+    /// Whether no other candidate has both less loss and less state.
     on_front: bool,
     status: Status,
-    /// Whether sampling amplifies its privacy.
+    /// Whether sampling amplifies privacy.
     amplified: bool,
     accountant: Accountant,
 }

@@ -53,12 +53,12 @@ impl Released {
     }
 }
 
-/// What released models cost together.
+/// Privacy cost of all released models together.
 pub struct Cost<'a> {
-    /// The plans, each with its number of models.
+    /// Plans, each with the number of models trained under it.
     pub among: Vec<(&'a VerifiedPlan, usize)>,
-    /// How many they are.
+    /// Number of released models.
     pub models: usize,
-    /// Never below the truth.
+    /// Epsilon of all released models together; never below the truth.
     pub epsilon: f64,
 }

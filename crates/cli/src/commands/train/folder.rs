@@ -99,23 +99,23 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The same as a part of `whole`, which is resumed as one.
+    /// This folder as a part of the folder `whole`, which `--resume` must name.
     pub fn part_of(self, whole: &Path) -> Self {
         Self { resumed_as: whole.to_path_buf(), ..self }
     }
 
-    /// What `--resume` is to name.
+    /// The folder that `--resume` must name.
     pub fn resumed_as(&self) -> &Path {
         &self.resumed_as
     }
 
-    /// Writes what the run is.
+    /// Writes the description of the study.
     pub fn save_study(&self, study: &Study) -> Result<()> {
         let text = toml::to_string(study).map_err(Failure::other)?;
         Ok(write_atomically(&self.path.join(STUDY), format!("{}{text}", seal(&text)).as_bytes())?)
     }
 
-    /// Reads what the run is.
+    /// Reads the description of the study.
     pub fn study(&self) -> Result<Study> {
         let path = self.path.join(STUDY);
         let refused =
@@ -222,7 +222,7 @@ impl Folder {
         Ok(write_atomically(&self.model(run), &file)?)
     }
 
-    /// Writes the report and tells where.
+    /// Writes the report and returns its path.
     pub fn save_report(&self, html: &str) -> Result<PathBuf> {
         let path = self.path.join(REPORT);
         write_atomically(&path, html.as_bytes())?;
@@ -230,12 +230,12 @@ impl Folder {
     }
 }
 
-/// Whether a run was begun there.
+/// Whether the folder holds a run.
 pub fn is_of_a_run(path: &Path) -> bool {
     path.join(STUDY).exists()
 }
 
-/// Refuses to begin where a run was begun.
+/// Refuses to start a run in a folder that holds one.
 pub fn has_a_run(path: &Path) -> Failure {
     Failure::input(format!(
         "out: {path} already holds a run. Resume it with --resume {path}, or name another folder",
@@ -243,7 +243,7 @@ pub fn has_a_run(path: &Path) -> Failure {
     ))
 }
 
-/// Removes what a killed process left of files that are named so.
+/// Removes temporary files, left by a killed process, of the files whose names `ours` accepts.
 fn remove_ours(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
     if folder.is_dir() {
         remove_stale(folder, ours)
@@ -252,7 +252,7 @@ fn remove_ours(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The line above what a run is: its SHA-256, which an edit by hand does not have.
+/// First line of a study's file: the SHA-256 of the rest, by which an edit by hand is noticed.
 fn seal(text: &str) -> String {
     format!("# {}\n", hex(&Sha256::digest(text.as_bytes())))
 }

@@ -12,33 +12,35 @@ use serde::{Deserialize, Serialize};
 use super::clip_by::ClipBy;
 use crate::failure::{Failure, Result};
 
-/// A file of lines, one a step of a run, for its owner's eyes: losses are those of private examples.
+/// A file with a line for each step of a run, for the data's owner only: losses are those of private
+/// examples.
 pub struct Metrics {
     path: PathBuf,
     file: Mutex<File>,
 }
 
-/// What a step tells.
+/// Measurements of a step.
 #[derive(Serialize, Deserialize)]
 struct Line {
     run: String,
     /// Steps done.
     step: usize,
-    /// Mean over the step's batch, without noise: of private data, and not covered by the statement; null of
-    /// an empty batch.
+    /// Mean loss over the step's batch, without noise: computed from private data, and not covered by the
+    /// statement; null for an empty batch.
     loss: Option<f64>,
-    /// Share of the batch that was clipped, in any layer where layers are clipped apart: not covered either.
+    /// Share of the batch that was clipped (in any layer, if layers are clipped separately): not covered
+    /// either.
     clipped_share: Option<f64>,
-    /// What is clipped as one.
+    /// Part of a gradient that is clipped as one.
     #[serde(default)]
     clip_by: ClipBy,
-    /// On the test rows, where they were just tested.
+    /// Accuracy on the test rows, if the model was tested after this step.
     test_accuracy: Option<f64>,
-    /// Spent in steps and tests, over all resumptions.
+    /// Seconds spent in steps and tests, over all resumptions.
     seconds: f64,
-    /// Share of these in making and adding noise.
+    /// Share of `seconds` spent in making and adding noise.
     noise_share: f64,
-    /// Of all steps of the run: what was released so far has cost no more.
+    /// Epsilon of the whole run, which the steps so far do not exceed.
     epsilon: f64,
 }
 

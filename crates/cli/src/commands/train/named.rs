@@ -1,4 +1,4 @@
-//! What is compared.
+//! Mechanisms of a comparison, and their baselines.
 
 use antinoise_plan::VerifiedPlan;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 /// A mechanism's name and the plan that runs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedPlan {
-    /// As the command line names it.
+    /// Name on the command line.
     pub mechanism: String,
-    /// What it stands for in a comparison, if it is there to compare with.
+    /// Kind of baseline; `None` if the mechanism is not a baseline.
     pub baseline: Option<Baseline>,
-    /// What is run and accounted.
+    /// Plan that is run and accounted.
     pub plan: VerifiedPlan,
 }
 
-/// What others are compared with.
+/// Baselines of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Baseline {
@@ -26,5 +26,5 @@ pub enum Baseline {
     IndependentAmplified,
 }
 
-/// What training without clipping and noise is called.
+/// Name of training without clipping and noise.
 pub const WITHOUT_NOISE: &str = "no noise";

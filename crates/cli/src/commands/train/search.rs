@@ -5,25 +5,25 @@ use super::results::{best_rate, by_rate, edge};
 /// Standard deviations of a test by which a learning rate is far behind.
 const FAR: f64 = 4.0;
 
-/// Learning rates, and how often each is run.
+/// Learning rates, and the number of runs at each.
 pub struct Search<'a> {
-    /// Those that are run whatever comes of them.
+    /// Learning rates that are always run.
     pub rates: &'a [f64],
-    /// How often the best is run.
+    /// Number of runs at the best learning rate.
     pub repeats: usize,
-    /// Whether others are run as often, too.
+    /// Whether all learning rates are run that number of times, not only the best.
     pub repeats_all: bool,
-    /// Examples that an accuracy is measured on.
+    /// Number of examples on which an accuracy is measured.
     pub tests: usize,
 }
 
 impl Search<'_> {
-    /// Calls `run`, which gives the accuracy of a repeat at a learning rate. Rates that are far behind after
-    /// their first run are not repeated, unless all are. While the best is the least or the largest, one
-    /// further out is tried, if `further` allows it after this number of rates. Everything follows from the
-    /// accuracies, so a stopped search can be resumed.
+    /// Calls `run`, which returns the accuracy of a repeat at a learning rate. Rates that are far behind
+    /// after their first run are not repeated, unless `repeats_all`. While the best rate is the smallest or
+    /// the largest, the search also tries a rate beyond it, if `further(rate, tried)` allows it. Everything
+    /// follows from the accuracies, so a stopped search can be resumed.
     ///
-    /// Gives learning rate and accuracy of each run, and how many rates there were.
+    /// Returns the learning rate and accuracy of each run, and the number of rates.
     pub fn all<E>(
         &self,
         further: impl Fn(f64, usize) -> bool,

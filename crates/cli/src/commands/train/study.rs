@@ -217,8 +217,8 @@ impl Study {
         self.beside = epsilons;
     }
 
-    /// What is trained on the same data and not covered by this study's statements: a sentence without its
-    /// full stop.
+    /// Trainings on the same data that this study's statements do not cover: a sentence without its full
+    /// stop.
     pub fn uncovered(&self) -> Option<String> {
         let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
         let beside =
@@ -239,7 +239,7 @@ impl Study {
         self.rules[0].with_learning_rate(learning_rate)
     }
 
-    /// Whether a learning rate that results ask for may be tried after `tried` others.
+    /// Whether the search may try this learning rate after `tried` others.
     pub fn may_try(&self, learning_rate: f64, tried: usize) -> bool {
         let rule = self.rule(learning_rate);
         // A rate that weight decay does not go with is no further one.
@@ -247,7 +247,7 @@ impl Study {
         self.widens && tried < MOST_RATES && self.plans.iter().all(is_fit)
     }
 
-    /// What a run is called in all folders.
+    /// Identifier of a run in all folders.
     pub fn run_id(&self, name: &str) -> Result<RunId> {
         Ok(RunId::new(format!("{}/{name}", self.id))?)
     }

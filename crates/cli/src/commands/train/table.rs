@@ -44,7 +44,7 @@ pub struct TableOptions {
     test_share: Option<f64>,
 }
 
-/// What becomes of missing cells.
+/// Treatment of missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MissingName {
     /// Refuse the file.
@@ -53,7 +53,7 @@ enum MissingName {
     Zero,
 }
 
-/// What a run's folder keeps of them.
+/// Table options that a run's folder stores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -63,7 +63,7 @@ pub struct Table {
 }
 
 impl TableOptions {
-    /// The first option that is given, by name.
+    /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("label", self.label.is_some()),
@@ -78,7 +78,7 @@ impl TableOptions {
         given.into_iter().find_map(|(name, given)| given.then_some(name))
     }
 
-    /// What the options say of the table that `data` names; `None` where it names none.
+    /// The table's schema and test rows by these options; `None` if `data` names no table.
     pub fn table(&self, data: &str) -> Result<Option<Table>> {
         if table_file(data).is_none() {
             return match self.given() {

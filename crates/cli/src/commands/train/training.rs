@@ -40,12 +40,12 @@ fn progress(study: &Study) -> Progress {
     Progress::new("train", "steps", (steps * study.models_of_a_mechanism()) as u64)
 }
 
-/// Where runs are written, and what stops them.
+/// The folder, the stop signal and the metrics file of all runs.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// The study's folder.
     pub folder: &'a Folder,
-    /// Signals.
+    /// Signals that stop the runs.
     pub stop: &'a Stop,
     /// The file of metrics, if one is wanted.
     pub metrics: Option<&'a Metrics>,
@@ -62,7 +62,7 @@ struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// The runs of every mechanism, and the same without privacy.
+    /// Runs every mechanism, and training without privacy.
     fn all(&self) -> Result<Results> {
         let Self { study, model, dataset, groups, .. } = *self;
         let mut finished = Vec::new();

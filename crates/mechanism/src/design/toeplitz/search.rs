@@ -21,8 +21,8 @@ const MAX_DIRECT_BANDS: usize = 96;
 /// Number of terms of an evaluation up to which iterations are not limited further. An evaluation of a
 /// million terms takes seconds.
 const UNLIMITED_TERMS: usize = 1 << 17;
-/// Maximum number of terms for which anything is solved; above it the best start is kept. And maximum number
-/// of terms of all evaluations of a solve.
+/// Maximum numbers of terms: of an evaluation (above it no solver runs, and the best start is kept), and of
+/// all evaluations of one solve.
 const MAX_TERMS: usize = 4_000_000;
 const MAX_TERMS_OF_SOLVE: usize = 24_000_000;
 /// Number of steps above which rounding hides relative decreases below `ROUNDED_DECREASE`.
@@ -36,7 +36,7 @@ const MAX_SIZE_OF_SECOND_START: usize = 1 << 14;
 struct Search<'a> {
     problem: &'a Problem,
     sums: Sums,
-    /// One per exponent, or a single one.
+    /// One squared error per smoothing exponent, or a single one without smoothing.
     errors: Vec<SquaredError>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Search<'a> {
         self.cost_with(c, |error| error.exact(c))
     }
 
-    /// Returns the same for C^-1 with first column `p`.
+    /// Returns the reported squared loss of C^-1 with first column `p`.
     fn inverse_cost(&self, p: &[f64]) -> f64 {
         self.cost_with(&divide(&[1.0], p, self.problem.steps), |error| error.exact_of_inverse(p))
     }
