@@ -49,7 +49,7 @@ pub struct PrivacyStatement {
     pub accountant: String,
     /// The epsilon that is claimed, never below the truth.
     pub epsilon: f64,
-    /// No epsilon below it follows by this accountant: how tight the claim is.
+    /// Lower bound on every epsilon that this accountant can prove, which shows how tight the claim is.
     pub epsilon_lower: f64,
     /// The delta that is claimed; it contains the failure probability of statistical accountants.
     pub delta: f64,
@@ -62,16 +62,16 @@ pub struct PrivacyStatement {
     /// The observer whom the claim holds against, as a noun phrase: "anyone who sees the last model".
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub observer: String,
-    /// What floating-point numbers may reveal, and how the claim covers it.
+    /// Information that floating-point numbers may reveal, and how the claim covers it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arithmetic: String,
-    /// What was checked by computation and not proved.
+    /// Facts that were checked by computation and not proved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub checked: String,
     /// Further assumptions.
     #[serde(default)]
     pub assumptions: Vec<String>,
-    /// What the figures do not cover.
+    /// Limits of the claim: what the figures do not cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_covered: Vec<String>,
     /// Name and version of the program that computed the figures.
@@ -94,7 +94,7 @@ pub struct Fact {
 }
 
 impl PrivacyStatement {
-    /// The same statement with one more fact about the run.
+    /// Adds one more fact about the run to the statement.
     #[must_use]
     pub fn with_fact(mut self, about: impl Into<String>, text: impl Into<String>) -> Self {
         self.facts.push(Fact { about: about.into(), text: text.into() });

@@ -25,7 +25,7 @@ const INTERRUPTIONS: usize = 3;
 /// Maximum number of steps of compared runs.
 const COMPARED_STEPS: usize = 1 << 11;
 
-/// How many runs there are, and how many would do.
+/// Number of runs, and the number that would be enough.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) runs: usize,

@@ -8,9 +8,9 @@ use antinoise_train::data::Examples;
 use antinoise_train::learner::Learner;
 use antinoise_train::model::{Evaluation, Model};
 
-/// What an audit does with each sum of a training.
+/// Replacement of the sums of a training by an audit.
 pub(crate) trait Watch: Debug + Sync {
-    /// What a checkpoint knows it by, after the learner's own.
+    /// Part of the identity in checkpoints, after the learner's own.
     const IDENTITY: &'static str;
 
     /// The sum that the training is given for `batch`; `sum_of` makes the learner's own sum of any batch.

@@ -51,27 +51,26 @@ impl Axis {
         Self { logarithmic: true, ..Self::linear(title) }
     }
 
-    /// The same axis for whole numbers, without ticks between them.
+    /// Restricts the axis to whole numbers, without ticks between them.
     #[must_use]
     pub fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// The same axis extended to include `value`, without a margin beyond it if the data end there.
+    /// Extends the axis to include `value`, without a margin beyond it if the data end there.
     #[must_use]
     pub fn covering(mut self, value: f64) -> Self {
         self.covers.push(value);
         self
     }
 
-    /// The same axis in the reverse direction.
+    /// Reverses the direction of the axis.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { reversed: true, ..self }
     }
 
-    /// The same axis with ticks at these values, as far as they fit. If fewer than two fit, other ticks are
-    /// chosen.
+    /// Places ticks at these values, as far as they fit. If fewer than two fit, other ticks are chosen.
     #[must_use]
     pub fn ticks_at(self, values: impl IntoIterator<Item = f64>) -> Self {
         let ticks = values.into_iter().map(|at| Tick { at, label: short(at, 7) }).collect();

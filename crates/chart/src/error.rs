@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of drawing.
 
 use std::fmt;
 

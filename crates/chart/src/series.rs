@@ -37,16 +37,16 @@ pub enum LineStyle {
     Points,
     /// A dashed line in the colour of the axes: a reference for the other series.
     Dashed,
-    /// The same with shorter dashes.
+    /// A dotted line in the colour of the axes: a second reference.
     Dotted,
 }
 
 /// A named row of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its style.
+    /// Style of the line or points.
     pub style: LineStyle,
     /// The points; in increasing order of x for lines.
     pub points: Vec<Point>,

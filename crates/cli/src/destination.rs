@@ -32,11 +32,11 @@ impl Overwriting {
     }
 }
 
-/// A place that can be written, looked at before the work begins.
+/// A file to write, checked before the work begins.
 #[derive(Debug)]
 pub struct Destination {
     flag: &'static str,
-    /// Where the links lead.
+    /// Path after symbolic links are followed.
     path: PathBuf,
     overwriting: Overwriting,
 }
@@ -138,7 +138,7 @@ fn room_in(folder: &Path) -> Option<u64> {
     fs4::available_space(folder).ok()
 }
 
-/// What `path` names once every link at its end is followed, whether it exists or not.
+/// Path that `path` names after every symbolic link at its end is followed, whether it exists or not.
 fn followed(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {

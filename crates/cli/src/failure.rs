@@ -32,7 +32,7 @@ impl Failure {
         Self { message: message.to_string(), status: if bad_input { 2 } else { 1 } }
     }
 
-    /// The same with a remark.
+    /// Adds a remark to the message.
     #[cfg(feature = "train")]
     pub fn with(self, remark: &str) -> Self {
         Self { message: format!("{} {remark}", self.message), ..self }

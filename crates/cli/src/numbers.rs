@@ -3,7 +3,7 @@
 /// 2^53: every whole number up to here is a double.
 const MOST: u64 = 1 << 53;
 
-/// What follows a number, and what it stands for. Longer ones first: `kib` ends in `b`.
+/// Units of bytes and their values. Longer names first: `kib` ends in `b`.
 const BYTE_UNITS: [(&str, f64); 11] = [
     ("kib", 1024.0),
     ("mib", 1_048_576.0),

@@ -1,4 +1,4 @@
-//! What a command found, as one JSON object or as text.
+//! Output of a command, as one JSON object or as text.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What the figures of several commands have in common.
+//! Common parts of the figures of several commands.
 
 use antinoise_chart::{Figure, Panel};
 use antinoise_mechanism::design::Objective;
@@ -24,7 +24,7 @@ pub fn file_of_names(names: usize, panels: impl IntoIterator<Item = Panel>) -> R
     Figure { width: WIDTH, plot_height, background: true, rows }.svg().map_err(Failure::other)
 }
 
-/// What a loss is called.
+/// Name of a loss.
 pub fn name(objective: Objective) -> &'static str {
     match objective {
         Objective::Max => "max loss",

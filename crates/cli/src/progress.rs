@@ -1,4 +1,4 @@
-//! Signs of life on stderr: a bar on a terminal, a line every half minute elsewhere.
+//! Progress on stderr: a bar on a terminal, a line every half minute elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// From one line to the next where stderr is no terminal.
+/// Time between two lines where stderr is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
-/// Work under way; the bar goes when it is dropped.
+/// Progress of a computation; the bar disappears on drop.
 pub struct Progress {
     bar: ProgressBar,
     /// Ends the thread that writes lines.
     lines: Option<(Sender<()>, JoinHandle<()>)>,
-    /// Parts that were done before: they tell nothing of the time that is left.
+    /// Parts that an earlier process did: they do not enter the estimate of the time left.
     #[cfg(feature = "train")]
     skipped: Arc<AtomicU64>,
 }
 
 impl Progress {
-    /// Work of `total` parts called `unit`.
+    /// Progress of `what`, which has `total` parts called `unit`.
     pub fn new(what: &str, unit: &str, total: u64) -> Self {
         let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left {{msg}}");
         let style = ProgressStyle::with_template(&template).expect("the template is valid");

@@ -1,4 +1,4 @@
-//! Where a command's mechanism comes from: the options of a design, or a plan.
+//! Source of a command's mechanism: the options of a design, or a plan.
 
 use std::path::PathBuf;
 

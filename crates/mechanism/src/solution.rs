@@ -86,7 +86,7 @@ impl<T> Solution<T> {
     /// Applies `f` to the value.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// When `f` fails.
     pub(crate) fn try_map<U>(self, f: impl FnOnce(T) -> Result<U>) -> Result<Solution<U>> {
         let Self { value, status, gap, iterations, improved } = self;
         Ok(Solution { value: f(value)?, status, gap, iterations, improved })

@@ -1,4 +1,4 @@
-//! What several modules' tests need.
+//! Helpers for the tests of several modules.
 
 /// How far a derivative may be from its difference quotient: `absolute + relative` times its size.
 #[derive(Clone, Copy)]

@@ -34,8 +34,8 @@ pub struct StepTime {
 /// ```
 ///
 /// # Errors
-/// Those of [`StreamBuilder::build`], for the recursion over its past vectors and 448 steps more: a recursion
-/// of fixed length must have that many.
+/// As [`StreamBuilder::build`], for the recursion over its past vectors and 448 steps more: a recursion of
+/// fixed length must have that many steps.
 pub fn step(
     recursion: Recursion,
     dim: usize,
@@ -59,7 +59,7 @@ pub fn step(
 /// ```
 ///
 /// # Errors
-/// Those of [`StreamBuilder::build`], and as [`step`].
+/// As [`StreamBuilder::build`] and [`step`].
 pub fn release(
     recursion: Recursion,
     dim: usize,

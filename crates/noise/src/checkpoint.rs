@@ -111,7 +111,7 @@ pub(crate) struct Reader<'a> {
     path: &'a Path,
     input: Hashed<File>,
     pub(crate) label: Label,
-    /// How many numbers `past` and `rows` have.
+    /// Lengths of `past` and `rows`.
     numbers: (usize, usize),
 }
 

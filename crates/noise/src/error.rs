@@ -1,4 +1,4 @@
-//! What can go wrong in a noise stream.
+//! Errors of noise streams.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub enum Error {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for which the checkpoint is refused.
         reason: String,
     },
 }
@@ -82,7 +82,9 @@ impl Error {
     pub(crate) fn of_mechanism(error: antinoise_mechanism::Error) -> Self {
         match error {
             antinoise_mechanism::Error::Invalid(error) => error.into(),
-            other => Self::input("recursion", other, "one whose numbers can be used"),
+            other => {
+                Self::input("recursion", other, "one whose coefficients can be computed in double precision")
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use antinoise_input::InvalidParameter;
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::simd::BEYOND_CACHE;
 
-/// Where a stream keeps its past.
+/// Storage of a stream's past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// In memory, updated every step.

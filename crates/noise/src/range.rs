@@ -61,7 +61,7 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
         let fresh = flat.leaf.fresh_weight(position.local);
         within(|| format!("noise_std times the factor of step {step}"), scale)?;
         within(|| format!("the weight of the fresh noise of step {step}"), fresh)?;
-        within(|| format!("the deviation of the fresh noise of step {step}"), scale * fresh)?;
+        within(|| format!("the standard deviation of the fresh noise of step {step}"), scale * fresh)?;
         let points = grid.map_or(0.0, |grid| most * scale / grid.spacing());
         if most * scale > LARGEST || points > MAX_POINTS {
             let got = format!("of size up to {:.1e} at step {step}", most * scale);

@@ -109,7 +109,7 @@ impl NoiseStream {
         self.sum_of_words(STATE, words)
     }
 
-    /// Checks a number of words; returns how many of them are the state's.
+    /// Checks `got`, a number of words; returns the number of words that belong to the state.
     fn check_state(&self, got: usize) -> Result<usize> {
         let wanted = self.len() * self.state_words();
         if got >= wanted && got.is_multiple_of(self.len()) {

@@ -124,8 +124,8 @@ impl NoiseStream {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Self::release`], and the error of `accept`: `out` is then zeros, and the step can be
-    /// released again.
+    /// As [`Self::release`], and when `accept` fails: `out` is then zeros, and the step can be released
+    /// again.
     pub fn release_slices_if<E: From<Error>>(
         &mut self,
         sum: &[&[f64]],

@@ -1,5 +1,5 @@
-//! Which steps' noise a stream has handed out: a row hides one sum, and a second sum under it shows the
-//! difference of both.
+//! Record of the steps whose noise a stream has handed out: a row hides one sum, and a second sum under the
+//! same row reveals the difference of the two.
 
 use antinoise_input::InvalidParameter;
 

@@ -18,9 +18,9 @@ pub(crate) fn is_affordable(bins: usize, steps: usize) -> bool {
     (2..=MAX_BINS.min(steps)).contains(&bins) && steps <= MAX_BINS_STEPS
 }
 
-/// C with noise of standard deviation `noise_std`, in clip norms, under `sampler`, for batches of
-/// `batch_size` of `examples` examples. `None` for samplers that no Monte Carlo accountant is for; hypotheses
-/// are checked.
+/// The Monte Carlo accountant's input: C with noise of standard deviation `noise_std`, in clip norms, and
+/// `sampler`, which forms batches of `batch_size` of `examples` examples. Its hypotheses are checked. `None`
+/// for samplers without a Monte Carlo accountant.
 pub(crate) fn mechanism(
     encoder: &Encoder,
     sampler: Sampler,

@@ -27,7 +27,7 @@ pub struct Privacy {
     pub delta: f64,
     /// Whose data are protected.
     pub unit: PrivacyUnit,
-    /// Which data sets are compared.
+    /// Neighbouring relation of data sets.
     pub adjacency: Adjacency,
     /// How epsilon was computed.
     pub accountant: Accountant,
@@ -249,9 +249,9 @@ impl Plan {
     }
 }
 
-/// What rounding does to the sensitivity of a plan's strategy.
+/// Effect of rounding on the sensitivity of a plan's strategy.
 pub(crate) struct Rounding {
-    /// The least [`Plan::rounding_factor`].
+    /// Smallest valid [`Plan::rounding_factor`].
     pub factor: f64,
     /// Bound on the shift of the mean by rounding of the history term, in units of seed noise.
     pub history: f64,

@@ -49,7 +49,7 @@ const MAX_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
 const MIN_SPACING_BY_LARGEST: f64 = 1.0 / (1u64 << 46) as f64;
 
 impl Release {
-    /// Its kind.
+    /// The kind of release.
     pub fn kind(self) -> ReleaseKind {
         match self {
             Self::Grid { .. } => ReleaseKind::Grid,

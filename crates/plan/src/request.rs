@@ -69,7 +69,7 @@ pub struct Request {
     pub delta: f64,
     /// Whose data the statement protects. Default example.
     pub unit: PrivacyUnit,
-    /// Which data sets it compares. Default zero-out.
+    /// Neighbouring relation of data sets. Default zero-out.
     pub adjacency: Adjacency,
     /// A. Default prefix sums.
     pub workload: Workload,
@@ -126,7 +126,7 @@ impl Request {
         }
     }
 
-    /// The same request in another setting.
+    /// This request in another setting.
     pub(crate) fn under(&self, setting: Setting) -> Self {
         Self { setting, ..self.clone() }
     }

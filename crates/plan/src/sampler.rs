@@ -1,4 +1,4 @@
-//! Which examples take part in which step.
+//! Samplers: the examples that take part in each step.
 //!
 //! A sampler takes a secure generator from its caller, so that a run can be resumed with the same batches.
 
@@ -68,7 +68,7 @@ impl Sampler {
 pub struct Batches {
     /// The examples, group by group.
     order: Vec<usize>,
-    /// Where each group begins in `order`, and where the last one ends.
+    /// Index of each group's beginning in `order`, and of the last group's end.
     starts: Vec<usize>,
     /// Whether groups are used cyclically instead of once.
     repeats: bool,

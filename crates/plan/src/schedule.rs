@@ -34,7 +34,7 @@ impl Accountant {
         }
     }
 
-    /// Its name in files.
+    /// Name of the accountant in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gdp => "gdp",
@@ -51,7 +51,7 @@ impl Accountant {
 pub struct Schedule {
     /// n.
     pub steps: usize,
-    /// Which examples take part when.
+    /// Sampler: the examples that take part in each step.
     pub sampler: Sampler,
     /// Pi: the schema that the sampler keeps and the sensitivity is for. Single under amplified Poisson
     /// sampling, whose accountant composes a unit's participations one by one.
@@ -66,21 +66,21 @@ impl Schedule {
         Self { steps, sampler, participation, amplified: false }
     }
 
-    /// The same steps under block-cyclic Poisson sampling, amplified, in `groups` groups: as many as the
-    /// strategy has bands.
+    /// This schedule under amplified block-cyclic Poisson sampling. `groups` is the number of bands of the
+    /// strategy.
     #[must_use]
     pub fn with_poisson(&self, groups: usize) -> Self {
         let (sampler, participation) = (Sampler::Poisson { groups }, Participation::Single);
         Self { steps: self.steps, sampler, participation, amplified: true }
     }
 
-    /// The same steps and schema under balls-in-bins sampling, amplified.
+    /// This schedule under amplified balls-in-bins sampling, with the same schema.
     #[must_use]
     pub(crate) fn with_balls_in_bins(&self, bins: usize) -> Self {
         Self { sampler: Sampler::BallsInBins { bins }, amplified: true, ..self.clone() }
     }
 
-    /// The same steps under b-min-sep sampling, amplified.
+    /// This schedule under amplified b-min-sep sampling.
     #[must_use]
     pub(crate) fn with_b_min_sep(&self, min_sep: usize) -> Self {
         let participation = match self.steps.div_ceil(min_sep) {

@@ -85,7 +85,7 @@ impl VerifiedPlan {
     /// ```
     pub fn observed(&self, patterns: &[Vec<usize>]) -> Result<ObservedPrivacy> {
         let (least, most) = self.participation_limits()?;
-        at_least("number of users' sets of released steps", patterns.len(), 1)?;
+        at_least("number of users with released steps", patterns.len(), 1)?;
         let products = patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len() * p.len()));
         let listed = Participation::Patterns { patterns: patterns.to_vec() };
         listed.check(self.steps)?;

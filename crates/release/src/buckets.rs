@@ -12,7 +12,7 @@
 //! its columns scaled to norm 1 (a strategy for prefix sums over buckets, as a plan has one over periods):
 //! the noise of a run grows with the logarithm of B.
 
-/// The code of the buckets of a key.
+/// The encoding of a key's buckets in cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     /// One cell per bucket.
@@ -24,7 +24,7 @@ pub(crate) enum Code {
 /// Points of a row in comparisons of codes, and the minimum for a row of correlated buckets.
 pub(crate) const LEAST_POINTS: i64 = 256;
 
-/// The code of a key's buckets with its numbers.
+/// The encoding of a key's buckets in cells, with its coefficients.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Buckets {
     /// `unit`: rows per point, 1 / p.

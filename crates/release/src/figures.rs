@@ -26,7 +26,7 @@ enum Method<'q> {
     Cdf { buckets: Buckets, edges: usize },
     /// Rows in a run of buckets.
     Run { buckets: Buckets, run: (usize, usize) },
-    /// Deviations from the middle of the range, divided by rows.
+    /// The middle of the range, plus the sum of deviations from it divided by the number of rows.
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
     /// `deviations`: standard deviations of each edge's rank at each Q, for cells with noise of variance 1.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },

@@ -6,13 +6,13 @@ use antinoise_input::InvalidParameter;
 /// A part of the stacked vector: the contribution of a row to its cells.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Measure {
-    /// 1 a row.
+    /// 1 for each row.
     Count,
     /// The clipped value.
     Sum { low: f64, high: f64 },
     /// The clipped value minus the middle of its range.
     Deviation { low: f64, high: f64 },
-    /// 1 in the value's bucket.
+    /// 1 in the cell of the bucket that contains the value.
     Histogram { edges: Vec<f64> },
 }
 

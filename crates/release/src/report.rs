@@ -98,7 +98,7 @@ fn deviation_of(query: &Query) -> Option<&'static str> {
 }
 
 impl Status {
-    /// This status as numbers.
+    /// Status in numbers, as `antinoise release status --json` prints it.
     ///
     /// # Errors
     /// If the errors of a query cannot be computed.

@@ -82,7 +82,7 @@ impl MinSepPair {
             let bands = column.iter().rposition(|&entry| entry > 0.0).map_or(0, |last| last + 1);
             if bands > law.min_sep {
                 let must_be = format!(
-                    "at most {} entries from the diagonal down, the min_sep: the columns of an example's steps must not overlap",
+                    "at most {} entries long, the min_sep: the columns of an example's steps must not overlap",
                     law.min_sep
                 );
                 return Err(InvalidParameter::new(name, bands, must_be).into());

@@ -21,7 +21,7 @@ impl Source {
         Self::of_key(key)
     }
 
-    /// The same key with a stream family of its own for `purpose`.
+    /// The same key, with streams that only `purpose` uses.
     pub fn for_purpose(&self, purpose: u8) -> Self {
         Self { purpose, ..*self }
     }

@@ -146,7 +146,8 @@ impl Spectrum {
         }
     }
 
-    /// Where the bound passes e^`ln_delta`, rounded to the safe side; `None` where it does not pass.
+    /// The epsilon at which the bound crosses e^`ln_delta`, rounded to the safe side; `None` if it does not
+    /// cross.
     ///
     /// `guess` is where to begin; from there a bound from below is only sought downwards.
     pub fn epsilon(&self, ln_delta: f64, guess: f64) -> Option<f64> {

@@ -133,7 +133,7 @@ impl Composition {
         fit::Fit::new(&self.side(Direction::Remove).parts, delta.ln()).target
     }
 
-    /// The same steps without sampling, which bound the privacy loss.
+    /// The guarantee of the same steps without sampling, which is an upper bound.
     fn unamplified(&self) -> Result<Gdp> {
         let repeated = |phase: &PoissonSampledGaussian| {
             Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)

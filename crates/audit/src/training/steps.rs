@@ -28,7 +28,7 @@ pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result
         farthest.push(largest(step.release.iter().zip(&noise.release).zip(&sum).map(far)));
         parameters.clone_from(&step.parameters);
     }
-    Ok(Test::new("training: release less its noise, from the clipped sum", largest(farthest), 1.0))
+    Ok(Test::new("training: release minus noise, distance from the clipped sum", largest(farthest), 1.0))
 }
 
 /// The largest distance between the parameters and those of SGD with momentum on the releases, in units of
@@ -51,5 +51,9 @@ pub(super) fn optimized(ground: &Ground, seen: &[Seen]) -> Test {
         }
         farthest.push(largest(distance) / (ROUNDING_OF_STEPS * scale));
     }
-    Test::new("training: parameters, from the optimizer's steps along the releases", largest(farthest), 1.0)
+    Test::new(
+        "training: parameters, distance from the optimizer's steps along the releases",
+        largest(farthest),
+        1.0,
+    )
 }

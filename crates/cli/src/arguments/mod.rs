@@ -44,7 +44,7 @@ pub enum ReleaseName {
 }
 
 impl ReleaseOptions {
-    /// The same as the library takes it.
+    /// Converts to the library's release kind.
     pub fn kind(&self) -> ReleaseKind {
         match self.release {
             Some(ReleaseName::Plain) => ReleaseKind::PlainFloatingPoint,
@@ -87,7 +87,7 @@ pub struct DesignOptions {
 }
 
 impl DesignOptions {
-    /// The same as the library takes it.
+    /// Converts to the library's problem.
     pub fn problem(&self) -> Problem {
         Problem {
             steps: self.steps,
@@ -111,7 +111,7 @@ pub struct LengthOptions {
 }
 
 impl LengthOptions {
-    /// The same as the library takes it.
+    /// Converts to the library's run length.
     pub fn length(&self) -> Length {
         match (self.epochs, self.steps) {
             (Some(epochs), _) => Length::Epochs(epochs),

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::failure::{Failure, Result};
 use crate::numbers::count;
 
-/// Where a mechanism comes from: a class to design, or a file.
+/// Source of a mechanism: a class to design, or a file.
 #[derive(Debug, Clone)]
 pub enum StrategySource {
     /// Designed for the problem.

@@ -77,7 +77,7 @@ impl Arguments {
     }
 }
 
-/// What the command prints.
+/// Output of `antinoise advise`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     proposals: Vec<Row>,
@@ -99,7 +99,7 @@ struct Row {
     relative_to_dp_sgd: f64,
     state_bytes: u64,
     reason: String,
-    /// What plans it.
+    /// Command that plans this proposal.
     command: String,
 }
 
@@ -139,7 +139,7 @@ impl Row {
     }
 }
 
-/// Why one would take it.
+/// Reasons for this proposal.
 fn reason(proposal: &Proposal, first: &Proposal) -> String {
     let batches = match (proposal.candidate.is_amplified(), proposal.request.setting) {
         (true, _) if proposal.candidate.schedule.accountant() == Accountant::BallsInBins => {
@@ -154,9 +154,9 @@ fn reason(proposal: &Proposal, first: &Proposal) -> String {
         "the least to compute".into()
     } else if steps == first.candidate.schedule.steps {
         let times = proposal.candidate.rms_loss / first.candidate.rms_loss;
-        format!("{times:.2} times the first one's noise for {} times its gradients", short(work, 4))
+        format!("{times:.2} times the noise of the first proposal for {} times the gradients", short(work, 4))
     } else {
-        format!("{} times the first one's gradients, in {steps} steps", short(work, 4))
+        format!("{} times the gradients of the first proposal, in {steps} steps", short(work, 4))
     };
     format!("{batches}; {cost}")
 }

@@ -52,7 +52,7 @@ pub struct Arguments {
     alpha: f64,
 }
 
-/// What the command prints.
+/// Output of `antinoise audit`.
 #[derive(Debug, Serialize)]
 pub struct Report(antinoise_audit::Report);
 

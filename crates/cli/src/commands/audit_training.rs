@@ -71,7 +71,7 @@ enum CanaryName {
     Input,
 }
 
-/// What the command prints.
+/// Output of `antinoise audit-training`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     #[serde(flatten)]

@@ -46,7 +46,7 @@ pub struct Arguments {
     count: Option<usize>,
 }
 
-/// What the command prints.
+/// Output of `antinoise batches`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     run: String,

@@ -43,7 +43,7 @@ struct NoiseArguments {
     threads: Option<usize>,
 }
 
-/// What the command prints.
+/// Output of `antinoise bench`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     dim: usize,

@@ -20,7 +20,7 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// What the command prints.
+/// Output of `antinoise completions`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     shell: String,

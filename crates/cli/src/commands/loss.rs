@@ -38,7 +38,7 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// What the command prints.
+/// Output of `antinoise loss`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     strategy: &'static str,

@@ -23,25 +23,25 @@ pub struct Arguments {
     /// page].
     #[arg(value_name = "DIR", conflicts_with = "out")]
     folder: Option<PathBuf>,
-    /// The same folder.
+    /// As DIR: folder to write a page for each command to.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     overwriting: Overwriting,
 }
 
-/// What the command prints.
+/// Output of `antinoise man`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report {
     /// A page, as manual pages are written.
     Page {
-        /// Its text.
+        /// Text of the page.
         page: String,
     },
     /// Pages of a folder.
     Files {
-        /// Their paths.
+        /// Paths of the pages.
         files: Vec<PathBuf>,
     },
 }
@@ -95,7 +95,7 @@ fn page(command: &clap::Command) -> Result<String> {
     Ok(text)
 }
 
-/// What follows the options of a help text: examples, line by line, and prose.
+/// Formats the end of a help text, after the options: examples, line by line, and prose.
 fn examples(after_help: &str) -> String {
     let (lines, prose) = after_help.split_once("\n\n").unwrap_or((after_help, ""));
     let lines = lines.strip_prefix("Examples:\n").unwrap_or(lines);

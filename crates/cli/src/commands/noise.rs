@@ -83,7 +83,7 @@ pub struct Arguments {
 /// Coordinates that are written at a time.
 const PORTION: usize = 1 << 14;
 
-/// What the command prints.
+/// Output of `antinoise noise`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     out: PathBuf,

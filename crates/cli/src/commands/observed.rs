@@ -20,19 +20,19 @@ pub struct Observed {
     participations: usize,
     /// Different sets of steps.
     patterns: usize,
-    /// Least number of steps between two of a user; null where nobody took part twice.
+    /// Smallest number of steps between two participations of a user; null if nobody took part twice.
     min_sep: Option<usize>,
     max_participations: usize,
     sensitivity: Sensitivity,
-    /// What the plan promised for every participation that it allows, at its own delta.
+    /// Epsilon of the plan for every participation that it allows, at its own delta.
     plan_epsilon: f64,
-    /// At the plan's delta.
+    /// Privacy statement at the plan's delta.
     statement: String,
 }
 
 #[cfg(feature = "ledger")]
 impl Observed {
-    /// What `plan` says of what its ledger recorded.
+    /// Privacy under `plan` of the participation that its ledger recorded.
     pub fn new(
         plan: &VerifiedPlan,
         found: &antinoise_ledger::Observed,

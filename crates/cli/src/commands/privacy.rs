@@ -45,7 +45,7 @@ impl Report {
         self.delta
     }
 
-    /// The same figures, which are for what a ledger recorded.
+    /// The figures, marked as those of the participation `observed`.
     #[cfg(feature = "ledger")]
     pub fn of_observed(self, observed: Observed) -> Self {
         Self { observed: Some(observed), ..self }

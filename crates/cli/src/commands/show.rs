@@ -37,7 +37,7 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// What the command prints.
+/// Output of `antinoise show`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     out: PathBuf,

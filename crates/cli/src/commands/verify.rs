@@ -26,7 +26,7 @@ pub struct Arguments {
     plan: PathBuf,
 }
 
-/// What the command prints.
+/// Output of `antinoise verify`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Whether the plan's claim follows from its numbers.

@@ -1,4 +1,4 @@
-//! What a report is made of.
+//! Contents of a report.
 
 use serde::Serialize;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 pub struct Accuracy {
     /// Steps done.
     pub step: usize,
-    /// In \[0, 1\].
+    /// Mean accuracy, in \[0, 1\].
     pub mean: f64,
-    /// Of the mean; none of a single run.
+    /// Standard error of the mean; `None` for a single run.
     pub standard_error: Option<f64>,
 }
 
-/// What one run contributes to a report; series are indexed by step from 0.
+/// Results of one run in a report; series are indexed by step from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What the mechanism is called.
+    /// Name of the mechanism.
     pub mechanism: String,
-    /// In the order of steps.
+    /// Test accuracies, in the order of steps.
     pub accuracies: Vec<Accuracy>,
     /// Standard deviation, in a coordinate, of the sum of the noise in the mean gradients up to each step.
     pub prefix_errors: Vec<f64>,
@@ -28,27 +28,27 @@ pub struct Run {
     pub noise_correlating: Vec<f64>,
     /// Privacy parameter, not below the truth; infinite without privacy.
     pub epsilon: f64,
-    /// What an audit shows of one model's epsilon, from below.
+    /// Lower bound on one model's epsilon from an audit.
     pub audit: Option<f64>,
-    /// epsilon of the first steps alone, at some of them: nothing where it was not found or nothing is
-    /// private.
+    /// (step, epsilon of the steps up to it) for some steps; empty if it was not computed, or without
+    /// privacy.
     pub spent: Vec<(usize, f64)>,
     /// Privacy parameter.
     pub delta: f64,
-    /// sigma.
+    /// Noise multiplier sigma.
     pub noise_multiplier: f64,
     /// sens(C, Pi) under the adjacency.
     pub sensitivity: f64,
     /// The privacy claim in words: unit, adjacency, schema, epsilon, delta, sigma, sensitivity and its
     /// source.
     pub statement: String,
-    /// The optimiser's.
+    /// Learning rate of the optimiser.
     pub learning_rate: f64,
     /// Steps done.
     pub steps: usize,
     /// Seconds of training.
     pub seconds: f64,
-    /// Seconds of these in noise.
+    /// Part of `seconds` spent in making and adding noise.
     pub seconds_in_noise: f64,
 }
 
@@ -66,26 +66,26 @@ impl Run {
 /// Runs of one model on the same data, to be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What was trained, and on what.
+    /// Model and data.
     pub title: String,
-    /// The first run is what the others are compared with.
+    /// Runs; the first is the reference for the others.
     pub runs: Vec<Run>,
 }
 
-/// What came of one mechanism at one epsilon.
+/// Results of one mechanism at one epsilon.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtEpsilon {
-    /// What the mechanism is called.
+    /// Name of the mechanism.
     pub mechanism: String,
-    /// What it is called over all epsilons.
+    /// Name of the mechanism's series over all epsilons.
     pub series: String,
-    /// Not below the truth; infinite without privacy.
+    /// Epsilon, not below the truth; infinite without privacy.
     pub epsilon: f64,
     /// Mean test accuracy, in \[0, 1\].
     pub accuracy: f64,
-    /// Of the mean; none of a single run.
+    /// Standard error of the mean; `None` for a single run.
     pub standard_error: Option<f64>,
-    /// The optimiser's.
+    /// Learning rate of the optimiser.
     pub learning_rate: f64,
     /// Root mean square of the standard deviations of prefix sums.
     pub rms_loss: f64,
@@ -94,11 +94,11 @@ pub struct AtEpsilon {
 /// One comparison at several epsilons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Epsilons {
-    /// What was trained, and on what.
+    /// Model and data.
     pub title: String,
-    /// Privacy parameter of all.
+    /// Delta of all rows.
     pub delta: f64,
-    /// By increasing epsilon; what is not private among the first.
+    /// Results by increasing epsilon; those without privacy at the first epsilon.
     pub rows: Vec<AtEpsilon>,
     /// Each epsilon with its own report.
     pub links: Vec<(f64, String)>,

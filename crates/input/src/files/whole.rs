@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 1000;
 /// The readers of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Its owner only: for keys, noise and other secrets.
+    /// The owner only: for keys, noise and other secrets.
     Owner,
     /// The default readers of new files of this process.
     Everyone,
@@ -134,7 +134,7 @@ impl Drop for NewFile {
 /// ```
 ///
 /// # Errors
-/// Those of [`NewFile::beside`] and [`NewFile::commit`]; nothing is left behind.
+/// As [`NewFile::beside`] and [`NewFile::commit`]; nothing is left behind.
 pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
     let mut file = NewFile::beside(path, access)?;
     file.write_all(contents)?;

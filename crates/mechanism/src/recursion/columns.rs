@@ -9,7 +9,7 @@ pub(crate) enum Columns<'a> {
     Listed(Vec<Vec<(usize, f64)>>),
     /// Columns with one factor per step.
     Scaled { inner: Box<Columns<'a>>, factors: &'a [f64] },
-    /// The same columns in each restarted run.
+    /// The columns of `inner`, repeated in each restart.
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
     /// The first column, which all others repeat later, for recursions that do not depend on the step.
     Shifted(Vec<f64>),

@@ -62,9 +62,9 @@ impl RowNorms {
 
 impl Recursion {
     /// Returns a lower and an upper bound on |(C^-1)_tt| over the steps t: the weight of a step's fresh seed.
-    /// They are attained except for scaled recursions whose inner weights differ by step. `None` for a sum of
-    /// seeds that is not of the form of
-    /// [`Recursion::with_one_seed_per_step`]: its steps have no seed of their own.
+    /// The bounds are attained except for scaled recursions whose inner weights differ by step. `None` for a
+    /// sum of seeds that is not of the form of [`Recursion::with_one_seed_per_step`]: its steps have no seed
+    /// of their own.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

@@ -23,7 +23,7 @@ enum Layer {
 /// The position of step t: its run, its step within the run, and the factor of its row.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
-    /// The step of the whole stream.
+    /// The step within the whole stream.
     pub(crate) step: usize,
     /// The step within the innermost run.
     pub(crate) local: usize,

@@ -58,7 +58,7 @@ impl<T> Weights<T> {
 }
 
 impl Weights {
-    /// These weights in the precision of the noise.
+    /// Rounds the weights to the precision of the noise.
     pub(crate) fn rounded<T: Real>(&self) -> Weights<T> {
         Weights { bands: self.bands, rows: self.rows.iter().map(|&w| T::rounded(w)).collect() }
     }

@@ -21,7 +21,7 @@ pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
     /// The element type of a row in memory until its step returns it.
     type Row: Number;
 
-    /// Rows of scratch memory per step; several steps share all but one of them.
+    /// Rows of scratch memory for one step. Each further step at a time needs one more.
     const ROOM: usize;
 
     /// The grid; `None` for plain streams.

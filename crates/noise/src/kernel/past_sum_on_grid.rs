@@ -5,8 +5,8 @@ use super::past_sum::{MAX_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
-/// Leaves the noise of each step in the scratch, and stores it in the past, or the seed noise that would have
-/// given it.
+/// Leaves the rounded noise of each step in the scratch. Stores in the past either that noise or the seed
+/// noise that would have produced it.
 pub(super) fn run(
     sum: &impl PastSum,
     grid: StepGrid,

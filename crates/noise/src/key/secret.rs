@@ -98,7 +98,7 @@ impl Key {
     /// ```
     ///
     /// # Errors
-    /// Those of `read`.
+    /// When `read` fails.
     pub fn from_reader<E>(
         read: impl FnOnce(&mut [u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<Self, E> {

@@ -43,7 +43,7 @@ pub trait Normal: Real {
 }
 
 per_isa! {
-    /// Makes the normals of whole groups of bits; returns whether some are rare.
+    /// Makes the normals of whole groups of bits; returns whether some are rare and must be refined.
     pub(super) fn groups<set>[T: Normal](bits: &[[u8; GROUP_BYTES]], out: &mut [T]) -> bool {
         let mut extremes = T::NONE_SEEN;
         for (bits, out) in bits.iter().zip(out.chunks_exact_mut(T::PER_GROUP)) {

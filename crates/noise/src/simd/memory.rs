@@ -126,7 +126,7 @@ impl<'a, T: Number> Lines<'a, T> {
         Self(taken)
     }
 
-    /// Copies `from`, which must have as many numbers.
+    /// Copies `from`, which must have the same length.
     #[inline(always)]
     pub(super) fn write(self, from: &[T]) {
         self.0.copy_from_slice(from);

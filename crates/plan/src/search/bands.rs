@@ -8,7 +8,7 @@ use super::candidate::{Candidate, design};
 use super::trials::powers_up_to;
 use crate::{Request, Result, Schedule, Setting};
 
-/// One number of bands at one privacy target.
+/// Candidates with one number of bands at one privacy target.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Bands {
@@ -17,7 +17,7 @@ pub struct Bands {
     /// Under block-cyclic Poisson sampling with a group for each band. Its relative loss is over that of one
     /// band, DP-SGD with Poisson sampling.
     pub amplified: Candidate,
-    /// The same C under cyclic batches, without amplification.
+    /// C under cyclic batches, without amplification.
     pub unamplified: Candidate,
 }
 

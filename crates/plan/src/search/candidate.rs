@@ -25,7 +25,7 @@ pub struct Candidate {
     pub strategy: AnyStrategy,
     /// How the design of C ended.
     pub status: Status,
-    /// Its sampler and schema. Amplified Poisson sampling has a group for each band.
+    /// Sampler and schema. Amplified Poisson sampling has a group for each band.
     pub schedule: Schedule,
     /// sigma.
     pub noise_multiplier: f64,
@@ -90,16 +90,16 @@ impl Candidate {
         })
     }
 
-    /// The same C under balls-in-bins sampling with `bins` bins, with an estimate of the noise that its claim
-    /// needs.
+    /// The candidate's C under balls-in-bins sampling with `bins` bins, with an estimate of the noise
+    /// multiplier.
     pub(crate) fn with_balls_in_bins(&self, request: &Request, bins: usize) -> Result<Self> {
         let schedule = self.schedule.with_balls_in_bins(bins);
         let noise = monte_carlo_noise(request, &schedule, &self.strategy, &self.unit_loss)?;
         Ok(Self { schedule, ..self.clone() }.with_noise_multiplier(noise))
     }
 
-    /// The same C under b-min-sep sampling with `min_sep` the bands of C, with an estimate of the noise that
-    /// its claim needs.
+    /// The candidate's C under b-min-sep sampling, whose `min_sep` is the number of bands of C, with an
+    /// estimate of the noise multiplier.
     pub(crate) fn with_b_min_sep(&self, request: &Request) -> Result<Self> {
         if request.adjacency != Adjacency::ZeroOut {
             let must_be = "zero-out, under which b-min-sep is accounted for";
@@ -113,7 +113,7 @@ impl Candidate {
         Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, unit_loss, ..self.clone() })
     }
 
-    /// The same with the noise multiplier of its certified plan instead of an estimate.
+    /// The candidate with the noise multiplier of its certified plan in place of the estimate.
     pub(crate) fn certified(self, request: &Request) -> Result<Self> {
         let certified = self.plan(request)?.noise_multiplier;
         Ok(self.with_noise_multiplier(certified))
@@ -147,7 +147,8 @@ impl Candidate {
         }
     }
 
-    /// Its plan. The samples of a Monte Carlo claim may need slightly more noise than the estimate.
+    /// The candidate's plan. The samples of a Monte Carlo claim may need slightly more noise than the
+    /// estimate.
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
         let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
         let mut found = plan(self.noise_multiplier);

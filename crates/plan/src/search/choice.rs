@@ -134,7 +134,9 @@ pub fn choose(request: &Request) -> Result<Choice> {
     Ok(Choice { candidates, baselines, chosen, plan, rejected })
 }
 
-/// Independent noise in the other kind of batches; empty if there is none or its privacy is out of reach.
+/// Independent noise in batches of the other kind: sampled if the request is for cyclic batches, and cyclic
+/// if it is for sampled ones. Empty for users, streams and federated settings, and if the privacy target
+/// cannot be reached.
 fn baselines(request: &Request) -> Vec<Candidate> {
     let other = match request.setting {
         Setting::Cyclic | Setting::Single => Setting::Poisson,

@@ -39,7 +39,7 @@ pub struct Proposal {
     pub epochs: f64,
     /// The mechanism of least loss among those that take less than seconds to optimise.
     pub candidate: Candidate,
-    /// Its loss over that of DP-SGD with Poisson sampling and batches of the same size.
+    /// Loss relative to DP-SGD with Poisson sampling and batches of the same size.
     pub relative_to_dp_sgd: f64,
     /// Mechanisms that were excluded for another reason than their loss.
     pub rejected: Vec<Rejected>,

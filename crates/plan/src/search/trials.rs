@@ -1,4 +1,4 @@
-//! Which mechanisms are tried for a request.
+//! Mechanisms that are tried for a request.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -18,7 +18,7 @@ const MIN_BUFFER_GAIN: f64 = 1e-4;
 /// Largest number of steps of a dense strategy: 15 s on two busy cores. Longer runs restart such a strategy
 /// once.
 const MAX_DENSE_STEPS: usize = 1280;
-/// The same for the maximum loss, whose solver takes more iterations.
+/// As [`MAX_DENSE_STEPS`], for the maximum loss, whose solver takes more iterations.
 const MAX_DENSE_STEPS_FOR_MAX: usize = 160;
 /// Largest number of steps of trees, whose rows are materialised.
 const MAX_TREE_STEPS: usize = 1 << 14;
@@ -72,8 +72,8 @@ fn with_b_min_sep(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candi
     Ok(found)
 }
 
-/// b-min-sep sampling of the number of Toeplitz bands that is best under block-cyclic Poisson sampling, and
-/// of twice that number.
+/// Candidates under b-min-sep sampling: with the number of Toeplitz bands that is best under block-cyclic
+/// Poisson sampling, and with twice that number. And mechanisms that could not be tried.
 fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
     let most = most_bands(request, &unsampled(request).schedule()?);
     let trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: true }).collect();
@@ -84,8 +84,8 @@ fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> 
     Ok((with_b_min_sep(request, &specs)?, failures))
 }
 
-/// The same C under balls-in-bins sampling with certified noise, if that is less noise and the loss is at
-/// most `max_loss`.
+/// The candidate's C under balls-in-bins sampling with certified noise, if that is less noise and the loss is
+/// at most `max_loss`.
 fn with_balls_in_bins(request: &Request, cyclic: &Candidate, max_loss: f64) -> Option<Candidate> {
     let bins = request.examples / request.batch_size;
     let may = request.setting == Setting::Poisson && request.adjacency == Adjacency::ZeroOut;

@@ -31,7 +31,7 @@ impl<'a> Clip<'a> {
         Ok(Self { norm, unit: 2f64.powi((norm.log2().floor() as i32).clamp(-1000, 300)), groups })
     }
 
-    /// How many parts of a gradient are clipped apart.
+    /// Number of parts of a gradient that are clipped separately.
     pub(super) fn groups(self) -> usize {
         self.groups.map_or(1, Groups::count)
     }

@@ -112,13 +112,13 @@ impl Groups {
         Err(InvalidParameter::new("parameters of the layers in groups", format!("{sizes:?}"), must_be))
     }
 
-    /// What a checkpoint knows them by, to the bit.
+    /// Identity of the groups in checkpoints, exact to the bit.
     pub(crate) fn identity(&self) -> String {
         let shares: Vec<u64> = self.shares.iter().map(|share| share.to_bits()).collect();
         format!("{:?} of shares {shares:x?}", self.layers)
     }
 
-    /// How many there are.
+    /// Number of groups.
     pub(super) fn count(&self) -> usize {
         self.shares.len()
     }
@@ -143,7 +143,7 @@ impl Groups {
     }
 }
 
-/// What a gradient is clipped to: as a whole, or group by group.
+/// Clip norms of a gradient: for the whole, or group by group.
 ///
 /// ```
 /// use antinoise_train::clip::Clipping;

@@ -1,4 +1,4 @@
-//! This crate's models as learners: per-example gradients are never computed explicitly.
+//! Models of this crate as learners: per-example gradients are never computed explicitly.
 
 use super::contract::Learner;
 use crate::Error;

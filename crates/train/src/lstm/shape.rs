@@ -83,7 +83,7 @@ impl Lstm {
     /// Random initial parameters: embeddings uniform in +-1, weights uniform in +-1 / sqrt(hidden), forget
     /// gates open (bias 1), other biases 0.
     ///
-    /// They need not be secret: privacy does not rest on them.
+    /// Initial parameters need not be secret: privacy does not depend on them.
     pub fn initial_parameters(&self, random: &mut impl Rng) -> Vec<f32> {
         let parts = self.parts();
         let mut unit = || 2.0 * ((random.next_u32() >> 8) as f32 / (1 << 24) as f32) - 1.0;

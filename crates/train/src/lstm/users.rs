@@ -54,7 +54,7 @@ impl Writers {
         let mut names: Vec<&str> = Vec::with_capacity(texts.len());
         for Text { user, symbols } in &texts {
             if let Some(symbol) = symbols.iter().find(|&&symbol| usize::from(symbol) >= model.symbols) {
-                let must_be = format!("below {}, the model's symbols", model.symbols);
+                let must_be = format!("below {}, the model's number of symbols", model.symbols);
                 return Err(InvalidParameter::new(format!("symbol of {user:?}"), symbol, must_be));
             }
             for part in [user.as_bytes(), symbols] {

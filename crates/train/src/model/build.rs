@@ -97,7 +97,7 @@ impl Model {
 
     /// Random initial parameters: uniform in +-1 / sqrt(inputs), layer by layer.
     ///
-    /// They need not be secret: privacy does not rest on them.
+    /// Initial parameters need not be secret: privacy does not depend on them.
     ///
     /// # Source
     /// PyTorch's default for linear and convolution layers.

@@ -98,8 +98,7 @@ impl Rule {
         self
     }
 
-    /// Which vectors of the model's dimension the rule stores: (first, second) moments; for FTRL, the sum and
-    /// the start.
+    /// Whether the rule stores (first, second) moments; for FTRL, the sum and the start.
     pub(super) fn remembers(self) -> (bool, bool) {
         match self {
             Self::Sgd { momentum, .. } | Self::Nesterov { momentum, .. } => (momentum != 0.0, false),

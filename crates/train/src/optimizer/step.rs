@@ -44,7 +44,7 @@ impl Optimizer {
         Ok(Self { recipe, run: steps, steps: 0, first: zeros(first), second: zeros(second) })
     }
 
-    /// This optimizer after `done` steps, with the saved moments.
+    /// The optimizer after `done` steps, with the saved moments.
     pub(crate) fn after(
         self,
         done: usize,

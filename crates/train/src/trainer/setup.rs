@@ -107,6 +107,6 @@ pub(crate) fn noise_of(
 }
 
 fn external() -> InvalidParameter {
-    let must_be = "one that forms batches: this trainer takes none from elsewhere";
+    let must_be = "one that forms batches: this trainer does not accept batches of the caller";
     InvalidParameter::new("sampler of the plan", "external", must_be)
 }

@@ -34,7 +34,7 @@ class StepExamples:
         self._named = np.array(examples, np.int64).reshape(-1)
 
     def take_named(self) -> NDArray[np.int64] | None:
-        """The examples that were named for the current step, for one use, also if the step is refused."""
+        """Takes the examples named for the current step; they are used once, even if the step is refused."""
         named, self._named = self._named, None
         return named
 

@@ -150,7 +150,7 @@ def ghost_sums(
         count: Number of examples in `batch`.
         tested: Identifies the loss, whose independence of examples is tested once.
         at_least: Minimum number of portions, for processes that must run the model together.
-        agreed: Whether the condition holds in any process: they must agree on what to try.
+        agreed: Returns whether a condition holds in any process, so that all processes try the same.
     """
     layers = layers_of(model)
     sums = {

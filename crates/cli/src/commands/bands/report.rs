@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::output;
 
-/// What the command prints.
+/// Output of `antinoise bands`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub examples: usize,

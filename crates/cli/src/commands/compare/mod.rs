@@ -51,8 +51,8 @@ pub struct Arguments {
     /// How the table is printed.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// Draw the losses, and their excess over the least one, to this SVG file: over the steps, or one row for
-    /// each strategy if there is one number of steps.
+    /// Draw the losses, and their excess over the smallest one, to this SVG file: over the steps, or one row
+    /// for each strategy if there is one number of steps.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl Arguments {
-    /// What the bounds of zero-out are multiplied by, where they hold.
+    /// Factor on the known bounds, which are for zero-out adjacency; `None` where they do not hold.
     fn scale_of_bounds(&self) -> Option<f64> {
         let prefix = matches!(self.problem.workload, Workload::Prefix);
         let single = matches!(self.participation, Participation::Single);

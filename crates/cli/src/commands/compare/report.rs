@@ -16,7 +16,7 @@ pub enum Format {
     Csv,
 }
 
-/// What the command prints.
+/// Output of `antinoise compare`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub objective: Objective,
@@ -38,7 +38,7 @@ pub struct Report {
     pub format: Format,
 }
 
-/// What the loss of the best strategy is at least and at most.
+/// Lower and upper bound on the loss of the best strategy.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Bounds {
     pub at_least: f64,

@@ -5,8 +5,8 @@ use antinoise_plan::{Candidate, Choice, Request};
 
 use crate::{output, plot};
 
-/// What the choice is worth, against the same noise in the same batches and against what could be run
-/// instead, and what was given up for a smaller state.
+/// Gain of the choice over independent noise in the same batches and over the baselines, and the loss
+/// accepted for a smaller state.
 pub fn explanation(choice: &Choice, request: &Request) -> String {
     let sentences =
         [Some(worth(choice, request.objective)), turns(choice, request.objective), given_up(choice, request)];
@@ -36,10 +36,10 @@ fn worth(choice: &Choice, objective: Objective) -> String {
         text += &format!(", and {} times that of {instead}", times(reference));
     }
     let better = choice.baselines.iter().any(|r| r.objective(objective) < chosen.objective(objective));
-    text + if better { ". Where that is possible, it is the better choice." } else { "." }
+    text + if better { ". Where those batches can be formed, they are the better choice." } else { "." }
 }
 
-/// Where sampling was offered and is not used.
+/// Says that sampling was possible and is not used.
 fn turns(choice: &Choice, objective: Objective) -> Option<String> {
     let (independent, chosen) = (&choice.candidates[0], &choice.candidates[choice.chosen]);
     if !independent.is_amplified() || chosen.is_amplified() {
@@ -61,7 +61,7 @@ fn given_up(choice: &Choice, request: &Request) -> Option<String> {
     }
     let [least, chosen] = [least, chosen].map(|i| &choice.candidates[i]);
     Some(format!(
-        "{} has {} times its loss, and {} of state in place of {}: a tolerance of 0 takes it.",
+        "{} has {} times the loss of the chosen mechanism, and {} of state instead of {}: a tolerance of 0 chooses it.",
         least.spec,
         format_args!("{:.3}", least.objective(request.objective) / chosen.objective(request.objective)),
         output::bytes(least.state_bytes),

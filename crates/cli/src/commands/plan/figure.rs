@@ -6,7 +6,7 @@ use antinoise_plan::{Candidate, Choice, Request};
 use crate::failure::Result;
 use crate::plot;
 
-/// What all losses of plans are.
+/// The loss axis of all figures of plans.
 pub fn loss_axis(request: &Request) -> Axis {
     let name = plot::name(request.objective);
     Axis::logarithmic(format!("{name} (standard deviation of the averaged queries)"))

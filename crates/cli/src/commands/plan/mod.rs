@@ -183,7 +183,7 @@ impl Arguments {
     }
 }
 
-/// Chooses, and saves the plan where that is asked for.
+/// Chooses a plan, and saves it if `--out` is given.
 pub fn run(arguments: &Arguments) -> Result<Output> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;

@@ -12,7 +12,7 @@ use super::explanation::explanation;
 
 use crate::output;
 
-/// What the command prints.
+/// Output of `antinoise plan`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Candidates, independent noise first. Baselines may follow at the end: independent noise with another
@@ -135,8 +135,8 @@ impl Row {
         Self { name: format!("{}, {how}", candidate.spec), ..Self::new(candidate) }
     }
 
-    /// What the last column says: the choice, those that none beats in loss and state, and a design that is
-    /// not the best of its class for sure.
+    /// Text of the last column: whether the candidate is chosen, whether no other has less loss and less
+    /// state, and whether its design may not be the best of its class.
     fn mark(&self, chosen: bool, has_dim: bool) -> String {
         let marks = [
             chosen.then_some("<- chosen"),

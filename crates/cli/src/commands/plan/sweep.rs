@@ -1,4 +1,4 @@
-//! The same plan at other batch sizes or epsilons: what more compute or less privacy buys.
+//! The plan at other batch sizes or epsilons: the gain from more compute or less privacy.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::failure::Result;
 use crate::progress::Progress;
 use crate::{output, plot};
 
-/// What a sweep varies, from an eighth to eight times what is given.
+/// Quantity that a sweep varies, from an eighth to eight times the given value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sweep {

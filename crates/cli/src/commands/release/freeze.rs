@@ -51,8 +51,8 @@ pub struct Arguments {
     /// (.parquet); - for standard input, which cannot be Parquet.
     #[arg(long, value_name = "FILE", required_unless_present = "counts")]
     events: Option<PathBuf>,
-    /// Instead of events, counts that were computed elsewhere: CSV with the columns key and count; - for
-    /// standard input. You vouch for it that no user is in them more often than the release allows, and the
+    /// File of counts that were computed elsewhere, in place of events: CSV with the columns key and count; -
+    /// for standard input. You vouch that they count no user more often than the release allows, and the
     /// privacy statement says so.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown"])]
     counts: Option<PathBuf>,
@@ -108,27 +108,27 @@ enum UnknownName {
     Leave,
 }
 
-/// What the command prints.
+/// Output of `antinoise release freeze`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     frozen: Vec<Frozen>,
-    /// These numbers are exact.
+    /// Always false: the numbers are exact counts.
     private: bool,
 }
 
-/// What became of the rows as one period saw them.
+/// Numbers of rows of a frozen period, by treatment.
 #[derive(Debug, Serialize)]
 struct Frozen {
     period: Period,
-    /// `None` where counts were given.
+    /// Numbers of rows; `None` if counts were given.
     #[serde(flatten)]
     found: Option<Found>,
-    /// Of users whose names are nearly the same.
+    /// Warning of users whose names are nearly the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
 
-/// Rows from one sign of life to the next.
+/// Number of rows between two updates of the progress.
 const ROWS: u64 = 1 << 16;
 
 /// Freezes the periods.

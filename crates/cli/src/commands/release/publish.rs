@@ -29,7 +29,7 @@ pub struct Arguments {
     dir: PathBuf,
 }
 
-/// What the command prints.
+/// Output of `antinoise release publish`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     published: Vec<Published>,

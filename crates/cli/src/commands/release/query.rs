@@ -31,7 +31,7 @@ pub struct Arguments {
     sql: String,
 }
 
-/// What the command prints.
+/// Output of `antinoise release query`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     columns: Vec<String>,

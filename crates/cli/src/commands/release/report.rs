@@ -35,7 +35,7 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// What the command prints.
+/// Output of `antinoise release report`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     report: PathBuf,

@@ -21,7 +21,7 @@ pub struct Arguments {
     dir: PathBuf,
 }
 
-/// What the command prints.
+/// Output of `antinoise release status`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     dir: PathBuf,
@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl Report {
-    /// What the release in `dir` says of itself.
+    /// Status of the release in `dir`.
     pub fn of(dir: &Path) -> Result<Self> {
         Ok(Self { dir: dir.to_path_buf(), status: Status::of(dir)?.report()? })
     }

@@ -19,22 +19,22 @@ use crate::failure::Result;
 use crate::numbers::{short_down, short_up};
 use crate::progress::Progress;
 
-/// Most probability that a bound is above the truth.
+/// Maximum probability that a bound is above the truth.
 const ALPHA: f64 = 0.05;
 
-/// What an audit proves of one model of a mechanism.
+/// Lower bound that an audit proves for one model of a mechanism.
 #[derive(Debug, Clone, Serialize)]
 pub struct Audited {
     pub canaries: usize,
-    /// epsilon is above this at confidence 1 - alpha.
+    /// Lower bound on epsilon at confidence 1 - alpha.
     pub epsilon_lower: f64,
-    /// The plan's.
+    /// Epsilon of the plan.
     pub epsilon_stated: f64,
     pub alpha: f64,
 }
 
 impl Audited {
-    /// In one sentence.
+    /// Result in one sentence.
     pub fn sentence(&self, mechanism: &str) -> String {
         let verdict = match self.epsilon_lower <= self.epsilon_stated {
             true => "",
@@ -51,7 +51,7 @@ impl Audited {
     }
 }
 
-/// What an audit of each plan proves, at the learning rate that was best; made now, or before.
+/// Audits each plan at its best learning rate, unless a stored result exists.
 pub fn audits(
     study: &Study,
     (dataset, model): (&Dataset, &Model),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Result;
 use crate::numbers::short_up;
 
-/// What is clipped as one.
+/// Part of a gradient that is clipped as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipBy {
@@ -39,7 +39,7 @@ pub fn norms(groups: Option<&Groups>, clip_norm: f64) -> Vec<f64> {
     groups.map_or_else(|| vec![clip_norm], |groups| groups.norms(clip_norm))
 }
 
-/// What a statement says of clipping by layer.
+/// Sentence of a privacy statement about clipping by layer.
 pub fn clipped_apart(groups: &Groups, clip_norm: f64) -> String {
     let norms = groups.norms(clip_norm);
     let largest = norms.iter().copied().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! What the models that are released cost together.
+//! Privacy cost of all released models together.
 
 use antinoise_plan::{VerifiedPlan, compose};
 
@@ -23,7 +23,7 @@ impl Released {
         Ok(Cost { among, models, epsilon })
     }
 
-    /// What the statement covers, in words.
+    /// Models that the statement covers, in words.
     pub fn covers(self, study: &Study, results: &Results) -> String {
         let (trained, mechanisms) = (results.finished.len(), study.plans().len());
         let rates = (0..mechanisms).map(|index| by_rate(&results.of_plan(index)).len()).max().unwrap_or(0);

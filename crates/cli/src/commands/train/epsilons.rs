@@ -1,4 +1,4 @@
-//! The same comparison at several epsilons: a folder for each, and accuracy against privacy.
+//! A comparison at several epsilons: a folder for each epsilon, and accuracy against privacy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ impl Sessions {
     }
 }
 
-/// What the command prints.
+/// Output of `antinoise train` at several epsilons.
 #[derive(Debug, Serialize)]
 pub struct Epsilons {
     epsilons: Vec<Compared>,
@@ -180,8 +180,8 @@ impl Epsilons {
         }
     }
 
-    /// What a row is called in a figure over all epsilons: its mechanism if it is there at each of them;
-    /// else, being what was chosen at each, so.
+    /// Name of a row's series in a figure over all epsilons: its mechanism if that is compared at each
+    /// epsilon, else "chosen".
     fn series(&self, row: &Row) -> String {
         let names = |of: &Compared| of.report.runs.iter().any(|other| other.mechanism == row.mechanism);
         if row.baseline.is_some() || self.epsilons.iter().all(names) {

@@ -20,9 +20,9 @@ const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";
 const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
-/// What runs without privacy measured, for their owner alone.
+/// Folder of measurements of runs without privacy, readable by the owner only.
 const REFERENCES: &str = "without-privacy";
-/// What audits found, for their owner alone.
+/// Folder of results of audits, readable by the owner only.
 const AUDITS: &str = "audits";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
@@ -30,7 +30,7 @@ const AUDITS: &str = "audits";
 /// lives.
 pub struct Folder {
     path: PathBuf,
-    /// What `--resume` is to name: this folder, or the one that it is a part of.
+    /// Folder that `--resume` must name: this one, or the one that contains it.
     resumed_as: PathBuf,
     _lock: FolderLock,
 }
@@ -155,7 +155,7 @@ impl Folder {
         Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
     }
 
-    /// What a run without privacy measured after these steps, if it was finished.
+    /// Measurements of a run without privacy after these steps, if it was finished.
     pub fn reference(&self, run: &str, tested: &[usize]) -> Result<Option<Measured>> {
         let Some((path, found)) = self.kept::<Measured>(REFERENCES, run)? else { return Ok(None) };
         let steps = found.accuracies.iter().map(|&(step, _)| step);
@@ -169,7 +169,7 @@ impl Folder {
         Ok(Some(found))
     }
 
-    /// What an audit of a mechanism found, if it was made.
+    /// Result of the audit of a mechanism, if it was made.
     pub fn audit(&self, mechanism: &str) -> Result<Option<OneRunReport>> {
         Ok(self.kept(AUDITS, mechanism)?.map(|(_, found)| found))
     }
@@ -184,7 +184,7 @@ impl Folder {
         self.keep(REFERENCES, run, measured)
     }
 
-    /// What was kept under this name, and where.
+    /// Stored value of this name, and its path.
     fn kept<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Result<Option<(PathBuf, T)>> {
         let path = self.place(folder, name);
         let text = match std::fs::read_to_string(&path) {

@@ -34,7 +34,7 @@ use epsilons::{Epsilons, Sessions};
 use report::Report;
 use session::Session;
 
-/// What the command prints.
+/// Output of `antinoise train`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {

@@ -42,7 +42,7 @@ pub struct OptimizerOptions {
 enum OptimizerName {
     /// Stochastic gradient descent with momentum.
     Sgd,
-    /// The same with Nesterov's momentum.
+    /// Stochastic gradient descent with Nesterov's momentum.
     Nesterov,
     /// Follow the regularized leader: sgd without momentum, within --radius of the start.
     Ftrl,
@@ -50,7 +50,7 @@ enum OptimizerName {
     Adam,
 }
 
-/// What the recipes of several learning rates share.
+/// Options that the recipes of all learning rates share.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Around {
@@ -106,7 +106,7 @@ impl OptimizerOptions {
         }
     }
 
-    /// What does not depend on the learning rate.
+    /// Options that do not depend on the learning rate.
     pub fn around(&self) -> Around {
         let schedule = Schedule { warm_up: self.warm_up, decay: self.schedule };
         Around { schedule, weight_decay: self.weight_decay, zero_beyond: self.zero_beyond }

@@ -93,8 +93,8 @@ pub struct Arguments {
     /// Clip norm: the maximum l2 norm of one example's gradient [default: 1].
     #[arg(long, value_name = "NORM", value_parser = real)]
     pub clip_norm: Option<f64>,
-    /// What is clipped as one: an example's whole gradient, or each layer's part of it, to norms whose
-    /// squares add up to the clip norm's. Privacy is the same.
+    /// Part of an example's gradient that is clipped as one: the whole, or each layer, to norms whose squares
+    /// add up to the square of the clip norm. Privacy is the same.
     #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
     /// Learning rate, or several separated by commas: each mechanism keeps the best of its own [default:
@@ -208,7 +208,7 @@ impl Arguments {
         self.without_noise || self.is_digits() || self.data == "fashion-mnist"
     }
 
-    /// What plans are made for, given the number of training examples and model parameters: one a setting.
+    /// Requests for plans, one for each setting, given the numbers of training examples and model parameters.
     pub fn requests(&self, examples: usize, dim: usize) -> Result<Vec<Request>> {
         let settings = match self.setting {
             TrainSetting::Cyclic => vec![Setting::Cyclic],

@@ -103,7 +103,7 @@ impl Tried<'_> {
     }
 }
 
-/// What independent noise with amplification by sampling is called.
+/// Name of independent noise with amplification by sampling.
 const DP_SGD: &str = "dp-sgd";
 
 /// The data that `--data` names, and what is known of them if they are a table.

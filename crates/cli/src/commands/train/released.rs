@@ -1,4 +1,4 @@
-//! How many of the trained models are released.
+//! Number of the trained models that are released.
 
 use std::fmt;
 use std::str::FromStr;

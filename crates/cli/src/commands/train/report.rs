@@ -1,4 +1,4 @@
-//! What the command prints.
+//! Output of `antinoise train`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,52 +14,52 @@ use crate::numbers::same_privacy;
 use crate::output;
 use crate::report::Accuracy;
 
-/// What the command prints.
+/// Output of `antinoise train`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub runs: Vec<Row>,
     pub report: PathBuf,
     #[serde(skip)]
     pub title: String,
-    /// What was trained on the same data and epsilon does not cover.
+    /// Trainings on the same data that epsilon does not cover.
     #[serde(skip)]
     pub uncovered: Option<String>,
 }
 
-/// One mechanism: its best learning rate's results, averaged over repeats.
+/// Results of one mechanism at its best learning rate, averaged over repeats.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub mechanism: String,
-    /// What it stands for in the comparison, if it is there to compare with.
+    /// Kind of baseline; `None` if the mechanism is not a baseline.
     pub baseline: Option<Baseline>,
     pub test_accuracy: f64,
-    /// Of the mean over repeats; none of a single one.
+    /// Standard error of the mean over repeats; `None` for a single repeat.
     pub standard_error: Option<f64>,
-    /// Null where there is no privacy.
+    /// Epsilon; null without privacy.
     pub epsilon: f64,
     pub delta: f64,
     pub steps: usize,
     pub seconds: f64,
     pub seconds_in_noise: f64,
     pub learning_rate: f64,
-    /// One a repeat.
+    /// Test accuracy of each repeat.
     pub test_accuracies: Vec<f64>,
     /// Means over repeats, after each step that was tested.
     pub accuracy_by_step: Vec<Accuracy>,
     /// Mean accuracy at each learning rate tried.
     pub by_learning_rate: Vec<(f64, f64)>,
     pub rms_loss: f64,
-    /// How many models of this mechanism were trained.
+    /// Number of trained models of this mechanism.
     pub models_trained: usize,
-    /// How many models epsilon covers.
+    /// Number of models that epsilon covers.
     pub models_released: usize,
-    /// grid or plain; none where there is no noise.
+    /// Arithmetic of the release, grid or plain; `None` without noise.
     pub release: Option<&'static str>,
-    /// What was clipped as one; none where nothing was.
+    /// Part of a gradient that was clipped as one; `None` without clipping.
     pub clip_by: Option<ClipBy>,
-    /// The length to which each part of a gradient that was clipped apart was clipped.
+    /// Clip norm of each part of a gradient that is clipped separately.
     pub clip_norms: Vec<f64>,
-    /// What a training with canaries shows of epsilon, if one was wanted.
+    /// Result of the training with canaries, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audited>,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.

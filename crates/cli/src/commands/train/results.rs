@@ -1,14 +1,14 @@
-//! What came of the runs, and of each learning rate.
+//! Results of the runs, and of each learning rate.
 
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::Measured;
 use antinoise_train::trainer;
 
-/// What came of all runs of a study.
+/// Results of all runs of a study.
 pub struct Results {
     /// The private runs.
     pub finished: Vec<Finished>,
-    /// Those without privacy.
+    /// Results without privacy.
     pub references: Vec<Unprotected>,
 }
 
@@ -27,31 +27,31 @@ impl Results {
 
 /// One finished run.
 pub struct Finished {
-    /// Index of its plan.
+    /// Index of the plan.
     pub plan: usize,
-    /// How it learned.
+    /// Update rule and learning rate.
     pub rule: Rule,
-    /// What was measured, and when.
+    /// Measurements and final parameters of the run.
     pub results: trainer::Finished,
 }
 
 /// One run without privacy.
 pub struct Unprotected {
-    /// How it learned.
+    /// Update rule and learning rate.
     pub rule: Rule,
-    /// What was measured.
+    /// Measurements of the run.
     pub measured: Measured,
 }
 
 impl Finished {
-    /// How it learned, and what came of it.
+    /// Learning rate, and accuracy after the last step.
     pub fn rate_and_accuracy(&self) -> (f64, f64) {
         (self.rule.learning_rate(), last(&self.results.history.accuracies))
     }
 }
 
 impl Unprotected {
-    /// How it learned, and what came of it.
+    /// Learning rate, and accuracy after the last step.
     pub fn rate_and_accuracy(&self) -> (f64, f64) {
         (self.rule.learning_rate(), last(&self.measured.accuracies))
     }
@@ -61,7 +61,7 @@ fn last(accuracies: &[(usize, f64)]) -> f64 {
     accuracies.last().map_or(f64::NAN, |&(_, accuracy)| accuracy)
 }
 
-/// The mean and its standard error, which a single number has not.
+/// The mean and its standard error; `None` for a single value.
 pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -69,8 +69,8 @@ pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
 }
 
-/// The learning rate of the highest mean accuracy among those that were run most often, and the mean at each,
-/// of runs by learning rate and accuracy.
+/// The learning rate of highest mean accuracy among those with the most runs, and the mean accuracy at each
+/// rate. `runs` holds the learning rate and accuracy of each run.
 pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
     let rates = by_rate(runs);
     let most = rates.iter().map(|rate| rate.runs).max();
@@ -79,14 +79,14 @@ pub fn best_rate(runs: &[(f64, f64)]) -> (f64, Vec<(f64, f64)>) {
     (best, rates.iter().map(|of| (of.rate, of.mean)).collect())
 }
 
-/// What came of a learning rate.
+/// Results at a learning rate.
 pub struct OfRate {
     pub rate: f64,
     pub runs: usize,
     pub mean: f64,
 }
 
-/// What came of each learning rate, in their order.
+/// Results at each learning rate, in increasing order of the rates.
 pub fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
     let mut rates: Vec<f64> = runs.iter().map(|&(rate, _)| rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -99,8 +99,8 @@ pub fn by_rate(runs: &[(f64, f64)]) -> Vec<OfRate> {
     rates.into_iter().map(of).collect()
 }
 
-/// The learning rate to try next: twice or half of the best one, where that is the largest or the least of
-/// several.
+/// The learning rate to try next: half of the best rate if it is the smallest of several, twice the best rate
+/// if it is the largest, else `None`.
 pub fn edge(runs: &[(f64, f64)]) -> Option<f64> {
     let (best, means) = best_rate(runs);
     match (means.first()?.0, means.last()?.0) {

@@ -14,7 +14,7 @@ use crate::failure::Result;
 use crate::output;
 use crate::signals::Stop;
 
-/// A study and its folder, which nobody else writes into.
+/// A study and its folder, which is locked.
 pub struct Session {
     pub study: Study,
     pub folder: Folder,
@@ -30,14 +30,15 @@ impl Session {
         Ok(Self { metrics, ..Self::begin(study, &arguments.out)? })
     }
 
-    /// `study` in a folder that is new.
+    /// Saves `study` in a new folder.
     pub fn begin(study: Study, out: &Path) -> Result<Self> {
         let folder = Folder::create(out)?;
         folder.save_study(&study)?;
         Ok(Self { study, folder, metrics: None })
     }
 
-    /// The study of a folder, whose statements cover `released` models from now on, if that is given.
+    /// The study in the folder `path`. If `released` is given, statements cover that number of models from
+    /// now on.
     pub fn resumed(path: &Path, released: Option<Released>) -> Result<Self> {
         let folder = Folder::open(path)?;
         let mut study = folder.study()?;
@@ -48,7 +49,7 @@ impl Session {
         Ok(Self { study, folder, metrics: None })
     }
 
-    /// The same, which adds lines to those at `metrics`.
+    /// This session, with lines appended to the file `metrics`.
     pub fn with_metrics(self, metrics: Option<&Path>) -> Result<Self> {
         let metrics = metrics.map(|path| Metrics::open(path, true)).transpose()?;
         Ok(Self { metrics, ..self })

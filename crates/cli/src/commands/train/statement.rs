@@ -11,8 +11,8 @@ use super::results::Results;
 use super::study::Study;
 use crate::failure::Result;
 
-/// What the trainer checks of every batch. Without numbers: with amplification by sampling, participation is
-/// secret.
+/// Text on the check of every batch by the trainer. Without numbers: under amplification by sampling,
+/// participation is secret.
 const PARTICIPATION: &str = "within the plan: before the gradients of a batch were used, each of its examples was checked \
                              against the maximum number of participations and the steps between them; a violation would \
                              have stopped the run";

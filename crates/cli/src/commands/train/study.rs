@@ -1,4 +1,4 @@
-//! What is run: every mechanism, at every learning rate, as often as asked.
+//! A study: every mechanism, at every learning rate, with all repeats.
 
 use std::collections::HashSet;
 
@@ -21,37 +21,37 @@ use super::released::Released;
 use super::table::Table;
 use crate::failure::Result;
 
-/// What may be wrong with a file that was there when the run began.
+/// Hint for a file that is not found on resumption.
 const RELATIVE: &str =
     "(a path that was given without its folder is looked for in the folder where --resume is run)";
-/// Learning rates at which widening ends.
+/// Maximum number of learning rates to which the search may widen.
 const MOST_RATES: usize = 8;
 
 /// Everything that a run is a function of, apart from its keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// Tells its runs from those of other folders.
+    /// Identifier that distinguishes the study's runs from those of other folders.
     id: String,
     data: String,
-    /// What is known of the data if they are a table.
+    /// Schema and test rows, if the data are a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     table: Option<Table>,
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
     released: Released,
-    /// One a learning rate that every mechanism is trained at.
+    /// Rules, one for each learning rate; every mechanism is trained with each.
     rules: Vec<Rule>,
     /// The options that the recipes of all rules share; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Around::is_none")]
     around: Around,
-    /// What is clipped as one; older folders clip the whole gradient.
+    /// Part of a gradient that is clipped as one; older folders clip the whole gradient.
     #[serde(default, skip_serializing_if = "ClipBy::is_whole")]
     clip_by: ClipBy,
     /// Whether further learning rates are tried while a best one is the least or the largest.
     widens: bool,
-    /// Whether the same is trained without clipping and noise.
+    /// Whether a model is trained without clipping and noise, too.
     without_noise: bool,
     /// The number of canaries of an audit of each mechanism; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ impl Study {
         self.around.recipe(rule)
     }
 
-    /// What is clipped as one.
+    /// Part of a gradient that is clipped as one.
     pub fn clip_by(&self) -> ClipBy {
         self.clip_by
     }
@@ -197,7 +197,7 @@ impl Study {
         self.widens
     }
 
-    /// Whether the same is trained without clipping and noise.
+    /// Whether a model is trained without clipping and noise, too.
     pub fn without_noise(&self) -> bool {
         self.without_noise
     }

@@ -1,4 +1,4 @@
-//! What the runs of a study add up to: one row a mechanism, and the report.
+//! Summary of the runs of a study: one row for each mechanism, and the report.
 
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
@@ -147,7 +147,7 @@ fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
     Ok(rows.into_iter().map(|row| row * scale).collect())
 }
 
-/// epsilon of the plan's first steps; nothing where there are too many to tell.
+/// Epsilon of the plan's first steps; empty if it cannot be computed.
 fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
     let apart = plan.steps.div_ceil(SPENT);
     let after: Vec<usize> = (1..plan.steps).step_by(apart).chain([plan.steps]).collect();
@@ -158,7 +158,7 @@ fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
 struct Told {
     accuracies: Vec<Accuracy>,
     epsilon: f64,
-    /// What an audit shows of it.
+    /// Lower bound on epsilon from an audit.
     audit: Option<f64>,
     statement: String,
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Failure, Result};
 use crate::numbers::real;
 
-/// What is publicly known of a table.
+/// Public knowledge about a table.
 #[derive(Debug, Clone, Args)]
 pub struct TableOptions {
     /// For tables: the column of classes and the words for them (late=no,yes).

@@ -82,7 +82,7 @@ impl Training<'_> {
         Ok(Results { finished, references: self.references()? })
     }
 
-    /// The same training without clipping and noise, if that was asked for.
+    /// Trains without clipping and noise, if the study includes this.
     fn references(&self) -> Result<Vec<Unprotected>> {
         let Self { study, model, dataset, .. } = *self;
         let mut found = Vec::new();
@@ -121,7 +121,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// What one run without privacy measured, now or before.
+    /// Measurements of one run without privacy, which is run unless a stored result exists.
     fn one_reference(&self, reference: &Reference, repeat: usize) -> Result<Measured> {
         let Self { study, around: Around { folder, stop, .. }, progress, .. } = self;
         let name = run_name(WITHOUT_NOISE, &reference.recipe.rule, repeat);

@@ -8,14 +8,14 @@ use antinoise_linear::{Matrix, inverse, product, symmetric_eigen};
 
 use crate::Result;
 
-/// Patterns that no step shares.
+/// Disjoint patterns of steps, one for each block.
 pub(super) struct Blocks {
     groups: Vec<Vec<usize>>,
     steps: usize,
 }
 
 impl Blocks {
-    /// Creates the blocks of `groups`, which hold each of 0..steps once.
+    /// Creates the blocks of `groups`, which contain each of the steps 0..steps once.
     pub(super) fn new(groups: Vec<Vec<usize>>) -> Self {
         let steps = groups.iter().map(Vec::len).sum();
         Self { groups, steps }

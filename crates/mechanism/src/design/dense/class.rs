@@ -10,8 +10,8 @@ use crate::solution::{Solution, Status};
 use crate::strategy::{Banded, Class, Dense, Toeplitz};
 use crate::{Participation, Problem, Result, Separation, Strategy};
 
-/// Maximum number of steps for which the banded class, which dense contains, is designed too; and for which
-/// any other class is.
+/// Maximum numbers of steps for which classes that dense contains are designed as well: banded, and the
+/// others.
 const MAX_STEPS_OF_BANDED: usize = 64;
 const MAX_STEPS_COMPARED: usize = 1024;
 /// Maximum number of steps, and of steps times participations, for which all entries are optimised under

@@ -22,7 +22,7 @@ pub(super) enum Queries {
     Max(Matrix, f64),
 }
 
-/// Returns p of z.
+/// Returns the weights p_i = z_i^2 + softness ||z||^2 / n.
 pub(super) fn soft_weights(z: &[f64], softness: f64) -> Vec<f64> {
     let least = softness * z.iter().map(|z| z * z).sum::<f64>() / z.len() as f64;
     z.iter().map(|z| z * z + least).collect()

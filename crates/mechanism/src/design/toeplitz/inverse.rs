@@ -35,7 +35,7 @@ pub(super) enum SmoothMagnitudes {
 const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
 
 impl SmoothMagnitudes {
-    /// Returns the replacement for each solve.
+    /// Returns the replacement of |c| for each successive solve.
     pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
             _ if sums.separation.max_participations == 1 => vec![Self::Signless],

@@ -18,7 +18,7 @@ use crate::tree::Tree;
 use crate::tree::smooth;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// What a class says of its strategy over `steps` steps.
+/// Formulas of a class for its strategy over `steps` steps.
 trait Formula {
     /// C.
     fn encoder(steps: usize) -> Encoder;

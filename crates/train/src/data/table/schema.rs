@@ -74,8 +74,12 @@ impl Schema {
             column.check()?;
             let before = self.columns[..i].iter().map(|column| &column.name).chain([&self.label]);
             if before.into_iter().any(|name| *name == column.name) {
-                let must_be = "named once, and not the label";
-                return Err(InvalidParameter::new("column", format!("{:?} again", column.name), must_be));
+                let must_be = "named once, and not be the label";
+                return Err(InvalidParameter::new(
+                    format!("column {:?}", column.name),
+                    "named twice",
+                    must_be,
+                ));
             }
         }
         Ok(())
