@@ -8,6 +8,7 @@
 from ._antinoise import (
     Batches,
     Key,
+    Ledger,
     NoiseStream,
     Participations,
     Plan,
@@ -26,6 +27,7 @@ from ._antinoise import (
 __all__ = [
     "Batches",
     "Key",
+    "Ledger",
     "NoiseStream",
     "Participations",
     "Plan",

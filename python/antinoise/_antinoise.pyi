@@ -59,8 +59,8 @@ def plan(
 ) -> Plan:
     """Chooses a mechanism for a training run and states its privacy.
 
-    Candidates must fit `memory` and `noise_time`. Of those whose loss is at most `tolerance` above the smallest,
-    the one with the smallest state is chosen; `Plan.candidates` lists all.
+    Candidates must fit `memory` and `noise_time`. Of those whose loss is at most `tolerance` above the
+    smallest, the one with the smallest state is chosen; `Plan.candidates` lists all.
 
     Args:
         examples: Number of examples, or of users where `unit` is `"user"`.
@@ -395,8 +395,8 @@ class Plan:
 
 @final
 class Key:
-    """The secret of a run. Anyone who has it can subtract the noise. It cannot be copied or pickled, and is wiped
-    from memory when it is dropped.
+    """The secret of a run. Anyone who has it can subtract the noise. It cannot be copied or pickled, and is
+    wiped from memory when it is dropped.
     """
 
     @staticmethod
@@ -412,15 +412,16 @@ class Key:
         """
     @staticmethod
     def from_seed_insecure(seed: int) -> Key:
-        """A key from a number, for tests: it protects nothing. Streams of such keys do not know which of their noise
-        was released before.
+        """A key from a number, for tests: it protects nothing. Streams of such keys do not know which of
+        their noise was released before.
         """
     @staticmethod
     def broadcast(exchange: Callable[[NDArray[np.uint8]], object], key: Key | None = None) -> Key:
         """One key for several processes that make parts of the same noise.
 
         Args:
-            exchange: Called with 32 bytes: the key's in the process that passes `key`, zeros in the others. It must
+            exchange: Called with 32 bytes: the key's in the process that passes `key`, zeros in the others.
+            It must
                 give all processes the bytes of the key; they are wiped afterwards.
             key: The key, in one of the processes.
 
@@ -505,8 +506,8 @@ class Participations:
 class NoiseStream:
     """The rows of C^-1 Z, step by step.
 
-    Within a process the noise of a step is used for one sum. The stream cannot be copied, pickled or used after
-    a fork.
+    Within a process the noise of a step is used for one sum. The stream cannot be copied, pickled or used
+    after a fork.
 
     Args:
         plan: The plan of the run.
@@ -572,8 +573,8 @@ class NoiseStream:
             The first and the next step, and the keyed sum of this process's words.
         """
     def sum_of_words(self, purpose: str, words: _Place) -> int:
-        """A keyed sum of 4-byte words by coordinate. Sums of processes that hold different coordinates add up modulo
-        2^128.
+        """A keyed sum of 4-byte words by coordinate. Sums of processes that hold different coordinates add up
+        modulo 2^128.
 
         Args:
             purpose: What is summed; sums for different purposes are unrelated.
@@ -600,7 +601,8 @@ class NoiseStream:
         """Writes the next row.
 
         Args:
-            out: float32, shape (coordinates,): an array, a tensor in the host's memory, a buffer, or several of them
+            out: float32, shape (coordinates,): an array, a tensor in the host's memory, a buffer, or several
+            of them
                 that are concatenated.
 
         Raises:
@@ -652,7 +654,8 @@ class NoiseStream:
         Args:
             step: The next step, from 0 to the plan's steps.
             progress: Called with the step that was reached and `step`.
-            reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that nobody
+            reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that
+            nobody
                 sees what was released under it.
         """
     def save(self, path: _Path) -> None:
@@ -723,25 +726,74 @@ class SavedState:
 
 @final
 class Ledger:
+    """The ledger of a federated run, an SQLite file: which users took part in which step, and the last noisy
+    sum. It belongs to one plan and run, and to one process at a time. Each change is on the disk before the
+    call returns.
+
+    Args:
+        path: The file, of mode 0600; it is made if it is absent.
+        plan: A plan with `setting="federated"`.
+        run: Name of the run.
+
+    Raises:
+        OSError: The file cannot be read or written.
+        ValueError: It is of another plan or run, was altered, or another process has it open.
+    """
+
     def __new__(cls, path: _Path, plan: Plan, run: str | None = None) -> Ledger: ...
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """The path of the file."""
     @property
-    def step(self) -> int: ...
-    def eligible(self, users: Iterable[str]) -> list[str]: ...
-    def charge(self, users: Iterable[str]) -> None: ...
-    def release(self, step: int, base: str, noisy_sum: bytes) -> None: ...
-    def last_release(self) -> tuple[int, str, bytes] | None: ...
-    def bind(self, name: str, value: str) -> None: ...
-    def rebind(self, name: str, value: str) -> None: ...
-    def bound(self, name: str) -> str | None: ...
-    def participations(self) -> list[tuple[str, int]]: ...
-    def close(self) -> None: ...
+    def step(self) -> int:
+        """The next step; all earlier steps are released."""
+    def eligible(self, users: Iterable[str]) -> list[str]:
+        """The users among these who may take part in the next step."""
+    def charge(self, users: Iterable[str]) -> None:
+        """Records that users take part in the next step, before their updates are used.
+
+        Args:
+            users: Their names, each once.
+
+        Raises:
+            ValueError: One of them may not take part; then nobody is recorded.
+        """
+    def release(self, step: int, base: str, noisy_sum: bytes) -> None:
+        """Records the noisy sum of the next step in place of the previous one.
+
+        Args:
+            step: The next step, whose users were charged.
+            base: A digest of the model that the step started from.
+            noisy_sum: Its bytes.
+
+        Raises:
+            ValueError: `step` is not the next step, or its users were not charged.
+        """
+    def last_release(self) -> tuple[int, str, bytes] | None:
+        """Step, base and noisy sum of the last release; None before the first one."""
+    def bind(self, name: str, value: str) -> None:
+        """Records, once, a value to which the ledger belongs.
+
+        Args:
+            name: Name of the value.
+            value: The value.
+
+        Raises:
+            ValueError: Another value is recorded.
+        """
+    def rebind(self, name: str, value: str) -> None:
+        """Replaces a recorded value."""
+    def bound(self, name: str) -> str | None:
+        """The recorded value of this name, if any."""
+    def participations(self) -> list[tuple[str, int]]:
+        """All pairs of user and step, ordered by user, then step."""
+    def close(self) -> None:
+        """Closes the file, so that another process can open it."""
 
 @final
 class RunningCounts:
-    """A continual release: counts, sums, means, shares, quantiles and other queries of a stream of events, published
-    period by period from a folder.
+    """A continual release: counts, sums, means, shares, quantiles and other queries of a stream of events,
+    published period by period from a folder.
     """
 
     @staticmethod

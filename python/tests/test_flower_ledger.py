@@ -17,7 +17,7 @@ from corruption import refuses_all
 pytest.importorskip("flwr")
 
 from federated import DIM, START, FakeGrid, Seen, Watched, arrays_of, federated_plan, key, naive_means, row_of
-from flower_run import PLAN, begun, check_schedule, path, train, wrapped  # noqa: F401
+from flower_run import PLAN, begun, check_schedule, path, train, wrapped
 from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdam
 
@@ -51,10 +51,14 @@ def test_the_ledger_is_its_owners_and_one_servers(path):
     train(strategy, FakeGrid(), 1)
     for file in (path, Path(f"{path}.noise")):
         assert file.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(ValueError, match="is in use by another process but must be free: one process at a time"):
+    with pytest.raises(
+        ValueError, match="is in use by another process but must be free: one process at a time"
+    ):
         wrapped(path)
     code = f"import sys; from federated import *; CorrelatedNoise(Seen(), federated_plan(), None, ledger={str(path)!r})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 1 and "must be free: one process at a time" in done.stderr
     strategy.close()
     assert wrapped(path, key=None).step == 1
@@ -77,7 +81,10 @@ def test_a_ledger_of_something_else_is_refused(path, tmp_path):
     database.execute("CREATE TABLE t (x)")
     database.commit()
     database.close()
-    for name, message in (("text", "is another file but must be a ledger"), ("database", "is another database, or one that was not begun but must be a ledger")):
+    for name, message in (
+        ("text", "is another file but must be a ledger"),
+        ("database", "is another database, or one that was not begun but must be a ledger"),
+    ):
         os.chmod(tmp_path / name, 0o600)
         with pytest.raises(ValueError, match=message):
             wrapped(tmp_path / name)
@@ -100,7 +107,10 @@ def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
     moved = [row_of(left) + bit for bit in 1e-5 * np.eye(DIM)]
     for arrays in (START, *map(arrays_of, moved)):
         later, grid = wrapped(path, key=None), FakeGrid()
-        with pytest.raises(ValueError, match="^arrays for step 2 are another model than the ledger's but must be what the round of step 1 made, or"):
+        with pytest.raises(
+            ValueError,
+            match="^arrays for step 2 are another model than the ledger's but must be what the round of step 1 made, or",
+        ):
             train(later, grid, 1, arrays)
         assert later.step == 2 and grid.asked == []
         later.close()
@@ -142,13 +152,19 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
     "sql, named",
     [
         ("DELETE FROM participations WHERE step = 0", "who took part in step 0"),
-        ("UPDATE participations SET user = 'somebody' WHERE user = (SELECT MIN(user) FROM participations)", "who took part in step"),
+        (
+            "UPDATE participations SET user = 'somebody' WHERE user = (SELECT MIN(user) FROM participations)",
+            "who took part in step",
+        ),
         ("DELETE FROM releases WHERE step = 1", "1 rounds are missing: it had released step 1"),
         ("UPDATE releases SET base = 'x' WHERE step = 0", "the release of step 0"),
         ("UPDATE releases SET noisy_sum = x'00' WHERE step = 1", "the release of step 1"),
         ("UPDATE run SET value = 'x' WHERE name = 'layout'", "what it belongs to"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
-        ("CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END", "there are others"),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END",
+            "there are others",
+        ),
         ("CREATE TABLE other (name TEXT)", "there are others"),
     ],
 )
@@ -196,7 +212,10 @@ def test_noise_that_was_damaged_or_is_of_another_key_is_refused(path, tmp_path):
     stream.save(older)
     refuses_all(noise, [other, older], lambda: an.NoiseStream.resume(noise, PLAN, DIM))
     whole = noise.read_bytes()
-    for damaged, message in ((whole[:-1] + bytes([whole[-1] ^ 1]), "not a checkpoint of this stream"), (other.read_bytes(), "token is .* but must be the ledger's")):
+    for damaged, message in (
+        (whole[:-1] + bytes([whole[-1] ^ 1]), "not a checkpoint of this stream"),
+        (other.read_bytes(), "token is .* but must be the ledger's"),
+    ):
         noise.write_bytes(damaged)
         strategy = wrapped(path, key=None)
         with pytest.raises(ValueError, match=message):
@@ -215,7 +234,9 @@ def test_a_ledger_does_not_begin_beside_used_noise(path):
     noise = Path(f"{path}.noise")
     kept = noise.read_bytes()
     path.unlink()
-    with pytest.raises(ValueError, match="ledger.db.noise is at step 2 but must be absent where a ledger begins"):
+    with pytest.raises(
+        ValueError, match="ledger.db.noise is at step 2 but must be absent where a ledger begins"
+    ):
         train(wrapped(path), FakeGrid(), 1)
     for other in (dict(run="another"), dict(plan=federated_plan(epsilon=7))):
         path.unlink()
@@ -244,13 +265,16 @@ def test_the_ledger_refuses_what_the_plan_does(path):
     ledger.charge(["a", "b"])
     for users in (["a"], ["c", "b"], ["d", "d"]):
         with pytest.raises(
-            ValueError, match="participants of step 0 are .* but must be users who took part less than 2 times, 3 steps ago"
+            ValueError,
+            match="participants of step 0 are .* but must be users who took part less than 2 times, 3 steps ago",
         ):
             ledger.charge(users)
     assert ledger.participations() == [("a", 0), ("b", 0)] and ledger.eligible(["a", "c"]) == ["c"]
     with pytest.raises(ValueError, match="step of a release is 1 but must be 0, which comes next"):
         ledger.release(1, "", b"")
-    with pytest.raises(ValueError, match="users of step 1 is not recorded but must be recorded before their updates are used"):
+    with pytest.raises(
+        ValueError, match="users of step 1 is not recorded but must be recorded before their updates are used"
+    ):
         step()
         ledger.release(1, "", b"")
     step()
@@ -282,7 +306,9 @@ POINTS = [
 
 def served(folder, attempt, point, step):
     command = [sys.executable, "federated.py", folder, attempt, point, step]
-    return subprocess.run([*map(str, command)], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100)
+    return subprocess.run(
+        [*map(str, command)], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=100
+    )
 
 
 def check_run(folder):

@@ -58,6 +58,17 @@ class Text(nn.Module):
         return self.mix(self.norm(self.tokens(x) + self.places(places))).mean(1)
 
 
+class Rms(nn.Module):
+    """The mean square normalisation of a transformer, whose weights begin at 0."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.variance_epsilon = nn.Parameter(torch.linspace(-0.2, 0.2, width)), 1e-6
+
+    def forward(self, x):
+        return (1 + self.weight) * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.variance_epsilon)
+
+
 def convolutions(kind, *shape, **how):
     out = kind(4, 6, 3, **how)
     return nn.Sequential(out, nn.Tanh(), nn.GroupNorm(2, 6), Mean(), nn.Linear(6, CLASSES)), (4, *shape)
@@ -122,6 +133,11 @@ MODELS = {
         nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4, bias=False), nn.GroupNorm(2, 4), nn.Linear(4, 3)),
         (6,),
     ),
+    "scales": lambda: (
+        nn.Sequential(nn.Linear(6, 5), nn.RMSNorm(5), nn.Linear(5, CLASSES), Rms(3), Places(), Mean()),
+        (4, 6),
+    ),
+    "a scale of vectors": lambda: (nn.Sequential(Rms(6), nn.Linear(6, CLASSES)), (6,)),
     "text": lambda: (Text(), (9,)),
 }
 
@@ -426,6 +442,13 @@ class Own(nn.Module):
         return x * self.scale
 
 
+class Curved(Rms):
+    """Like a normalisation, but its weight is no scale."""
+
+    def forward(self, x):
+        return torch.tanh(super().forward(x))
+
+
 class Doubled(nn.Linear):
     def forward(self, x):
         return 2 * super().forward(x)
@@ -461,6 +484,11 @@ REFUSED = {
         lambda: nn.Sequential(Same(6, 6), Doubled(6, 6)),
         VECTORS,
         "1 is a Doubled but must be one of Linear, Conv1d",
+    ),
+    "no scale": (
+        lambda: nn.Sequential(nn.Linear(6, 6), Curved(6), nn.Linear(6, 3)),
+        VECTORS,
+        "1 is a Curved but must be one of Linear, Conv1d",
     ),
     "a slope": (
         lambda: nn.Sequential(nn.Linear(6, 6), nn.PReLU()),

@@ -105,6 +105,33 @@ def test_a_batch_encoding_keeps_its_class(plan):
     assert torch.equal(sums_of(model), sums_of(plain))
 
 
+def test_a_llama_goes_without_gradients_of_each_example():
+    transformers = pytest.importorskip("transformers")
+    sizes = dict(vocab_size=30, hidden_size=8, intermediate_size=16, num_hidden_layers=1)
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(**sizes, num_attention_heads=2, max_position_embeddings=16)
+    model, ids = transformers.LlamaForCausalLM(config), torch.randint(1, 30, (24, 10))
+    mask = (torch.arange(10) < torch.randint(4, 11, (24, 1))).long()
+    rows = [{"ids": i, "mask": m} for i, m in zip(ids, mask, strict=True)]
+    plan = an.plan(24, 12, steps=2, epsilon=4, delta=1e-3, dim=10_000, clip_norm=0.5, mechanism="identity")
+
+    def losses(batch):
+        logits = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits[:, :-1]
+        each = nn.functional.cross_entropy(logits.transpose(1, 2), batch["ids"][:, 1:], reduction="none")
+        return (each * batch["mask"][:, 1:]).sum(1)
+
+    _, _, run = private(plan, model, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.backward(losses, next(iter(run.loader)))
+    found = sums_of(model)
+    drop_sums(model.parameters())
+    run.noise.detach()
+    _, _, slow = private(plan, model, rows, norms="per_example", microbatch_size=1)
+    slow.backward(losses, next(iter(slow.loader)))
+    assert found.norm() > 1 and torch.allclose(found, sums_of(model), rtol=1e-4, atol=1e-6)
+
+
 def test_losses_that_mix_examples_are_refused(plan):
     (x, y), mixing = (
         data(),

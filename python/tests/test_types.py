@@ -33,7 +33,9 @@ def parameters(node):
         ast.literal_eval(d) for d in arguments.defaults
     ]
     given = [None] * (len(positional) - len(arguments.defaults)) + [True] * len(arguments.defaults)
-    found = [(p.arg, False, g, d) for p, g, d in zip(positional, given, defaults) if p.arg != "self"]
+    found = [
+        (p.arg, False, g, d) for p, g, d in zip(positional, given, defaults) if p.arg not in ("self", "cls")
+    ]
     keywords = zip(arguments.kwonlyargs, arguments.kw_defaults)
     return found + [(k.arg, True, d is not None or None, d and ast.literal_eval(d)) for k, d in keywords]
 
@@ -96,7 +98,8 @@ def test_what_is_declared_is_documented_with_its_parameters(name, node):
     assert len(text) > 15, name
     given = node
     if isinstance(node, ast.ClassDef):
-        given = declared(node.body).get("__init__")
+        inner = declared(node.body)
+        given = inner.get("__init__", inner.get("__new__"))
     if given is not None and "Args:" in text:
         missing = [p for p, *_ in parameters(given) if not re.search(rf"^    .*\b{p}\b.*:", text, re.M)]
         assert not missing, (name, missing)

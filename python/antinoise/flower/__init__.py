@@ -8,7 +8,7 @@ Clients use `reply_with_users` and `requested_users` to answer which users they 
 users to train.
 """
 
-from .._antinoise import Ledger
+from .. import Ledger
 from .strategy import CorrelatedNoise, RoundReport
 from .users import QueryUsers, one_user_per_node, reply_with_users, requested_users, user_record_key
 

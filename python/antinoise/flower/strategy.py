@@ -17,8 +17,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from .. import Key, NoiseStream, Plan
-from .._antinoise import Ledger
+from .. import Key, Ledger, NoiseStream, Plan
 from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms

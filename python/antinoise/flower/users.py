@@ -44,7 +44,9 @@ def checked_names(users: Iterable[str]) -> list[str]:
         try:
             user.encode()
         except (UnicodeEncodeError, AttributeError):
-            raise ValueError(f"name of a user is {user!a} but must be a string that UTF-8 can write") from None
+            raise ValueError(
+                f"name of a user is {user!a} but must be a string that UTF-8 can write"
+            ) from None
     return found
 
 

@@ -116,9 +116,9 @@ def clipped_sum_(
             `batch` one by one, which any model allows; portions of `batch` are for models without
             data-dependent control flow (`torch.func.vmap`).
         norms: `"ghost"` finds norms and sum without per-example gradients, in one forward and one backward
-            pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm and modules
-            without parameters. `"per_example"` makes per-example gradients (`torch.func.vmap`), for any
-            model. `"auto"` tries `"ghost"`, else warns once per model, naming the modules, and uses
+            pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm, RMSNorm and
+            modules without parameters. `"per_example"` makes per-example gradients (`torch.func.vmap`), for
+            any model. `"auto"` tries `"ghost"`, else warns once per model, naming the modules, and uses
             `"per_example"`. With `batch` it is always per-example gradients.
         groups: Clips groups of parameters separately, to norms whose squares add up to at most clip_norm^2.
             `"layer"`: one group per module. A list of names of parameters or modules (`["conv", ("fc1",

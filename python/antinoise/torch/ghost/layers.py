@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ..._relied import relied
+from ..relied import own_parameters
 from .parts import Factors, Materialized, Part, SparseRows, matrix
 
 # Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
@@ -87,6 +89,49 @@ def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str,
     return _scale(normal, gradient, names, list(range(2, x.dim())))
 
 
+# Modules whose scale was checked.
+_scales: WeakSet[nn.Module] = WeakSet()
+
+
+def _has_scale(module: nn.Module) -> bool:
+    """Whether a module may be a normalisation that multiplies by its weight, as RMSNorm: it has an epsilon, a
+    weight for each feature and nothing else.
+    """
+    own, weight = dict(_own_parameters(module)), getattr(module, "weight", None)
+    has_epsilon = hasattr(module, "eps") or hasattr(module, "variance_epsilon")
+    alone = own.keys() == {"weight"} and not list(module.children()) and not list(module.buffers())
+    return has_epsilon and alone and isinstance(weight, Tensor) and weight.dim() == 1
+
+
+def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+    """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. A third
+    weight checks, once for each module, that the output has that form.
+    """
+    width = x.shape[-1]
+
+    def at(weight: Tensor) -> Tensor:
+        own = own_parameters(module)
+        kept = own["weight"]
+        own["weight"] = weight  # type: ignore[assignment]
+        try:
+            # Without the module's hooks.
+            found: Tensor = type(module).forward(module, x)
+            return found
+        finally:
+            own["weight"] = kept
+
+    with torch.no_grad():
+        rest, at_one = at(x.new_zeros(width)), at(x.new_ones(width))
+        normal = at_one - rest
+        if module not in _scales:
+            weight = torch.linspace(0.5, 1.5, width, dtype=x.dtype, device=x.device)
+            off = (at(weight) - rest - weight * normal).nan_to_num()
+            if bool((off.abs() > 1e-5 * at_one.nan_to_num().abs().max()).any()):
+                raise Unsupported("weight is no scale")
+            _scales.add(module)
+    return _scale(normal, gradient, names, list(range(1, x.dim() - 1)))
+
+
 _KINDS: dict[type[nn.Module], _Gradients] = {
     nn.Linear: _linear,
     nn.Conv1d: _convolution,
@@ -97,6 +142,7 @@ _KINDS: dict[type[nn.Module], _Gradients] = {
     nn.GroupNorm: _group_norm,
 }
 _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
+_MUST_BE = f"one of {_NAMES}, or a normalisation that multiplies by its weight, as RMSNorm does"
 _OTHERWISE = 'for norms without gradients: norms="per_example" takes it'
 
 
@@ -105,7 +151,7 @@ def _gradients_of(module: nn.Module) -> _Gradients | None:
     for kind, gradients in _KINDS.items():
         if isinstance(module, kind) and type(module).forward is kind.forward:
             return gradients
-    return None
+    return _scaled if _has_scale(module) else None
 
 
 def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
@@ -145,7 +191,14 @@ class Layer:
             wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
             x, gradient = x.to(wide), gradient.to(wide)
         assert self._gradients is not None
-        return self._gradients(self.module, x, gradient, self._trained)
+        if self._gradients is not _scaled:
+            return self._gradients(self.module, x, gradient, self._trained)
+        if x.shape[-1] != self.module.weight.numel():  # type: ignore[operator]
+            raise self.unsupported(_MUST_BE)
+        try:
+            return _scaled(self.module, x, gradient, self._trained)
+        except Unsupported as error:
+            raise self.unsupported(_MUST_BE) from error
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
@@ -161,7 +214,7 @@ def layers_of(model: nn.Module) -> list[Layer]:
         if _gradients_of(module) is None or not own.keys() <= {"weight", "bias"}
     ]
     if unknown:
-        raise Unsupported(f"{', '.join(unknown)} but must be one of {_NAMES}, {_OTHERWISE}")
+        raise Unsupported(f"{', '.join(unknown)} but must be {_MUST_BE}, {_OTHERWISE}")
     owner: dict[int, str] = {}
     layers = []
     for name, (module, own) in trained.items():
