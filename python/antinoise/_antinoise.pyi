@@ -353,7 +353,7 @@ class Plan:
         """The claimed delta."""
     @property
     def unit(self) -> Literal["example", "user"]:
-        """What is protected."""
+        """The privacy unit."""
     @property
     def adjacency(self) -> _Adjacency:
         """The neighbouring relation."""
@@ -389,7 +389,7 @@ class Plan:
         """The part of `widened_clip_norm` that is for rounding of the clipped sum."""
     @property
     def candidates(self) -> list[types.Candidate]:
-        """What `plan` compared, the chosen one included; empty for a plan that was read."""
+        """The mechanisms that `plan` compared, the chosen one included; empty for a plan that was read."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -675,10 +675,10 @@ class NoiseStream:
         """Name of the run."""
     @property
     def placement(self) -> dict[str, str | int]:
-        """Where the state is, and how many steps are made together."""
+        """Storage of the state, and the number of steps that are made together."""
     @property
     def description(self) -> str:
-        """What determines every bit but the key; processes of one run must agree on it."""
+        """Everything but the key that determines the noise; all processes of a run must have the same."""
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...

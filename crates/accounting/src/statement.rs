@@ -166,8 +166,8 @@ impl PrivacyStatement {
     }
 }
 
-/// What is wrong with a delta of 1/N or more, for `units` of which one is called `unit`: it permits to
-/// publish one's data.
+/// Warning against a delta of 1/N or more, which would permit publishing the data of one of the `units`
+/// units; `None` for a smaller delta. `unit` names one of them.
 ///
 /// ```
 /// use antinoise_accounting::delta_warning;

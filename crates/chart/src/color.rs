@@ -7,7 +7,8 @@ use plotters::style::RGBColor;
 /// Number of distinct series colours.
 pub const SERIES: usize = 8;
 
-/// On light and on dark: colours that people with colour blindness can distinguish (Okabe and Ito).
+/// Colours on a light and a dark background that people with colour blindness can distinguish (Okabe and
+/// Ito).
 const PALETTE: [(u32, u32); SERIES] = [
     (0x0072B2, 0x56A8E8),
     (0xD55E00, 0xFF8A4C),

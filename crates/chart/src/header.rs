@@ -36,7 +36,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// With a legend of these series, by index.
+    /// Creates a header whose legend has these series, by index.
     pub(crate) fn new(title: &str, legend: &[(usize, &str)], unit: &str, across: f64) -> Self {
         let title = wrapped(&line(title, f64::INFINITY), across / TITLE.size);
         Self { title, legend: entries(legend, across), unit: wrapped(unit, across / UNIT.size) }

@@ -16,7 +16,7 @@ const FONT: &str = "system-ui, sans-serif";
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// In the library's pixels.
+/// Converts pixels to the library's units.
 pub(crate) fn px(pixels: f64) -> i32 {
     (pixels * PIXELS).round() as i32
 }

@@ -14,7 +14,7 @@ struct Decimal {
     exponent: i32,
 }
 
-/// From here on numbers are written with an exponent, and below the other one.
+/// Bounds of the absolute values that are written without an exponent: from `SMALL` to below `LARGE`.
 const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-3;
 /// Limit on the ticks of a set, above that of any axis.

@@ -44,7 +44,7 @@ pub struct Destination {
 impl Destination {
     /// The file that `flag` names, its links followed.
     ///
-    /// Refused are folders that are absent, what is there and no regular file (a device, a folder, a pipe),
+    /// Refuses a path in an absent folder, a path of anything but a regular file (a device, a folder, a pipe)
     /// and, without `--force`, a file that exists.
     pub fn new(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
         let refused =
@@ -90,7 +90,7 @@ impl Destination {
         Err(Failure::input(message))
     }
 
-    /// Refuses what the disk has no room for.
+    /// Refuses a file for which the disk has no space.
     pub fn check_room(&self, bytes: u128) -> Result<()> {
         match room_in(self.folder()) {
             Some(room) if u128::from(room) < bytes => Err(Failure::input(format!(

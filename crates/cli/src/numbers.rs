@@ -97,7 +97,7 @@ fn written(x: f64, digits: usize, holds: impl Fn(f64) -> bool) -> String {
     candidates.find(|text| text.parse().is_ok_and(&holds)).unwrap_or_else(|| x.to_string())
 }
 
-/// Whether two epsilons are the same but for what calibration leaves of a common target.
+/// Whether two epsilons agree up to the tolerance of calibration to a common target.
 #[cfg(feature = "train")]
 pub fn same_privacy(epsilon: f64, other: f64) -> bool {
     (epsilon - other).abs() <= 0.01 * epsilon.max(other)

@@ -22,7 +22,7 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
     }
 }
 
-/// Says on stderr what is wrong with a delta of 1/N or more, for N units of which one is called `unit`.
+/// Warns on stderr of a delta of 1/N or more, for N units. `unit` names one of them.
 pub fn warn_of_delta(delta: f64, units: usize, unit: impl Display) {
     if let Some(warning) = delta_warning(delta, units, &unit.to_string()) {
         eprintln!("warning: {warning}");

@@ -16,7 +16,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// From now on the first signal is only noted; the second ends the process at once.
+    /// Installs the handler: from now on the first signal is only noted, and the second ends the process at
+    /// once.
     pub fn on_signals() -> Result<Self> {
         let stop = Self { asked: Arc::default(), signal: Arc::default() };
         [SIGINT, SIGTERM].into_iter().try_for_each(|signal| stop.listen(signal)).map_err(Failure::other)?;
@@ -41,7 +42,7 @@ impl Stop {
         &self.asked
     }
 
-    /// The exit status that tells of the signal: 130 for Ctrl-C, 143 for SIGTERM.
+    /// The exit status for the signal: 130 for Ctrl-C, 143 for SIGTERM.
     pub fn status(&self) -> u8 {
         status(self.signal.load(Ordering::Relaxed))
     }

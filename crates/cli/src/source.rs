@@ -11,7 +11,7 @@ use clap::builder::ArgPredicate;
 use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::Result;
 
-/// A mechanism and what it is measured under.
+/// A mechanism and the problem under which it is measured.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),

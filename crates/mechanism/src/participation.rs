@@ -21,7 +21,7 @@ use crate::Result;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Participation {
-    /// At most one step: streaming, one epoch.
+    /// One participation at most: streaming, or one epoch.
     Single,
     /// Every step.
     FullBatch,

@@ -11,10 +11,10 @@ pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// No mechanism could be built.
+    /// A mechanism could not be designed.
     #[error(transparent)]
     Mechanism(#[from] antinoise_mechanism::Error),
-    /// No privacy could be accounted.
+    /// The privacy could not be accounted for.
     #[error(transparent)]
     Accounting(#[from] antinoise_accounting::Error),
     /// A plan with a figure that does not follow from its other numbers.

@@ -21,7 +21,7 @@ use crate::{Accountant, Error, Release, Result, Sampler, Schedule, monte_carlo};
 pub struct Privacy {
     /// Never below the true epsilon.
     pub epsilon: f64,
-    /// No smaller epsilon can be shown by this accountant at this noise multiplier.
+    /// Lower bound on every epsilon that this accountant can prove at this noise multiplier.
     pub epsilon_lower: f64,
     /// delta of the claim.
     pub delta: f64,

@@ -133,9 +133,10 @@ impl Release {
     }
 }
 
-/// From this number of coordinates, noise is twice its root mean square only with probability e^-100.
+/// Number of coordinates above which the norm of noise exceeds twice its root mean square with probability
+/// e^-100 at most.
 const MANY_COORDINATES: usize = 128;
-/// For fewer coordinates: bound on a normal, exceeded with probability 1e-44.
+/// Bound on a normal for fewer coordinates, exceeded with probability 1e-44.
 const LARGEST_NORMAL: f64 = 14.0;
 
 /// A strategy's noise with the stream's rounded coefficients, for seed noise of standard deviation 1.

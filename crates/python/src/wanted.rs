@@ -11,9 +11,9 @@ use crate::plan::Plan;
 /// Options that change the speed and no bit of the output.
 pub struct Speed {
     pub threads: Option<usize>,
-    /// In bytes.
+    /// Memory limit in bytes.
     pub memory: Option<u64>,
-    /// In steps.
+    /// Look-ahead in steps.
     pub look_ahead: Option<usize>,
     pub state_in_memory: bool,
 }

@@ -20,14 +20,14 @@ def user_record_key(user: str) -> str:
 
 
 def requested_users(message: Message) -> list[str]:
-    """For clients: the users for whom a training message asks for an update, each in an ArrayRecord of its
-    own (`user_record_key`).
+    """Returns to a client the users whose updates a training message asks for. Each update is returned in
+    a separate ArrayRecord (`user_record_key`).
     """
     return _listed(message)
 
 
 def reply_with_users(question: Message, users: Sequence[str]) -> Message:
-    """For clients: the reply of `@app.query("users")`.
+    """Returns a client's reply in `@app.query("users")`.
 
     Args:
         question: The query's message.

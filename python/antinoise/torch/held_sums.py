@@ -56,7 +56,7 @@ class ClippedSum:
 
     @property
     def unit(self) -> Literal["example", "user"]:
-        """What was clipped as one contribution."""
+        """The unit whose contribution was clipped as one."""
         return self.calls[0].unit
 
 

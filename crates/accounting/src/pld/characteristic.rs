@@ -187,7 +187,7 @@ impl Turn {
         Self { cos, sin, from_one: (re, im) }
     }
 
-    /// From mass (x - 1) to mass (x e^{i angle} - 1), which is what it was, turned, and that of the turn.
+    /// Replaces mass (x - 1) by mass (x e^{i angle} - 1): rotates it, and adds mass (e^{i angle} - 1).
     #[inline(always)]
     fn apply(&self, (re, im): &mut (Vec<f64>, Vec<f64>)) {
         let turns = self.sin.iter().zip(&self.cos).zip(self.from_one.0.iter().zip(&self.from_one.1));

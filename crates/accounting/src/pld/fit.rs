@@ -41,7 +41,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// For the epsilon at e^`ln_delta`.
+    /// Fits the grid for the epsilon at delta = e^`ln_delta`.
     pub fn new(phases: &[(Profile, u64)], ln_delta: f64) -> Self {
         let mut fit = Self {
             aim: Aim::Epsilon,

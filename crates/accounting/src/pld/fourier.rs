@@ -32,7 +32,8 @@ pub(crate) struct Settings {
     pub period: f64,
     /// The last frequency, in units of 1 / smoothing, which leaves e^(-last^2 / 2) there.
     pub last: f64,
-    /// The tilts upwards and downwards at which Chernoff bounds what lies half a period above and below.
+    /// The tilts upwards and downwards in Chernoff's bounds on the mass that lies half a period above and
+    /// below.
     pub above: f64,
     pub below: f64,
 }
@@ -178,7 +179,7 @@ impl Spectrum {
         Some(if self.bound == Bound::Above { high } else { low })
     }
 
-    /// A bound on what periodicity adds: sum over m != 0 of g(v + m period).
+    /// A bound on the error by periodicity: sum over m != 0 of g(v + m period).
     fn wrapped(&self, epsilon: f64) -> f64 {
         let Settings { theta, period, above, below, .. } = self.settings;
         // Where |v| <= period/2, only m >= 1 counts, and terms are below e^{-theta (m - 1/2) period}.

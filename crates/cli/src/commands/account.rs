@@ -148,7 +148,7 @@ struct BinsOptions {
 const FAILURE: f64 = 0.01;
 
 impl Arguments {
-    /// At --epsilon, or at `delta`.
+    /// Report at --epsilon if it is given, else at `delta`.
     fn at(&self, sigma: f64, delta: Option<f64>, sampling: Sampling, adjacency: Adjacency) -> Result<Report> {
         if let Some(epsilon) = self.point.epsilon {
             return Report::at_epsilon(sigma, epsilon, sampling, adjacency);
@@ -187,7 +187,7 @@ impl Arguments {
         Ok(report.of_plan(plan))
     }
 
-    /// At the plan's own delta its own claim; at another one, what sampling shows there.
+    /// Report for a plan: its own claim at its own delta, and a new simulation at another delta.
     fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<Report> {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
@@ -208,7 +208,7 @@ impl Arguments {
         Ok(Self::sampled(mechanism, plan.noise_multiplier, delta, of, unsampled)?.of_plan(plan))
     }
 
-    /// epsilon at `delta` by sampling, and no more than what is known `without` it.
+    /// Epsilon at `delta` by simulation, and at most the epsilon `without` simulation.
     fn sampled(
         mechanism: &MonteCarloMechanism,
         sigma: f64,

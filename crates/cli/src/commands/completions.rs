@@ -1,4 +1,4 @@
-//! `antinoise completions`: what a shell needs to complete commands and options.
+//! `antinoise completions`: shell scripts that complete commands and options.
 
 use std::fmt;
 

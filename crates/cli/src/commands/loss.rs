@@ -1,4 +1,4 @@
-//! `antinoise loss`: what a mechanism costs.
+//! `antinoise loss`: loss and sensitivity of a mechanism.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -75,7 +75,7 @@ fn write_all(program: &clap::Command, folder: &Path, overwriting: Overwriting) -
     Ok(Report::Files { files: pages.into_iter().map(|(path, _)| path).collect() })
 }
 
-/// The page of `command` and those of what it contains, with their paths in `folder`.
+/// Pages of `command` and its subcommands, with their paths in `folder`.
 fn collect(command: &clap::Command, folder: &Path, pages: &mut Vec<(PathBuf, String)>) -> Result<()> {
     pages.push((folder.join(Man::new(command.clone()).get_filename()), page(command)?));
     command.get_subcommands().try_for_each(|inner| collect(inner, folder, pages))

@@ -1,4 +1,4 @@
-//! One file a command: its options, what it runs, what it prints.
+//! One file for each command: options, computation and output.
 
 pub mod account;
 pub mod advise;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::numbers::short_up;
 
-/// The participation of a run, without names, and what may be said of it.
+/// The participation of a run, without names, and its privacy.
 #[derive(Debug, Serialize)]
 pub struct Observed {
     steps_released: usize,

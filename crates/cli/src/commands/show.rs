@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
-/// Columns of C^-1: what each seed becomes in the noise of each step.
+/// Columns of C^-1: the weight of each seed in the noise of each step.
 fn from_seeds(strategy: &AnyStrategy, steps: usize) -> Result<Vec<Vec<f64>>> {
     let recursion = strategy.recursion()?;
     let seeds = recursion.seeds(steps);

@@ -43,7 +43,7 @@ fn figure(report: &Epsilons) -> Result<String> {
     )
 }
 
-/// A line through the accuracies of a mechanism; what has no privacy is the same at every epsilon.
+/// A line through the accuracies of a mechanism; accuracy without privacy is the same at every epsilon.
 fn series(name: &str, report: &Epsilons) -> Series {
     let rows: Vec<&AtEpsilon> = report.rows.iter().filter(|row| row.series == name).collect();
     let point = |epsilon: f64, row: &AtEpsilon| Point {

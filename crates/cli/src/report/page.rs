@@ -135,7 +135,7 @@ fn figures(report: &Report) -> Result<String> {
     Ok(format!("{whole}{spent}<div class=\"pair\">\n{halves}</div>\n"))
 }
 
-/// In percent, with their errors.
+/// Accuracies in percent, with their standard errors.
 fn accuracies(run: &Run) -> Vec<Point> {
     let point = |accuracy: &Accuracy| Point {
         x: accuracy.step as f64,

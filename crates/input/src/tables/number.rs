@@ -3,7 +3,7 @@ use crate::InvalidParameter;
 /// A number of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number<'a> {
-    /// In text.
+    /// A number in a text.
     Text(&'a str),
     /// As a number.
     Real(f64),

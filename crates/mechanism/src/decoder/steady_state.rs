@@ -22,7 +22,7 @@ const ROOTS: f64 = 50.0;
 /// Maximum relative distance of w from its limit over the last `bands` steps.
 const SETTLED: f64 = 1e-6;
 
-/// Returns how many of `steps` steps solvers compute one by one.
+/// Returns the number of steps that solvers compute one by one, out of `steps`.
 pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize {
     if *workload != Workload::Prefix || steps <= MAX_EXACT_STEPS {
         return steps;

@@ -11,7 +11,7 @@ use crate::{Adjacency, Result};
 pub enum Kind {
     /// Some pair of adjacent inputs attains it.
     Exact,
-    /// No pair of adjacent inputs exceeds it.
+    /// An upper bound: no pair of adjacent inputs exceeds it.
     UpperBound,
 }
 

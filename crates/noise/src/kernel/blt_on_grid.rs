@@ -53,7 +53,7 @@ pub(super) fn run(
 /// The inputs of the steps.
 struct Made<'a> {
     coefficients: &'a [(f64, f64)],
-    /// For each step, its grid; `z` holds its seed noise.
+    /// The grid of each step; `z` holds the seed noise.
     grids: &'a [StepGrid],
     z: &'a [&'a [f64]],
     exact: Exact<'a>,

@@ -24,7 +24,7 @@ pub trait Normal: Real {
     /// A summary of the words seen, per lane, that says whether one was rare: so close to an end that it
     /// needs more bits.
     type Extremes: Copy;
-    /// No word seen.
+    /// State before any word is seen.
     const NONE_SEEN: Self::Extremes;
 
     /// Makes the normals of one group, and adds its words to the summary.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def leaves_of(batch: Any) -> Iterator[Any]:
-    """What a batch is made of, in order: tensors, and whatever else is in it."""
+    """Leaves of a batch in order: tensors, and all other values."""
     if isinstance(batch, Mapping):
         batch = batch.values()
     elif not isinstance(batch, (list, tuple)):

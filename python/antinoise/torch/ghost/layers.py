@@ -186,7 +186,7 @@ class Layer:
             raise self.unsupported("called with the examples in the first dimension")
 
     def parts(self, x: Tensor, gradient: Tensor) -> list[Part]:
-        """Its per-example gradients. Values in half precision are multiplied in single precision."""
+        """Per-example gradients of the layer. Values in half precision are multiplied in single precision."""
         if x.is_floating_point():
             wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
             x, gradient = x.to(wide), gradient.to(wide)

@@ -96,8 +96,8 @@ class _Taps:
         self._parts[layer] = layer.parts(x, gradient)
 
     def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
-        """What `forward` returns for a portion. The call of `parts`, if any, must follow before another
-        portion.
+        """Returns the result of `forward` for a portion. A call of `parts`, if any, must follow before
+        another portion.
         """
         self._examples, self._parts = examples, {}
         self._anchor = torch.zeros((), device=next(leaves_of(portion)).device, requires_grad=True)

@@ -26,7 +26,7 @@ pub struct Target {
     pub rows: Vec<Row>,
     /// Index of the least amplified loss.
     pub best: usize,
-    /// Without amplification.
+    /// Figures of other mechanisms, without amplification.
     pub against: Vec<Figures>,
     #[serde(skip)]
     pub objective: Objective,

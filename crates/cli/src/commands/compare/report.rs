@@ -26,7 +26,7 @@ pub struct Report {
     pub losses: Vec<Vec<Option<f64>>>,
     /// How each design ended.
     pub statuses: Vec<Vec<Option<Status>>>,
-    /// One a number of steps: between which losses the least of all strategies' lies, where a theorem tells.
+    /// Bounds on the loss of the best strategy for each number of steps, if a theorem gives them.
     pub least_possible: Vec<Option<Bounds>>,
     /// Why a loss is missing.
     pub missing: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For prefix sums and the max loss, `scale` times those of zero-out.
+    /// Bounds for prefix sums and max loss: `scale` times the bounds for zero-out adjacency.
     pub fn new(steps: usize, scale: f64) -> antinoise_mechanism::Result<Self> {
         let at_least = scale * bounds::prefix_max_loss_at_least(steps)?;
         Ok(Self { at_least, at_most: scale * bounds::prefix_max_loss_at_most(steps)? })

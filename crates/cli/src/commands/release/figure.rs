@@ -1,10 +1,10 @@
-//! Curves of what was published, with bands for their 95% intervals.
+//! Curves of published figures, with bands for their 95% intervals.
 
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
-/// The charts of a query: its figures over time, or, of a histogram, a cdf and quantiles, by bucket, edge and
-/// Q after the last period.
+/// The chart of a query: figures over time; for a histogram, a cdf and quantiles, the figures after the last
+/// period by bucket, edge and Q.
 pub fn chart(query: &str, published: &[Published]) -> Chart {
     let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
     if query.starts_with("cdf:") {

@@ -71,10 +71,10 @@ pub struct Arguments {
     /// Column of the value; required by all queries except counts, window and decay.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
-    /// What to do with rows whose time is before the period.
+    /// Treatment of rows whose time is before the period.
     #[arg(long, value_enum, default_value = "leave")]
     late: LateName,
-    /// What to do with rows whose key is not a key of the release.
+    /// Treatment of rows whose key is not a key of the release.
     #[arg(long, value_enum, default_value = "refuse")]
     unknown: UnknownName,
 }

@@ -87,7 +87,7 @@ pub struct Arguments {
     monotone: bool,
 }
 
-/// How long the release may run.
+/// Length of the release.
 #[derive(Debug, Clone, Copy)]
 enum Periods {
     Most(usize),
@@ -139,7 +139,7 @@ impl Arguments {
     }
 }
 
-/// A file's lines where there is such a file, else a list.
+/// Keys: the lines of the file `given` if it exists, else a list separated by commas.
 fn keys(given: &str) -> Result<Vec<String>> {
     let path = Path::new(given);
     let named = |words: &mut dyn Iterator<Item = &str>| -> Vec<String> {

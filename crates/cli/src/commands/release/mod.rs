@@ -40,7 +40,7 @@ enum Action {
     Adopt(adopt::Arguments),
 }
 
-/// Does what was asked for, and prints it.
+/// Runs the subcommand and prints its output.
 pub fn run(arguments: &Arguments, json: bool) -> Result<()> {
     match &arguments.action {
         Action::Init(arguments) => output::print(&init::run(arguments)?, json),

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::numbers::short_up;
 use crate::report::frame::{Frame, WHOLE, document, escaped, section};
 
-/// The page of what was published so far.
+/// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
     let of = status
         .settings

@@ -37,14 +37,14 @@ pub struct Report {
     complete: bool,
 }
 
-/// Publishes.
+/// Publishes all frozen periods.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let mut release = Release::open(&arguments.dir)?;
     let published = release.publish()?;
     Ok(Report { published, complete: release.is_complete() })
 }
 
-/// A figure as people read it.
+/// A figure as text.
 pub fn written(figure: Figure) -> String {
     match figure {
         Figure::Whole(number) => number.to_string(),
@@ -52,7 +52,7 @@ pub fn written(figure: Figure) -> String {
     }
 }
 
-/// Figures as a table, the first columns only where they tell something.
+/// Figures as a table.
 pub fn table(published: &[Published]) -> String {
     let rows: Vec<Vec<String>> = published
         .iter()

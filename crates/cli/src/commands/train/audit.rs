@@ -1,4 +1,4 @@
-//! One more training of each mechanism, with canaries: how much of its epsilon guesses about them prove.
+//! One more training of each mechanism, with canaries: the lower bound on epsilon from guesses about them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

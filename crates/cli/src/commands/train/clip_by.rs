@@ -25,7 +25,8 @@ impl ClipBy {
         *self == Self::Whole
     }
 
-    /// The groups of the model's layers that are clipped apart.
+    /// Groups of the model's layers that are clipped separately; `None` if the gradient is clipped as a
+    /// whole.
     pub fn groups(self, model: &Model) -> Result<Option<Groups>> {
         Ok(match self {
             Self::Whole => None,
@@ -34,7 +35,7 @@ impl ClipBy {
     }
 }
 
-/// The clip norm of each part that is clipped apart.
+/// The clip norm of each part that is clipped separately.
 pub fn norms(groups: Option<&Groups>, clip_norm: f64) -> Vec<f64> {
     groups.map_or_else(|| vec![clip_norm], |groups| groups.norms(clip_norm))
 }

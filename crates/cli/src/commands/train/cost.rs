@@ -8,7 +8,7 @@ use super::study::Study;
 use crate::failure::Result;
 
 impl Released {
-    /// The models that are released with those of `plan`, and their epsilon.
+    /// Released models, including those of `plan`, and their joint epsilon.
     pub fn cost<'a>(self, study: &'a Study, plan: &'a VerifiedPlan) -> Result<Cost<'a>> {
         let each = study.models_of_a_mechanism();
         let among: Vec<(&VerifiedPlan, usize)> = match self {

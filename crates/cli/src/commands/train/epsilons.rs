@@ -18,7 +18,7 @@ use crate::output;
 use crate::report::{AtEpsilon, Epsilons as Page};
 use crate::signals::Stop;
 
-/// Names the folders. It is written when all of them are there, before anything is trained.
+/// File that lists the folders. It is written once all folders exist, before any training.
 const LIST: &str = "epsilons.toml";
 
 #[derive(Serialize, Deserialize)]
@@ -27,19 +27,19 @@ struct List {
     epsilons: Vec<f64>,
 }
 
-/// The folder of an epsilon, within that of all.
+/// Name of an epsilon's folder, within the folder of all epsilons.
 fn folder(epsilon: f64) -> String {
     format!("epsilon-{epsilon}")
 }
 
-/// Refuses lines of metrics, before a file is written or changed.
+/// Refuses `--metrics` before any file is written or changed.
 fn refuse_metrics(arguments: &Arguments) -> Result<()> {
     let Some(path) = &arguments.metrics else { return Ok(()) };
     let must_be = "left out with several epsilons, whose runs have the same names";
     Err(InvalidParameter::new("metrics", path.display(), must_be).into())
 }
 
-/// Refuses what a killed process left that had not yet named its folders in the list.
+/// Refuses folders that a killed process left without the file that lists them.
 fn refuse_what_never_began(whole: &Path, epsilons: &[f64]) -> Result<()> {
     let left = epsilons.iter().map(|&epsilon| whole.join(folder(epsilon))).find(|part| is_of_a_run(part));
     match left {
@@ -61,7 +61,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// New studies, all saved before one is begun; `None` for a single epsilon.
+    /// New studies, all saved before one starts; `None` for a single epsilon.
     pub fn new(arguments: &Arguments) -> Result<Option<Self>> {
         let whole = &arguments.out;
         if whole.join(LIST).exists() {
@@ -102,7 +102,7 @@ impl Sessions {
         Ok(Some(Self::within(whole, epsilons, sessions)))
     }
 
-    /// The studies of a folder; `None` where it is that of a single one.
+    /// The studies of the folder `whole`; `None` if it holds a single study.
     pub fn resumed(whole: &Path, arguments: &Arguments) -> Result<Option<Self>> {
         let path = whole.join(LIST);
         if !path.exists() {
@@ -127,7 +127,7 @@ impl Sessions {
         Self { whole: whole.to_path_buf(), epsilons, sessions: sessions.into_iter().map(part).collect() }
     }
 
-    /// Trains what is left to train, and writes the reports.
+    /// Completes all trainings, and writes the reports.
     pub fn train(mut self, stop: &Stop) -> Result<Epsilons> {
         let mut epsilons = Vec::new();
         for (epsilon, session) in self.epsilons.iter().zip(&mut self.sessions) {
@@ -149,7 +149,7 @@ pub struct Epsilons {
 /// The comparison at one epsilon.
 #[derive(Debug, Serialize)]
 struct Compared {
-    /// As it was asked for.
+    /// Epsilon as the command line gave it.
     epsilon: f64,
     #[serde(flatten)]
     report: Report,

@@ -26,8 +26,7 @@ const REFERENCES: &str = "without-privacy";
 const AUDITS: &str = "audits";
 
 /// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
-/// `models/NAME.safetensors` (what the privacy statement covers); no other process writes into it while this
-/// lives.
+/// `models/NAME.safetensors` (covered by the privacy statement). It is locked until this value is dropped.
 pub struct Folder {
     path: PathBuf,
     /// Folder that `--resume` must name: this one, or the one that contains it.
@@ -36,7 +35,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A new folder; one that holds another run, or anything where a run writes, is not touched.
+    /// Creates a folder for a run. A folder with another run, or with files in the places where a run writes,
+    /// is refused.
     pub fn create(path: &Path) -> Result<Self> {
         if is_of_a_run(path) {
             // That it is in use is the first thing to know of it.
@@ -54,8 +54,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Refuses a folder with models and checkpoints but without a run: they may have been published, and with
-    /// new ones next to them the stated number of models would be untrue.
+    /// Refuses a folder with models and checkpoints but without a run: the models may have been published,
+    /// and with new models next to them the stated number of models would be wrong.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
         if is_of_a_run(path) {
             return Err(has_a_run(path));
@@ -133,7 +133,8 @@ impl Folder {
         Ok(study)
     }
 
-    /// Refuses to train anew what may have been released: two models of the same data would count as one.
+    /// Refuses to repeat a training whose model may have been released: two models of the same data would
+    /// count as one.
     pub fn refuse_trained(&self, run: &str) -> Result<()> {
         let model = self.model(run);
         if !model.exists() {
@@ -150,7 +151,7 @@ impl Folder {
         self.path.join(MODELS).join(format!("{run}.safetensors"))
     }
 
-    /// One run's checkpoints; `id` names the run among those of all folders.
+    /// One run's checkpoints; `id` identifies the run among those of all folders.
     pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
         Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
     }
@@ -174,12 +175,12 @@ impl Folder {
         Ok(self.kept(AUDITS, mechanism)?.map(|(_, found)| found))
     }
 
-    /// Writes what an audit of a mechanism found, for its owner alone.
+    /// Writes the result of a mechanism's audit, readable by the owner only.
     pub fn save_audit(&self, mechanism: &str, found: &OneRunReport) -> Result<()> {
         self.keep(AUDITS, mechanism, found)
     }
 
-    /// Writes what a run without privacy measured, for its owner alone.
+    /// Writes the measurements of a run without privacy, readable by the owner only.
     pub fn save_reference(&self, run: &str, measured: &Measured) -> Result<()> {
         self.keep(REFERENCES, run, measured)
     }
@@ -196,7 +197,7 @@ impl Folder {
         Ok(Some((path, found)))
     }
 
-    /// Keeps `what`, for its owner alone.
+    /// Stores `what` under the name `name`, readable by the owner only.
     fn keep<T: Serialize>(&self, folder: &str, name: &str, what: &T) -> Result<()> {
         let path = self.place(folder, name);
         let text = toml::to_string(what).map_err(Failure::other)?;

@@ -76,7 +76,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// Tells of the last step of `run`.
+    /// Appends a line for the last step of `run`.
     pub fn tell(&self, run: &str, (epsilon, clip_by): (f64, ClipBy), trainer: &Trainer) -> Result<()> {
         let (history, step) = (trainer.history(), trainer.step_count());
         let last = |values: &[f64]| values.last().copied().filter(|x| x.is_finite());
@@ -96,7 +96,7 @@ impl Metrics {
     }
 }
 
-/// The lines at `path`; the last one may have been cut by a kill and is left out then.
+/// Lines of the file at `path`; an incomplete last line, which a killed process left, is omitted.
 fn read(path: &Path) -> Result<Vec<Line>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -112,7 +112,7 @@ fn read(path: &Path) -> Result<Vec<Line>> {
     lines.collect()
 }
 
-/// Writes the file anew with these lines; open at its end.
+/// Replaces the file by these lines; returns it open at its end.
 fn write(path: &Path, lines: &[Line]) -> Result<File> {
     write_whole(path, Access::Owner, text(lines)?.as_bytes()).map_err(|error| failed(path, &error))?;
     OpenOptions::new().append(true).open(path).map_err(|error| failed(path, &error))

@@ -38,9 +38,9 @@ use session::Session;
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
-    /// At one epsilon.
+    /// Output for one epsilon.
     One(Report),
-    /// At several.
+    /// Output for several epsilons.
     Several(Epsilons),
 }
 

@@ -1,4 +1,4 @@
-//! How models learn: the optimizer's options.
+//! Options of the optimizer.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::numbers::{count, real};
 
-/// How a model learns from noisy gradients.
+/// Options of the optimizer, which is given noisy gradients.
 #[derive(Debug, Clone, Args)]
 pub struct OptimizerOptions {
     /// Optimizer that is given the noisy gradients.
@@ -60,7 +60,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Whether a recipe is only its rule.
+    /// Whether recipes with these options are only their rule.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -73,12 +73,12 @@ impl Around {
 }
 
 impl OptimizerOptions {
-    /// Whether steps are scaled coordinate by coordinate, which asks for other learning rates.
+    /// Whether the optimizer is Adam, which needs other learning rates.
     pub fn is_adam(&self) -> bool {
         self.name == OptimizerName::Adam
     }
 
-    /// How a step follows from a gradient at this learning rate.
+    /// The update rule at this learning rate.
     pub fn rule(&self, learning_rate: f64) -> Rule {
         let momentum = self.momentum.unwrap_or(0.9);
         match self.name {

@@ -104,7 +104,7 @@ pub struct Arguments {
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
     pub optimizer: OptimizerOptions,
-    /// Number of runs, each with its own key, that every result is averaged over.
+    /// Number of runs, each with its own key, over which every result is averaged.
     #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
     pub repeats: usize,
     /// Number of models of each mechanism that will be published: the stated epsilon covers them together.
@@ -197,12 +197,12 @@ impl Arguments {
         }
     }
 
-    /// How a model learns, one rule a learning rate.
+    /// Update rules, one for each learning rate.
     pub fn rules(&self) -> Vec<Rule> {
         self.learning_rates().into_iter().map(|rate| self.optimizer.rule(rate)).collect()
     }
 
-    /// Whether the same training without privacy is a row too.
+    /// Whether a training without privacy is compared, too.
     pub fn without_noise(&self) -> bool {
         // A folder that is named may hold anything.
         self.without_noise || self.is_digits() || self.data == "fashion-mnist"
@@ -242,8 +242,8 @@ impl Arguments {
         Ok(Request { workload, ..request })
     }
 
-    /// The linear map from noisy gradients to models, that of the middle learning rate where weight decay
-    /// makes it depend on it.
+    /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate,
+    /// and that of the middle learning rate is taken.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());
@@ -272,7 +272,7 @@ impl Arguments {
         }
     }
 
-    /// A resumed run is what it was: any option that says otherwise is refused.
+    /// Refuses options that differ from the settings of the resumed run.
     pub fn refuse_with_resume(&self) -> Result<()> {
         let given = [
             ("epsilon", !self.epsilon.is_empty()),

@@ -13,8 +13,8 @@ use super::options::{Arguments, ModelName, TrainSetting};
 use super::table::{Table, table_file};
 use crate::failure::Result;
 
-/// The plan of a file; or DP-SGD, independent noise in the setting that was asked for, and the mechanism of
-/// least loss; or the mechanisms that are named.
+/// Plans to train with: the plan of a file; or, for auto, DP-SGD, independent noise in the requested setting,
+/// and the mechanism of smallest loss; or the named mechanisms.
 pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<NamedPlan>> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
@@ -47,7 +47,7 @@ pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<N
     Ok(found)
 }
 
-/// The candidate of least loss, with its setting.
+/// The candidate of smallest loss, with its setting.
 fn least<'a, 'b>(
     tried: impl Iterator<Item = (&'a Tried<'b>, usize)>,
     objective: Objective,
@@ -59,7 +59,7 @@ where
     tried.min_by(|x, y| loss(x).total_cmp(&loss(y))).expect("there is a setting")
 }
 
-/// One setting and what is known of it.
+/// One setting, with the request and the choice for it.
 struct Tried<'a> {
     request: &'a Request,
     choice: Choice,
@@ -106,7 +106,7 @@ impl Tried<'_> {
 /// Name of independent noise with amplification by sampling.
 const DP_SGD: &str = "dp-sgd";
 
-/// The data that `--data` names, and what is known of them if they are a table.
+/// Loads the data that `--data` names, with the schema in `table` if they are a table.
 pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
     if let (Some((format, path)), Some(table)) = (table_file(data), table) {
         return table.load(format, path);

@@ -14,7 +14,7 @@ use crate::failure::Result;
 pub enum Released {
     /// This number of models of each mechanism, chosen without looking at the data.
     Some(usize),
-    /// Every model that is trained, whereby any choice among them is covered too.
+    /// Every model that is trained, so that any choice among them is covered too.
     All,
 }
 

@@ -67,8 +67,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// The difference to another row, repeat by repeat: they share the seed's number or nothing, but always
-    /// the model and the data.
+    /// The difference to another row, paired by repeat. Repeats of the same number share model and data and,
+    /// if one is given, the seed.
     fn compared_with(&self, other: &Self) -> String {
         let differences: Vec<f64> =
             self.test_accuracies.iter().zip(&other.test_accuracies).map(|(x, y)| 100.0 * (x - y)).collect();
@@ -98,7 +98,7 @@ impl Row {
         )
     }
 
-    /// A word of warning where the best learning rate is the least or the largest that was tried.
+    /// Warning if the best learning rate is the smallest or the largest that was tried.
     pub fn edge(&self) -> Option<String> {
         let further = edge(&self.by_learning_rate)?;
         let which = if further < self.learning_rate { "smallest" } else { "largest" };

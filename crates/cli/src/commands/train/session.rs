@@ -18,12 +18,12 @@ use crate::signals::Stop;
 pub struct Session {
     pub study: Study,
     pub folder: Folder,
-    /// The file of metrics, if one is wanted.
+    /// The file of metrics; `None` without `--metrics`.
     pub metrics: Option<Metrics>,
 }
 
 impl Session {
-    /// A new study, saved and not yet begun.
+    /// Creates and saves a study, without starting it.
     pub fn new(arguments: &Arguments) -> Result<Self> {
         let study = Study::new(arguments)?;
         let metrics = arguments.metrics.as_deref().map(|path| Metrics::open(path, false)).transpose()?;
@@ -55,7 +55,7 @@ impl Session {
         Ok(Self { metrics, ..self })
     }
 
-    /// Trains what is left to train, and writes the report.
+    /// Completes all trainings, and writes the report.
     pub fn train(&mut self, stop: &Stop) -> Result<Report> {
         let Self { study, folder, metrics } = self;
         // All mechanisms are held to one delta.

@@ -17,7 +17,7 @@ const PARTICIPATION: &str = "within the plan: before the gradients of a batch we
                              against the maximum number of participations and the steps between them; a violation would \
                              have stopped the run";
 
-/// The claim of the plan of this index for the models that are released, and the facts of the runs.
+/// The privacy statement of plan number `index` for the released models, with facts of the runs.
 pub fn statement(
     study: &Study,
     (plan, groups): (&VerifiedPlan, Option<&Groups>),

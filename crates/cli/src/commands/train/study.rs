@@ -49,7 +49,7 @@ pub struct Study {
     /// Part of a gradient that is clipped as one; older folders clip the whole gradient.
     #[serde(default, skip_serializing_if = "ClipBy::is_whole")]
     clip_by: ClipBy,
-    /// Whether further learning rates are tried while a best one is the least or the largest.
+    /// Whether further learning rates are tried while the best is the smallest or the largest.
     widens: bool,
     /// Whether a model is trained without clipping and noise, too.
     without_noise: bool,
@@ -63,7 +63,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// The study that the options ask for; nothing is written yet.
+    /// The study by these options; nothing is written yet.
     pub fn new(arguments: &Arguments) -> Result<Self> {
         arguments.optimizer.check()?;
         let table = arguments.table.table(&arguments.data)?;
@@ -141,12 +141,12 @@ impl Study {
         &self.plans
     }
 
-    /// How each model learned.
+    /// Update rules, one for each learning rate.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// A rule with what all of them share.
+    /// The recipe of a rule, with the options that all recipes share.
     pub fn recipe(&self, rule: Rule) -> Recipe {
         self.around.recipe(rule)
     }
@@ -156,12 +156,12 @@ impl Study {
         self.clip_by
     }
 
-    /// Models of one mechanism and learning rate.
+    /// Number of models of each mechanism and learning rate.
     pub fn repeats(&self) -> usize {
         self.repeats
     }
 
-    /// Models of one mechanism, without those at learning rates that results ask for.
+    /// Number of models of each mechanism, without those at learning rates that the search adds.
     pub fn models_of_a_mechanism(&self) -> usize {
         self.rules.len() * self.repeats
     }
@@ -171,10 +171,10 @@ impl Study {
         self.released
     }
 
-    /// Lets the statements cover other models.
+    /// Changes the number of models that statements cover.
     ///
-    /// Not all of those whose number results have decided: a statement that covers every choice must not
-    /// depend on one.
+    /// [`Released::All`] is refused if the number of models depended on results: a statement that covers
+    /// every choice must not depend on one.
     pub fn release(&mut self, released: Released) -> Result<()> {
         if self.widens && released == Released::All {
             let must_be =
@@ -192,7 +192,7 @@ impl Study {
         Ok((dataset, model))
     }
 
-    /// Whether the best learning rate is searched for, beyond those that it began with.
+    /// Whether the search for the best learning rate may add rates to the given ones.
     pub fn widens(&self) -> bool {
         self.widens
     }
@@ -202,7 +202,7 @@ impl Study {
         self.without_noise
     }
 
-    /// Canaries of an audit of each mechanism, if one is wanted.
+    /// Number of canaries in the audit of each mechanism; `None` without audit.
     pub fn audit(&self) -> Option<usize> {
         self.audit
     }
@@ -272,7 +272,8 @@ fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &
     Ok(())
 }
 
-/// A name that no other study has; that of the seed, if there is one, whose runs can be repeated.
+/// A unique identifier of a study or, with a seed, one that follows from the seed, so that runs can be
+/// repeated.
 fn fresh_id(seed: Option<u64>) -> Result<String> {
     Ok(match seed {
         Some(seed) => format!("seed {seed}"),

@@ -17,7 +17,7 @@ use super::study::Study;
 use crate::failure::Result;
 use crate::report::{self, Accuracy};
 
-/// Steps at which a report tells what was spent.
+/// Number of steps at which a report shows the epsilon so far.
 const SPENT: usize = 24;
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.

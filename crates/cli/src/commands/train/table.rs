@@ -17,7 +17,7 @@ pub struct TableOptions {
     /// For tables: the column of classes and the words for them (late=no,yes).
     #[arg(long, value_name = "COLUMN=CLASS,CLASS")]
     label: Option<String>,
-    /// For tables: a column of numbers and its public range, which it is scaled by. Numbers outside are set
+    /// For tables: a column of numbers and its public range, by which it is scaled. Numbers outside are set
     /// to the nearer end. May be repeated.
     #[arg(long, value_name = "COLUMN=LOW:HIGH")]
     range: Vec<String>,
@@ -29,7 +29,7 @@ pub struct TableOptions {
     /// May be repeated.
     #[arg(long, value_name = "COLUMN=FEATURES")]
     text: Vec<String>,
-    /// For tables: what to do with cells that are empty, NA, null, NaN or infinite [default: refuse].
+    /// For tables: treatment of cells that are empty, NA, null, NaN or infinite [default: refuse].
     #[arg(long, value_enum)]
     missing: Option<MissingName>,
     /// For tables: a TOML file with the label, ranges, categories, texts and missing, instead of these
@@ -153,7 +153,7 @@ fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
 }
 
-/// How a table is written.
+/// File format of a table.
 #[derive(Debug, Clone, Copy)]
 pub enum TableFormat {
     Csv,

@@ -20,15 +20,15 @@ use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use crate::signals::Stop;
 
-/// Tests in a run.
+/// Number of tests in a run.
 const TESTS: usize = 40;
-/// Checkpoints in a short run. A longer one has more: this is what a kill may cost.
+/// Number of checkpoints in a short run. Longer runs have more, so that a killed process loses little.
 const CHECKPOINTS: usize = 20;
 const MOST_LOST: Duration = Duration::from_secs(30);
-/// Saves take at most a twentieth of the time, where they are slow.
+/// Limit on the time of saves: at most a twentieth of the run.
 const REST: u32 = 20;
 
-/// Trains what has not been trained yet, at further learning rates too where the study widens.
+/// Completes all trainings of the study, including those at learning rates that the search adds.
 pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
     let groups = study.clip_by().groups(model)?;
     Training { study, model, dataset, groups: groups.as_ref(), around, progress: progress(study) }.all()
@@ -47,7 +47,7 @@ pub struct Around<'a> {
     pub folder: &'a Folder,
     /// Signals that stop the runs.
     pub stop: &'a Stop,
-    /// The file of metrics, if one is wanted.
+    /// The file of metrics; `None` without `--metrics`.
     pub metrics: Option<&'a Metrics>,
 }
 
@@ -102,8 +102,8 @@ impl Training<'_> {
         Ok(found)
     }
 
-    /// Calls `run`, which returns the accuracy after `steps` steps, for every learning rate, as often as its
-    /// results ask for.
+    /// Calls `run`, which returns the accuracy after `steps` steps, for every learning rate and repeat of the
+    /// search.
     fn search(&self, steps: usize, mut run: impl FnMut(Rule, usize) -> Result<f64>) -> Result<()> {
         let Self { study, progress, .. } = self;
         let rates: Vec<f64> = study.rules().iter().map(Rule::learning_rate).collect();
@@ -144,7 +144,7 @@ impl Training<'_> {
         Ok(measured)
     }
 
-    /// The results of one run, which is started, resumed or was finished before.
+    /// The results of one run, which is started or resumed unless it is finished.
     fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<trainer::Finished> {
         let Self { study, around: Around { folder, stop, metrics }, progress, .. } = self;
         let run = study.run_id(name)?;
