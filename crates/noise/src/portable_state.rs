@@ -35,14 +35,14 @@ use crate::shard::Tiles;
 /// let run_key = || left.expose_run_key(|bytes| Key::from_reader(|key| Ok::<_, ()>(key.copy_from_slice(bytes))).unwrap());
 /// // A shard that has them all continues.
 /// let (mut row, mut rest) = ([0.0; 6], [0.0; 4]);
-/// let restored = builder(0..6).grid(None).resume_state(run_key(), at, &words)?;
+/// let restored = builder(0..6).resume_state(run_key(), at, &words)?;
 /// assert_eq!(restored.sum(), total);
 /// restored.checked(total, b"", &commitment)?.next_into(&mut row)?;
 /// right.next_into(&mut rest)?;
 /// assert_eq!(row[2..], rest);
 /// // Other words are refused.
 /// words[3] ^= 1;
-/// let altered = builder(0..6).grid(None).resume_state(run_key(), at, &words)?;
+/// let altered = builder(0..6).resume_state(run_key(), at, &words)?;
 /// let sum = altered.sum();
 /// assert!(altered.checked(sum, b"", &commitment).is_err());
 /// # Ok::<(), antinoise_noise::Error>(())

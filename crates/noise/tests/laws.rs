@@ -272,7 +272,7 @@ fn places_hold_what_one_row_would() {
 fn a_plain_release_adds_the_row_in_double_precision() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
     each_recursion(|name, recursion| {
-        let mut stream = builder(recursion).grid(None).build(key()).unwrap();
+        let mut stream = builder(recursion).build(key()).unwrap();
         for row in rows(Plain::build(builder(recursion))) {
             let mut release = vec![f32::NAN; DIM];
             stream.release(&sum, &mut release).unwrap();
