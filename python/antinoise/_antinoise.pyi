@@ -78,7 +78,7 @@ def plan(
         max_participations: Maximum number of participations of a user, for `"federated"`.
         clip_norm: Bound on the L2 norm of one unit's contribution to a step.
         dim: Number of trained coordinates at most; 0 allows 2^30.
-        unit: What is protected. Default: `"user"` for `"federated"`, else `"example"`.
+        unit: The privacy unit. Default: `"user"` for `"federated"`, else `"example"`.
         adjacency: Neighbouring data sets: one unit's contributions are zero, or replaced by others.
         workload: What the losses are of: `"prefix"` (default), `"momentum:BETA"` and others by name; Toeplitz
             coefficients, shape (steps,); or rows of a matrix.
@@ -208,9 +208,9 @@ class Strategy:
         """Optimises a strategy.
 
         Args:
-            spec: Its name: `"blt"`, `"banded-toeplitz:16"`, `"tree"`, ...
+            spec: Class and size: `"blt"`, `"banded-toeplitz:16"`, `"tree"`, ...
             steps: Number of steps.
-            workload, participation, objective: What is minimised, for which schema.
+            workload, participation, objective: The loss to minimise, and the participation schema.
             bands, order: As in `loss`.
 
         Raises:
@@ -577,7 +577,7 @@ class NoiseStream:
         modulo 2^128.
 
         Args:
-            purpose: What is summed; sums for different purposes are unrelated.
+            purpose: Label of the summed quantity; sums for different purposes are unrelated.
             words: int32, one or several vectors of this process's coordinates, concatenated.
         """
     def state_commitment(self, steps: tuple[int, int], total: int, *, extra: bytes = ...) -> bytes:
@@ -819,7 +819,7 @@ class RunningCounts:
             keys: Public names of what is counted, such as pages.
             periods: Number of periods.
             epsilon, delta: The privacy of the whole release.
-            unit: What is protected.
+            unit: The privacy unit.
             max_periods: Maximum number of periods in which a user counts.
             max_rows: Maximum number of a user's rows that count in a period.
             queries: Queries: `"counts"`, `"sum:LO,HI"`, `"mean:LO,HI"`, `"window:W"`, `"decay:G"`,
@@ -861,8 +861,8 @@ class RunningCounts:
             period: Its number, or its date or name.
             events: A table, columns by name, or rows.
             time, key, user, value: Names of the columns.
-            late: What is done with rows of earlier periods: left out, counted in this period, or refused.
-            unknown: What is done with rows of unknown keys.
+            late: Treatment of rows of earlier periods: left out, counted in this period, or refused.
+            unknown: Treatment of rows of unknown keys.
 
         Returns:
             How many rows were counted, and left out for which reason. **Not private.**

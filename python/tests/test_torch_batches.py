@@ -334,7 +334,7 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
         with pytest.raises(ValueError, match="participations"):
             loop.noise._examples.restored(altered, loop.noise._stream, 13)
     with pytest.raises(
-        ValueError, match="participations is 8 bytes but must be those of a run of this plan, 1928 bytes"
+        ValueError, match="participations is 8 bytes but must be the record of a run of this plan, 1928 bytes"
     ):
         loop.noise._examples.restored(taken[:8], loop.noise._stream, 13)
     # A run whose batches came from elsewhere cannot resume with the plan's batches.
@@ -372,7 +372,7 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
             batches[0][:19] + [240],
             "batch of step 12 is with a number of no example but must be of examples below 240",
         ),
-        (batches[0][:19] + [-1], "batch is with a negative number"),
+        (batches[0][:19] + [-1], "batch is an array with a negative number"),
     ):
         with pytest.raises(ValueError, match=message):
             step(noise, optimizer, model, wrong)

@@ -1,4 +1,4 @@
-//! A learner whose sums an audit sees, and may make others of.
+//! A learner whose sums an audit observes, and may replace.
 
 use std::fmt::Debug;
 

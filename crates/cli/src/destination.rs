@@ -79,7 +79,7 @@ impl Destination {
         &self.path
     }
 
-    /// Refuses to be the file that another option names, whatever its name: it would be lost.
+    /// Refuses a destination that is the file of option `other`, by any path: the file would be overwritten.
     pub fn refuse_to_be(&self, other: &str, path: &Path) -> Result<()> {
         let same = std::fs::canonicalize(&self.path).ok().zip(std::fs::canonicalize(path).ok());
         if same.is_none_or(|(out, other)| out != other) {

@@ -124,9 +124,9 @@ fn command(cli: &Cli) -> failure::Result<u8> {
     printed.map(|()| 0)
 }
 
-/// The arguments with a negative number joined to the option before it: `--delta -1e-5` as `--delta=-1e-5`.
+/// Joins each negative number to the option before it: `--delta -1e-5` becomes `--delta=-1e-5`.
 ///
-/// Left apart, clap takes a number with a negative exponent for a row of flags.
+/// Otherwise clap reads a number with a negative exponent as several flags.
 fn with_negative_numbers(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     for argument in arguments {

@@ -11,7 +11,7 @@ const PLOT_HEIGHT: u32 = 300;
 /// Height of a row of an axis of names.
 const NAME_HEIGHT: u32 = 26;
 
-/// Panels in rows, as a file of their own.
+/// Panels in rows, as a separate SVG file.
 pub fn file(rows: Vec<Vec<Panel>>) -> Result<String> {
     let figure = Figure { width: WIDTH, plot_height: PLOT_HEIGHT, background: true, rows };
     figure.svg().map_err(Failure::other)

@@ -22,7 +22,7 @@ pub enum Error {
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes: {0}")]
     Entropy(getrandom::Error),
-    /// The threads asked for could not be started.
+    /// The requested threads could not be started.
     #[error("could not start the noise threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// A file could not be read or written.

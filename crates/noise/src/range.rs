@@ -79,7 +79,7 @@ fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), I
         let points = (per_unit * position.factor * flat.leaf.fresh_weight(position.local)).abs();
         if points * Grid::FINEST > 1.0 {
             let got = format!("1 / {points:e} of the fresh noise of step {step}");
-            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 of it"));
+            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 times that noise"));
         }
     }
     Ok(())

@@ -168,7 +168,7 @@ impl Participations {
         let words: Vec<usize> =
             bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize).collect();
         let refused = |got: String| {
-            let must_be = format!("those of a run of this plan, {} bytes", 8 * (plan.examples + 1));
+            let must_be = format!("the record of a run of this plan, {} bytes", 8 * (plan.examples + 1));
             Err(InvalidParameter::new("participations", got, must_be))
         };
         if bytes.len() != 8 * (plan.examples + 1) {
@@ -176,7 +176,7 @@ impl Participations {
         }
         made.next = words[0];
         if words[1] != 0 || made.next > plan.steps {
-            return refused("those of more steps than the plan has".into());
+            return refused("a record of more steps than the plan has".into());
         }
         for (of, pair) in made.of.iter_mut().zip(words[2..].chunks_exact(2)) {
             let (count, last) = (pair[0], pair[1]);

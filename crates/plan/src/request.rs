@@ -147,7 +147,7 @@ impl Request {
         }
         let without = [("memory", self.memory.is_some()), ("noise_time", self.noise_time.is_some())];
         if let Some((budget, _)) = without.into_iter().find(|(_, given)| *given && self.dim == 0) {
-            let must_be = format!("the number of parameters, for which {budget} is a budget");
+            let must_be = format!("the number of model parameters, which a limit on {budget} needs");
             return Err(InvalidParameter::new("dim", 0, must_be).into());
         }
         match self.length {

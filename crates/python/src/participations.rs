@@ -32,7 +32,12 @@ impl Participations {
 fn numbers(examples: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
     let number = |&example: &i64| usize::try_from(example);
     examples.as_array().iter().map(number).collect::<std::result::Result<_, _>>().map_err(|_| {
-        InvalidParameter::new("batch", "with a negative number", "of numbers of examples, from 0").into()
+        InvalidParameter::new(
+            "batch",
+            "an array with a negative number",
+            "an array of example numbers, counted from 0",
+        )
+        .into()
     })
 }
 

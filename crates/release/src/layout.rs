@@ -139,7 +139,7 @@ fn code(measure: &Measure, settings: &Settings) -> Code {
 
 /// The error of more rows than 64 bits can count.
 pub(crate) fn too_many() -> Error {
-    InvalidParameter::new("rows of a period", "more than 64 bits count", "fewer").into()
+    InvalidParameter::new("number of rows of a period", "beyond 64 bits", "smaller").into()
 }
 
 impl Part {

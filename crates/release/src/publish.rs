@@ -229,5 +229,5 @@ fn write(change: &Transaction<'_>, memories: &[Memory], published: &[Published])
 }
 
 fn too_large() -> Error {
-    Error::invalid("running sum", "more than 64 bits count", "of fewer rows or periods")
+    Error::invalid("running sum", "beyond 64 bits", "a sum over fewer rows or periods")
 }

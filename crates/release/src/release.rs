@@ -154,7 +154,7 @@ impl Release {
     pub(crate) fn noise(&mut self) -> Result<&mut NoiseStream> {
         let path = self.folder.secret();
         self.noise.as_mut().ok_or_else(|| {
-            let must_be = "there: all periods were published, and nothing more can be";
+            let must_be = "present: all periods were published, and no further one can be";
             Error::invalid(path.display().to_string(), "wiped", must_be)
         })
     }

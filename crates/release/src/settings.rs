@@ -116,7 +116,8 @@ pub struct Settings {
 const LONGEST_KEY: usize = 256;
 /// Maximum number of cells of all keys and queries together.
 pub(crate) const MOST_CELLS: usize = 1 << 24;
-/// Keeps a unit's rows, in whole points of a grid, exact in 64 bits and in double precision.
+/// Maximum number of a unit's rows: their sums, in whole points of a grid, are then exact in 64 bits and in
+/// double precision.
 const MOST_ROWS: usize = 1 << 24;
 
 impl Settings {

@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-/// Points as they are stored: 8 bytes each, little-endian.
+/// Points in the form of the database: 8 bytes each, little-endian.
 pub(crate) fn bytes(points: &[i64]) -> Vec<u8> {
     points.iter().flat_map(|point| point.to_le_bytes()).collect()
 }

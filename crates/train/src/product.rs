@@ -41,7 +41,7 @@ pub(crate) fn product(lhs: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(product, (lhs.dim(0)?, lhs.dim(1)?, n), &Device::Cpu)
 }
 
-/// Matrices of one shape, `apart` numbers from one to the next; 0 if all are the same.
+/// Matrices of one shape. `apart` is the offset from one matrix to the next; 0 if all are the same matrix.
 #[derive(Clone, Copy)]
 struct Matrices<'a> {
     values: &'a [f32],

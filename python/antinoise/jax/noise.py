@@ -95,8 +95,8 @@ class Noise(NotCopied):
             self._handed = HandedOut(self._plan, stream)
 
     def _agree(self) -> None:
-        """Refuses, in all processes, to make parts of different noises: copies of a coordinate would be
-        released with different noises, or a step's noise would be used twice.
+        """Refuses, in all processes, a noise that differs between processes: copies of a coordinate would
+        be released with different noise, or a step's noise would be used twice.
         """
         told = json.dumps([self._plan.digest, self._stream.token, self.step, self._layout.shapes()])
         mine = np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8)

@@ -57,7 +57,7 @@ pub(crate) enum Proposal {
         /// m: samples are centred at `-tilt m`.
         mean: Arc<Vec<f64>>,
         tilt: f64,
-        /// ln of the bound on the weight times `e^{tilt epsilon}`, without the excess.
+        /// ln of a bound on the importance weight times `e^{tilt epsilon}`, without the factor of the excess.
         ln_bound: f64,
         /// Squared norm of `mean`.
         square: f64,

@@ -33,7 +33,7 @@ pub(crate) struct Fit {
     reach: f64,
     highest: Vec<f64>,
     theta: f64,
-    /// The epsilon around which delta is wanted.
+    /// The epsilon at which the grid resolves delta.
     pub target: f64,
     cumulants: Cumulants,
     /// Factor on the resolution; below 1 after bounds came out wider than planned.

@@ -93,7 +93,7 @@ impl Ground {
     }
 }
 
-/// Remembers of which batch a model was asked, and makes its sums 0 where only noise is wanted.
+/// Records the batches for which a model computed sums, and replaces the sums by 0 to obtain only the noise.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(Mutex<Asked>);
 

@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments, program: clap::Command) -> Result<Report> {
     }
 }
 
-/// Every page is made and its place looked at before the first is written.
+/// Writes all pages, after every page is formatted and its path checked.
 fn write_all(program: &clap::Command, folder: &Path, overwriting: Overwriting) -> Result<Report> {
     std::fs::create_dir_all(folder).map_err(|error| {
         let got = folder.display();

@@ -149,7 +149,7 @@ fn by_lag(column: &[f64]) -> Vec<Point> {
     (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).map(Point::from).collect()
 }
 
-/// A run a column: a screen that is narrow has room for a few.
+/// Table of results with one column for each run: narrow screens have space for a few.
 fn results(report: &Report) -> String {
     type Cell = fn(&Run) -> String;
     let quantities: [(&str, Cell); 11] = [

@@ -70,13 +70,14 @@ struct BltLoss {
     form: LossForm,
 }
 
-/// How ||B||^2 is computed, and for listed patterns sens^2 as well.
+/// Computation of ||B||^2 and, for listed patterns, of sens^2.
 enum LossForm {
-    /// Prefix sums: both in closed form.
+    /// Prefix sums: ||B||^2 and sens^2 in closed form.
     Closed(Objective),
-    /// Other Toeplitz A, with the weights of w_t^2: w step by step, sens^2 in closed form.
+    /// Other Toeplitz A: ||B||^2 as the sum of `weights` times w_t^2, with w computed step by step; sens^2 in
+    /// closed form.
     Cascade { workload: Vec<f64>, weights: Vec<f64> },
-    /// Everything else: from the coefficients of C.
+    /// All other cases: ||B||^2 and sens^2 from the coefficients of C.
     Materialized(ToeplitzLoss),
 }
 

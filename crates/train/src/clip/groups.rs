@@ -1,4 +1,5 @@
-//! Layers that are clipped apart, to norms whose squares add up to that of the clip norm.
+//! Groups of layers that are clipped separately, to norms whose squares add up to the square of the clip
+//! norm.
 
 use antinoise_input::{InvalidParameter, at_least, between};
 
@@ -153,7 +154,7 @@ impl Groups {
 pub struct Clipping<'a> {
     /// The clip norm, which bounds the length of an example's clipped gradient.
     pub norm: f64,
-    /// The groups that are clipped apart; none where a gradient is clipped as a whole.
+    /// The groups that are clipped separately; `None` if a gradient is clipped as a whole.
     pub groups: Option<&'a Groups>,
 }
 

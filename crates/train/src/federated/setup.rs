@@ -9,7 +9,7 @@ use crate::local::{CHUNK, LocalSteps, Population};
 use crate::optimizer::Rule;
 use crate::trainer::Identity;
 
-/// The inputs of a run, apart from its key, its start and the availability of users.
+/// Inputs of a run, except key, initial parameters and the availability of users.
 pub struct Setup<'a, P> {
     /// Rounds, limits of users, clip norm, noise and privacy; the batch size is the size of the cohort.
     pub plan: &'a VerifiedPlan,

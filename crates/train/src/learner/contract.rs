@@ -19,7 +19,7 @@ pub trait Learner: Debug + Sync {
     fn parameters(&self) -> usize;
 
     /// The number of parameters of each layer, in the order of the parameter vector: clipping by layer clips
-    /// them apart.
+    /// layers separately.
     fn layers(&self) -> Vec<usize>;
 
     /// The identity in checkpoints: everything that determines gradients, apart from parameters and examples.

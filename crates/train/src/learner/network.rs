@@ -43,8 +43,8 @@ pub trait Network: Sync {
     /// The shapes of its parameters, in their order in the flat vector; each tensor is row-major.
     fn shapes(&self) -> Vec<Vec<usize>>;
 
-    /// The number of tensors of each layer, in their order: clipping by layer clips layers apart. Default:
-    /// each tensor is a layer of its own.
+    /// The number of tensors of each layer, in the order of the tensors: clipping by layer clips layers
+    /// separately. Default: each tensor is a layer.
     fn layers(&self) -> Vec<usize> {
         vec![1; self.shapes().len()]
     }

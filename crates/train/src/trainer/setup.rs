@@ -19,7 +19,7 @@ pub struct Setup<'a> {
     pub dataset: &'a Dataset,
     /// The optimizer; a rule converts to a recipe (`Rule::into`).
     pub recipe: Recipe,
-    /// Layers that are clipped apart; none where a gradient is clipped as a whole.
+    /// Groups of layers that are clipped separately; `None` if a gradient is clipped as a whole.
     pub groups: Option<&'a Groups>,
 }
 
@@ -45,7 +45,7 @@ impl Setup<'_> {
         self.check_sensitivity()
     }
 
-    /// The clip norm, and the groups of layers that are clipped apart.
+    /// The clip norm, and the groups of layers that are clipped separately.
     pub fn clipping(&self) -> Clipping<'_> {
         Clipping { norm: self.plan.clip_norm, groups: self.groups }
     }
@@ -71,8 +71,9 @@ impl Setup<'_> {
         if margin > CLIP_ROUNDING {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
-            let must_be =
-                format!("so few that it is at most {CLIP_ROUNDING:.2e}, which the plan's noise covers");
+            let must_be = format!(
+                "few enough for a margin of at most {CLIP_ROUNDING:.2e}, which the plan's noise covers"
+            );
             return Err(InvalidParameter::new("examples of the largest batch", got, must_be).into());
         }
         Ok(())

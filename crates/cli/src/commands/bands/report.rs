@@ -89,7 +89,7 @@ impl Target {
         self.rows.get(self.best)
     }
 
-    /// The least loss without amplification, of bands and of the others.
+    /// The smallest loss without amplification, over bands and other mechanisms.
     pub fn least_unamplified(&self) -> f64 {
         let bands = self.rows.iter().map(|row| row.unamplified.loss);
         bands.chain(self.against.iter().map(|other| other.loss)).fold(f64::INFINITY, f64::min)

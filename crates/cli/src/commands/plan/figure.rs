@@ -12,7 +12,7 @@ pub fn loss_axis(request: &Request) -> Axis {
     Axis::logarithmic(format!("{name} (standard deviation of the averaged queries)"))
 }
 
-/// Loss against state, and against the noise's time; those that none beats in both are joined.
+/// Loss against state and against the time of noise; a line joins the candidates on the Pareto front.
 pub fn front(choice: &Choice, request: &Request) -> Result<String> {
     let front = choice.pareto_front(request);
     let chart = |title: &str, x: &str, cost: &dyn Fn(&Candidate) -> f64| {

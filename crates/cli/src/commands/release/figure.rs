@@ -16,7 +16,7 @@ pub fn chart(query: &str, published: &[Published]) -> Chart {
     }
 }
 
-/// The keys of the largest last figures, as many as there are colours, in the order of the table.
+/// Keys with the largest last figures, one for each colour, in the order of the table.
 pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     let Some(last) = rows.last() else { return Vec::new() };
     let mut ends: Vec<&Published> = rows.iter().copied().filter(|row| row.period == last.period).collect();

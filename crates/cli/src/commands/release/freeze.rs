@@ -203,7 +203,7 @@ impl Arguments {
             return Ok(Box::new(opened));
         }
         if self.periods.len() > 1 {
-            let must_be = "a file where there are several periods, each of which reads it";
+            let must_be = "a file, which is read once for each of the periods";
             return Err(InvalidParameter::new(name, "standard input", must_be).into());
         }
         Ok(Box::new(std::io::stdin().lock()))

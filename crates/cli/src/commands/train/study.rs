@@ -27,7 +27,7 @@ const RELATIVE: &str =
 /// Maximum number of learning rates to which the search may widen.
 const MOST_RATES: usize = 8;
 
-/// Everything that a run is a function of, apart from its keys.
+/// Settings that, with the keys, determine all runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
@@ -212,7 +212,7 @@ impl Study {
         self.without_noise = false;
     }
 
-    /// Models at these epsilons are trained on the same data, by studies of their own.
+    /// Notes that other studies train models at these epsilons on the same data.
     pub fn trained_beside(&mut self, epsilons: Vec<f64>) {
         self.beside = epsilons;
     }
