@@ -1,6 +1,6 @@
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// Why an audit ended without a verdict.
+/// Errors that end an audit without a verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

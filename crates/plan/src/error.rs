@@ -51,19 +51,19 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Figure {
-    /// The accountant that its epsilon follows from.
+    /// The accountant from which epsilon follows.
     Accountant,
     /// The relation between neighbouring data sets.
     Adjacency,
-    /// The schema that its sampler keeps.
+    /// The schema that the sampler keeps.
     Participation,
-    /// The groups of its sampler.
+    /// The groups of the sampler.
     Groups,
-    /// The steps of its strategy.
+    /// The steps of the strategy.
     Steps,
-    /// The factor of rounding on its sensitivity.
+    /// The factor of rounding on the sensitivity.
     RoundingFactor,
-    /// The sensitivity of its strategy under its schema.
+    /// The sensitivity of the strategy under the schema.
     Sensitivity,
     /// The upper end of epsilon.
     Epsilon,

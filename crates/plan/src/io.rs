@@ -29,7 +29,7 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<VerifiedPlan> {
-        /// Read first, because other versions have other fields.
+        /// The version, read before all other fields because these depend on it.
         #[derive(Deserialize)]
         struct Header {
             version: u32,

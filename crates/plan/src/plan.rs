@@ -73,8 +73,8 @@ pub struct Plan {
     pub release: Release,
     /// How batches are formed.
     pub sampler: Sampler,
-    /// Pi: the schema that the sampler keeps and the sensitivity is for. Single under amplified Poisson
-    /// sampling, whose accountant composes a unit's participations one by one.
+    /// Pi: the schema that the sampler keeps and for which the sensitivity holds. Single under amplified
+    /// Poisson sampling, whose accountant composes a unit's participations one by one.
     pub participation: Participation,
     /// A: the workload of that loss.
     pub workload: Workload,

@@ -199,7 +199,8 @@ impl VerifiedPlan {
         Ok(found)
     }
 
-    /// A unit has participated at most once in each begun round of `groups` steps.
+    /// Epsilon by step under amplified block-cyclic Poisson sampling, where a unit participates at most once
+    /// in each round of `groups` steps, the last one incomplete.
     fn sampled_by_step(&self, groups: usize, after: &[usize]) -> Result<Vec<f64>> {
         let units = zero_outs(self.privacy.adjacency);
         let epsilon = |&steps: &usize| -> Result<f64> {

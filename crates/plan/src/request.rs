@@ -1,4 +1,4 @@
-//! The request that a plan is made for, and the schedule that follows from it.
+//! The request for a plan, and the schedule that follows from it.
 
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::design::{Objective, StrategySpec};

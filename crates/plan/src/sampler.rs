@@ -49,7 +49,7 @@ fn one() -> usize {
 }
 
 impl Sampler {
-    /// The expected number of examples in a batch, which the noisy sum is divided by.
+    /// The expected number of examples in a batch, by which the noisy sum is divided.
     ///
     /// ```
     /// use antinoise_plan::Sampler;
@@ -235,7 +235,7 @@ impl Batches {
         group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect()
     }
 
-    /// The group of step `step`: its batch, or the examples that its Poisson batch is drawn from.
+    /// The group of step `step`: its batch, or the examples from which its Poisson batch is drawn.
     pub fn turn(&self, step: usize) -> &[usize] {
         let groups = self.starts.len() - 1;
         if !self.repeats && step >= groups {

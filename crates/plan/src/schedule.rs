@@ -53,8 +53,8 @@ pub struct Schedule {
     pub steps: usize,
     /// Sampler: the examples that take part in each step.
     pub sampler: Sampler,
-    /// Pi: the schema that the sampler keeps and the sensitivity is for. Single under amplified Poisson
-    /// sampling, whose accountant composes a unit's participations one by one.
+    /// Pi: the schema that the sampler keeps and for which the sensitivity holds. Single under amplified
+    /// Poisson sampling, whose accountant composes a unit's participations one by one.
     pub participation: Participation,
     /// Whether sampling amplifies privacy, for samplers for which there is such an analysis.
     pub amplified: bool,

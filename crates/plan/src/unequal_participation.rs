@@ -40,7 +40,8 @@ impl VerifiedPlan {
     /// (b, k): any two steps of a user are at least b apart, and a user has at most k steps.
     ///
     /// # Errors
-    /// When the plan is not one of users who come by themselves (`min-sep:b,k`, external sampler).
+    /// When the plan is not for users who participate on their own initiative (`min-sep:b,k`, external
+    /// sampler).
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};

@@ -79,7 +79,7 @@ impl Folder {
         wipe(&path).map_err(Error::io(&path))
     }
 
-    /// Wipes secrets and seals that a killed process left half-written: each holds a key.
+    /// Wipes incomplete secrets and seals that a killed process left: each holds a key.
     pub(crate) fn wipe_unfinished(&self) -> Result<()> {
         let wiped = remove_stale(&self.path, |name| name == SECRET || name == SEAL);
         wiped.map(drop).map_err(Error::io(&self.path))

@@ -33,7 +33,7 @@ impl Home {
         Ok(Self { machine: machine(), database: Place::of(database)?, seal: Place::of(seal)? })
     }
 
-    /// How `now` differs, or `None`.
+    /// The difference between this home and `now`, in words; `None` if there is no difference.
     pub(crate) fn difference(&self, now: &Self) -> Option<String> {
         if differ(self.machine.as_ref(), now.machine.as_ref()) {
             return Some("on another machine".into());

@@ -14,7 +14,7 @@ pub(crate) const TABLE: &str = "CREATE TABLE counted (step INTEGER NOT NULL, par
 /// A part of at least this many bytes is complete.
 const FULL: usize = 1 << 14;
 
-/// Why the ledger could not be read.
+/// Errors of reading the ledger.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(rusqlite::Error),

@@ -12,7 +12,7 @@ pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism
     }
 }
 
-/// PATH or PATH,MOMENTUM.
+/// Reads a schedule from PATH or PATH,MOMENTUM.
 fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> {
     let number = |(path, number): (_, &str)| Some((path, number.trim().parse::<f64>().ok()?));
     let (path, momentum) = text.rsplit_once(',').and_then(number).unwrap_or((text, 0.0));
@@ -64,7 +64,8 @@ pub fn participation(text: &str) -> std::result::Result<Participation, antinoise
     Ok(Participation::Patterns { patterns: numbers(&text).map_err(refused)? })
 }
 
-/// Rows of numbers, parted by commas or blanks; what follows # and empty lines are left out.
+/// Rows of numbers, separated by commas or blanks; empty lines and comments, which begin with #, are left
+/// out.
 fn numbers<T: std::str::FromStr>(text: &str) -> std::result::Result<Vec<Vec<T>>, String> {
     let mut rows = Vec::new();
     for (line, content) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Options that several commands share, and how their values are read.
+//! Options that several commands share, and parsers of their values.
 
 mod files;
 mod strategy;
@@ -12,7 +12,7 @@ use crate::numbers::count;
 pub use files::{participation, workload};
 pub use strategy::StrategyOptions;
 
-/// A parser for clap that keeps this project's own message.
+/// A parser for clap that keeps the library's error message.
 pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
     text: &str,
 ) -> std::result::Result<T, antinoise_mechanism::Error> {

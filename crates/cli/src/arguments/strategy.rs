@@ -13,9 +13,9 @@ use crate::numbers::count;
 /// Source of a mechanism: a class to design, or a file.
 #[derive(Debug, Clone)]
 pub enum StrategySource {
-    /// Designed for the problem.
+    /// A class to design for the problem.
     StrategySpec(StrategySpec),
-    /// As `--out` saved it.
+    /// A strategy in a file that `--out` saved.
     File(PathBuf),
 }
 
@@ -41,8 +41,8 @@ pub struct StrategyOptions {
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
     #[arg(long, value_name = "N", value_parser = count)]
     pub bands: Option<usize>,
-    /// Number of buffers of a BLT [default: the fewest beyond which one more lowers the loss by less than a
-    /// thousandth].
+    /// Number of buffers of a BLT [default: buffers are added while each lowers the loss by a thousandth or
+    /// more].
     #[arg(long, value_name = "D", value_parser = count)]
     pub order: Option<usize>,
     /// Use the coefficients of the square root of the workload, without optimising them.
@@ -57,7 +57,7 @@ pub struct StrategyOptions {
 }
 
 impl StrategyOptions {
-    /// Designs the strategy, or reads it and checks that it is one for the problem's steps.
+    /// Designs the strategy, or reads it and checks that it has the problem's number of steps.
     pub fn solve(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         problem.check()?;
         match &self.strategy {
@@ -69,7 +69,7 @@ impl StrategyOptions {
         }
     }
 
-    /// The workload that the design minimises the loss of; nothing is known of a strategy from a file.
+    /// Workload whose loss the design minimises; `None` for a strategy from a file.
     pub fn designed_for(&self, problem: &Problem) -> Result<Option<Workload>> {
         match &self.strategy {
             StrategySource::StrategySpec(spec) => {

@@ -63,7 +63,7 @@ pub struct Arguments {
     adjacency: Adjacency,
 }
 
-/// How much noise there is.
+/// Amount of noise.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct NoiseOptions {
@@ -79,7 +79,7 @@ struct NoiseOptions {
     plan: Option<PathBuf>,
 }
 
-/// The point of the privacy curve that is given.
+/// Given point of the privacy curve: delta or epsilon.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct PointOptions {
@@ -91,7 +91,7 @@ struct PointOptions {
     epsilon: Option<f64>,
 }
 
-/// Accounts.
+/// Computes the privacy, by plan or by noise multiplier.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let Arguments { adjacency, point, .. } = arguments;
     if let Some(path) = &arguments.noise.plan {
@@ -110,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl NoiseOptions {
-    /// sigma; `mu` says all there is to say without sampling alone.
+    /// Noise multiplier sigma. `--mu` is refused with sampling, whose privacy depends on more than mu.
     fn read(&self, takes_mu: bool) -> Result<f64> {
         match (self.noise_multiplier, self.mu) {
             (Some(sigma), _) => Ok(positive("noise_multiplier", sigma)?),
@@ -144,7 +144,7 @@ struct BinsOptions {
     strategy: Option<StrategySpec>,
 }
 
-/// The share of delta that statistical failures may take.
+/// Share of delta that is reserved for failures of the statistical accountant.
 const FAILURE: f64 = 0.01;
 
 impl Arguments {
@@ -163,7 +163,7 @@ impl Arguments {
         }
     }
 
-    /// As the plan is accounted.
+    /// Report for the noise, sampling and adjacency of a plan.
     fn plan(&self, plan: &VerifiedPlan) -> Result<Report> {
         if let Some(mechanism) = plan.monte_carlo()? {
             return self.simulated_plan(plan, &mechanism);
@@ -228,14 +228,14 @@ impl Arguments {
         Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
     }
 
-    /// As those took part whom the ledger names.
+    /// Report for the participation that the ledger recorded.
     #[cfg(not(feature = "ledger"))]
     fn observed(&self, _: &VerifiedPlan, ledger: &Path) -> Result<Report> {
         let must_be = "left out: this program was built without ledgers, which the one from cargo install antinoise-cli has";
         Err(InvalidParameter::new("observed", ledger.display(), must_be).into())
     }
 
-    /// As those took part whom the ledger names.
+    /// Report for the participation that the ledger recorded.
     #[cfg(feature = "ledger")]
     fn observed(&self, plan: &VerifiedPlan, ledger: &Path) -> Result<Report> {
         let found = Ledger::open_begun(ledger, plan)?.observed()?;
@@ -271,7 +271,8 @@ impl Arguments {
     }
 }
 
-/// Column t of a lower-triangular matrix from its diagonal down; `None` of any other.
+/// Column t of a lower-triangular matrix from the diagonal down; `None` if the matrix is not lower
+/// triangular.
 fn lower_part(mut column: Vec<f64>, t: usize, steps: usize) -> Option<Vec<f64>> {
     let lower = column.split_off(t.min(column.len()));
     (column.iter().all(|&x| x == 0.0) && t + lower.len() == steps).then_some(lower)

@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl Arguments {
-    /// The passes over the data that there is time for.
+    /// Maximum number of passes over the data in the given time.
     fn epochs(&self) -> Result<Option<f64>> {
         let (Some(time), Some(rate)) = (self.time, self.examples_per_second) else { return Ok(None) };
         for (name, got) in [("time", time), ("examples_per_second", rate)] {

@@ -62,7 +62,7 @@ impl Report {
         self.0.accepted
     }
 
-    /// The tests that reject, by name.
+    /// Names of the tests that reject.
     pub fn rejections(&self) -> String {
         let names = self.0.tests.iter().filter(|test| test.rejected).map(|test| test.name.as_str());
         names.collect::<Vec<_>>().join("; ")
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl Arguments {
-    /// The claim, and of a plan the ground for its training, where there is one.
+    /// The claim and, for a plan whose training can be audited, the inputs of that training.
     fn audited(&self) -> Result<(Claim, Option<Ground>)> {
         let Source { problem, adjacency, solution, plan, .. } = self.source.solve()?;
         if let Some(plan) = plan {

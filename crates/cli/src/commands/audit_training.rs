@@ -1,4 +1,5 @@
-//! `antinoise audit-training`: one training with canaries, and the epsilon that guesses about them prove.
+//! `antinoise audit-training`: one training with canaries, and the lower bound on epsilon from guesses about
+//! them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -76,18 +77,18 @@ enum CanaryName {
 pub struct Report {
     #[serde(flatten)]
     found: OneRunReport,
-    /// Whether the bound is below what is stated.
+    /// Whether the lower bound is below the stated epsilon.
     holds: bool,
 }
 
 impl Report {
-    /// Whether the bound is below what is stated.
+    /// Whether the lower bound is below the stated epsilon.
     pub fn holds(&self) -> bool {
         self.holds
     }
 }
 
-/// Trains and guesses.
+/// Trains with canaries, and bounds epsilon by guesses about them.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let plan = Plan::load(&arguments.plan)?;
     let dataset = load(&arguments.data, None)?;

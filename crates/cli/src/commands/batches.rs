@@ -1,4 +1,4 @@
-//! `antinoise batches`: which examples take part in which steps of a run.
+//! `antinoise batches`: the examples of each step of a run.
 
 use std::fmt;
 use std::path::PathBuf;

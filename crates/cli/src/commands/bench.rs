@@ -1,4 +1,4 @@
-//! `antinoise bench noise`: nanoseconds a coordinate, compared with the memory's speed.
+//! `antinoise bench noise`: nanoseconds per coordinate, compared with the memory bandwidth.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,11 +50,11 @@ pub struct Report {
     threads: usize,
     memory_bytes_per_second: f64,
     ns_per_coordinate: BTreeMap<String, f64>,
-    /// Bytes a second that a step moves, over the memory's.
+    /// Bytes per second that a step moves, as a share of the memory bandwidth.
     share_of_memory_bandwidth: BTreeMap<String, f64>,
 }
 
-/// The stored state of 64 bands is the largest; the bandwidth is measured over as many bytes as BLTs move.
+/// Bytes per coordinate in the measurement of the memory bandwidth: the number that BLTs move.
 const BANDWIDTH_BYTES_PER_COORDINATE: usize = 20;
 
 fn cases() -> Vec<(String, Recursion)> {
@@ -69,7 +69,7 @@ fn cases() -> Vec<(String, Recursion)> {
     vec![("identity".into(), Recursion::Independent), blt(2), blt(4), blt(8), banded(16), banded(64)]
 }
 
-/// Measures.
+/// Measures the speed of noise and the memory bandwidth.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let What::Noise(NoiseArguments { dim, threads }) = &arguments.what;
     // 64 bands hold 63 vectors of 4 bytes a coordinate.

@@ -46,7 +46,7 @@ pub struct Arguments {
     adjacency: Adjacency,
 }
 
-/// Calibrates.
+/// Finds the missing one of noise multiplier, steps and sampling rate.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let epsilon = positive("epsilon", arguments.epsilon)?;
     let delta = in_open_unit("delta", arguments.delta)?;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
 }
 
 impl Arguments {
-    /// The sampling whose missing part, steps or rate, is found from the rest.
+    /// Sampling, with the number of steps or the sampling rate that is not given solved for.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
         refuse_replace_one(self.adjacency)?;
         if let Some(bands) = self.sampling.bands {

@@ -34,7 +34,7 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report {
-    /// A page, as manual pages are written.
+    /// A page in the format of manual pages.
     Page {
         /// Text of the page.
         page: String,

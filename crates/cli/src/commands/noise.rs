@@ -80,7 +80,7 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// Coordinates that are written at a time.
+/// Number of coordinates that are written at a time.
 const PORTION: usize = 1 << 14;
 
 /// Output of `antinoise noise`.
@@ -89,7 +89,7 @@ pub struct Report {
     out: PathBuf,
     strategy: &'static str,
     run: String,
-    /// A digest of everything that the bits depend on except key and run.
+    /// Digest of everything except key and run that determines the noise.
     description: String,
     rows: usize,
     columns: usize,

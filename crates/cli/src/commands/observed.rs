@@ -18,7 +18,7 @@ pub struct Observed {
     steps: usize,
     users: usize,
     participations: usize,
-    /// Different sets of steps.
+    /// Number of different sets of steps.
     patterns: usize,
     /// Smallest number of steps between two participations of a user; null if nobody took part twice.
     min_sep: Option<usize>,

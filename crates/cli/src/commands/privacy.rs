@@ -99,7 +99,7 @@ impl Report {
         Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho_upper), ..report })
     }
 
-    /// Epsilon at this delta by the statistical accountant of such a sampler.
+    /// Epsilon at this delta by the statistical accountant of the sampler.
     pub fn statistical(
         sigma: f64,
         delta: f64,
@@ -127,7 +127,7 @@ impl Report {
         })
     }
 
-    /// The same, which compares the data sets that the plan does.
+    /// The figures, with the adjacency of the plan.
     pub fn of_plan(self, plan: &Plan) -> Self {
         Self { adjacency: plan.privacy.adjacency.to_string(), ..self }
     }

@@ -11,7 +11,7 @@ use clap::Args;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// Poisson sampling, which amplifies.
+/// Options of Poisson sampling, which amplifies privacy.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
     /// Poisson sampling: the probability that an example joins a step's batch, independently of others (batch
@@ -27,7 +27,7 @@ pub struct SamplingOptions {
     pub bands: Option<usize>,
 }
 
-/// How examples come to a step.
+/// Sampling of the examples of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sampling {
     /// No amplification: one Gaussian mechanism.
@@ -36,7 +36,7 @@ pub enum Sampling {
     Poisson { rate: f64, steps: usize, bands: usize },
 }
 
-/// Amplification is a theorem only for zero-out; plans carry it over to replace-one.
+/// Refuses replace-one adjacency: amplification is proved for zero-out, and only plans carry it over.
 pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
     if adjacency == Adjacency::ReplaceOne {
         let must_be = "zero-out with sampling, because amplification is proved for zero-out only; plans convert it to replace-one";
@@ -45,7 +45,7 @@ pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
     Ok(())
 }
 
-/// A probability that an example takes part.
+/// Checks a sampling rate: the probability that an example takes part.
 pub fn checked_rate(rate: f64) -> Result<f64> {
     if rate > 0.0 && rate <= 1.0 {
         return Ok(rate);
@@ -76,7 +76,7 @@ fn absent(name: &str, with: &str) -> InvalidParameter {
     InvalidParameter::new(name, "absent", format!("given with {with}"))
 }
 
-/// `rate` is batch size over examples, whatever the two are.
+/// The sampler with batch size over examples equal to `rate`.
 fn block_cyclic(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
     BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 }
 }
@@ -95,7 +95,7 @@ impl Sampling {
         }])?)
     }
 
-    /// The least noise multiplier for a target.
+    /// The smallest noise multiplier for a target.
     pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
         Ok(match self {
             Self::None => gaussian_noise_multiplier_upper(epsilon, delta)?,

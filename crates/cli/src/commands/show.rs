@@ -56,7 +56,7 @@ const MOST_EVEN: usize = 128;
 /// Maximum number of steps that can be drawn.
 const MOST_STEPS: usize = 2048;
 
-/// Draws.
+/// Draws the strategy.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let (problem, plan) = arguments.source.problem()?;
     let steps =
@@ -116,7 +116,7 @@ fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> R
     ])
 }
 
-/// Entries by their row; there is nothing between them.
+/// Chart of the entries of a column by row, as separate points.
 fn column(title: &str, entries: &[f64]) -> Chart {
     let rows = (1..).map(f64::from).zip(entries.iter().copied());
     let name = "row, from the diagonal on";

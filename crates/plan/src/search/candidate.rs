@@ -35,7 +35,8 @@ pub struct Candidate {
     /// widening of the clip norm, a two-thousandth on a grid and the same for all candidates, is not
     /// included.
     pub max_loss: f64,
-    /// The same, root mean square over queries.
+    /// Root mean square of the standard deviations of all queries of the mean gradient, computed as
+    /// `max_loss`.
     pub rms_loss: f64,
     /// The objective's loss over that of independent noise.
     pub relative_to_independent: f64,
@@ -129,7 +130,7 @@ impl Candidate {
         self.relative_to_independent = self.objective(objective) / independent.objective(objective);
     }
 
-    /// Whether sampling amplifies its privacy.
+    /// Whether sampling amplifies privacy.
     pub fn is_amplified(&self) -> bool {
         self.schedule.is_amplified()
     }

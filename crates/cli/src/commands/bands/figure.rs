@@ -10,7 +10,8 @@ use crate::plot;
 type Kind = (&'static str, fn(&Target) -> Option<f64>);
 
 impl Report {
-    /// A chart a target, or, of several batch sizes, one an epsilon and two of the best.
+    /// One chart for each target or, with several batch sizes, one for each epsilon and two of the best
+    /// numbers of bands.
     pub fn figure(&self) -> Result<String> {
         let charts: Vec<Chart> =
             if self.targets.iter().all(|target| target.batch_size == self.targets[0].batch_size) {

@@ -1,4 +1,4 @@
-//! `antinoise bands`: how many bands to take, with and without amplification by sampling.
+//! `antinoise bands`: loss by number of bands, with and without amplification by sampling.
 
 mod figure;
 mod report;

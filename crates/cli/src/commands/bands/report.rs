@@ -18,13 +18,13 @@ pub struct Report {
     pub targets: Vec<Target>,
 }
 
-/// One batch size and epsilon.
+/// Losses at one batch size and epsilon.
 #[derive(Debug, Serialize)]
 pub struct Target {
     pub batch_size: usize,
     pub epsilon: f64,
     pub rows: Vec<Row>,
-    /// Index of the least amplified loss.
+    /// Index of the smallest amplified loss.
     pub best: usize,
     /// Figures of other mechanisms, without amplification.
     pub against: Vec<Figures>,

@@ -6,11 +6,11 @@ use super::report::{Bounds, Report};
 use crate::failure::Result;
 use crate::plot;
 
-/// Points of a curve of bounds.
+/// Number of points of a curve of bounds.
 const BOUND_POINTS: u32 = 64;
 
 impl Report {
-    /// The losses over the steps; of one number of steps, by strategy.
+    /// Losses over the steps or, for one number of steps, by strategy.
     pub(super) fn figure(&self) -> Result<String> {
         let (least, most) = (self.steps.iter().min(), self.steps.iter().max());
         match (least, most) {
@@ -26,13 +26,13 @@ impl Report {
         format!("{} (standard deviations of noise at clip norm 1)", plot::name(self.objective))
     }
 
-    /// The loss of strategy `j` over the least, in percent.
+    /// Excess of the loss of strategy `j` over the smallest loss, in percent.
     fn excess(&self, i: usize, j: usize) -> Option<f64> {
         let least = self.losses[i].iter().flatten().copied().fold(f64::INFINITY, f64::min);
         Some(100.0 * (self.losses[i][j]? / least - 1.0))
     }
 
-    /// A curve a strategy, and those of the bounds.
+    /// One curve for each strategy, and the curves of the bounds.
     fn by_steps(&self, least: usize, most: usize) -> Result<String> {
         let steps = || {
             let steps = self.steps.iter().map(|&n| n as f64);
@@ -73,7 +73,7 @@ impl Report {
         plot::file(charts.into_iter().map(|chart| vec![chart.into()]).collect())
     }
 
-    /// A row a strategy, and the bounds across them.
+    /// One row for each strategy, and the bounds as lines across the rows.
     fn by_strategy(&self) -> Result<String> {
         let count = self.strategies.len();
         let steps = self.steps.first().copied().unwrap_or(0);

@@ -22,13 +22,13 @@ pub struct Report {
     pub objective: Objective,
     pub strategies: Vec<String>,
     pub steps: Vec<usize>,
-    /// One row a number of steps, one loss a strategy; null where the strategy cannot be made for it.
+    /// Losses: one row for each number of steps, one column for each strategy; null if the design fails.
     pub losses: Vec<Vec<Option<f64>>>,
-    /// How each design ended.
+    /// Status of each design.
     pub statuses: Vec<Vec<Option<Status>>>,
     /// Bounds on the loss of the best strategy for each number of steps, if a theorem gives them.
     pub least_possible: Vec<Option<Bounds>>,
-    /// Why a loss is missing.
+    /// Reasons for missing losses.
     pub missing: Vec<String>,
     #[serde(skip)]
     pub total: bool,
@@ -85,7 +85,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Seven digits, in the exponent's form where that is shorter.
+/// `x` with seven digits, in exponent form if that is shorter.
 fn number(x: f64) -> String {
     if (1e-3..1e6).contains(&x) { format!("{x:.6}") } else { format!("{x:.6e}") }
 }

@@ -1,4 +1,4 @@
-//! Why a mechanism was chosen, in a few sentences.
+//! Reasons for the choice of a mechanism, in a few sentences.
 
 use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Candidate, Choice, Request};

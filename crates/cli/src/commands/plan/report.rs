@@ -1,4 +1,4 @@
-//! The candidates, the choice and what it is worth.
+//! The candidates, the choice and its gain.
 
 use std::fmt;
 
@@ -88,8 +88,8 @@ impl Report {
     }
 }
 
-/// A candidate's name, which says so where its batches are not Poisson's and those of others are, as
-/// `sampled` says.
+/// Name of a candidate, with its batches if these are not sampled although those of other candidates are
+/// (`sampled`).
 pub fn named(candidate: &Candidate, sampled: bool) -> String {
     let how = match candidate.schedule.accountant() {
         Accountant::Gdp if sampled => ", cyclic",
@@ -101,7 +101,7 @@ pub fn named(candidate: &Candidate, sampled: bool) -> String {
 }
 
 impl Row {
-    /// A candidate among others that are sampled or not.
+    /// Row of a candidate; `sampled` tells whether batches of other candidates are sampled.
     fn among(candidate: &Candidate, sampled: bool) -> Self {
         Self { name: named(candidate, sampled), ..Self::new(candidate) }
     }
@@ -129,7 +129,7 @@ impl Row {
 }
 
 impl Row {
-    /// Independent noise in other batches, by the name under which it is known there.
+    /// Row of a baseline: independent noise in other batches, under its usual name there.
     fn of_reference(candidate: &Candidate) -> Self {
         let how = if candidate.is_amplified() { "Poisson (DP-SGD)" } else { "cyclic" };
         Self { name: format!("{}, {how}", candidate.spec), ..Self::new(candidate) }

@@ -18,7 +18,7 @@ use crate::{output, plot};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sweep {
-    /// The batch size, at as many steps: the gradients to compute grow with it.
+    /// The batch size, at a fixed number of steps: the number of gradients grows with it.
     BatchSize,
     /// Epsilon.
     Epsilon,
@@ -41,7 +41,7 @@ struct Point {
     epsilon: f64,
     /// Passes over the data.
     epochs: f64,
-    /// Gradients of examples in all.
+    /// Total number of gradients of examples.
     gradients: f64,
     strategy: String,
     amplified: bool,
@@ -50,12 +50,12 @@ struct Point {
     rms_loss: f64,
     relative_to_independent: f64,
     state_bytes: u64,
-    /// The strategy, and how its batches are formed.
+    /// Strategy and sampler.
     #[serde(skip)]
     name: String,
     #[serde(skip)]
     loss: f64,
-    /// The loss of independent noise in batches formed alike.
+    /// Loss of independent noise with the same sampler.
     #[serde(skip)]
     independent: f64,
 }
@@ -63,7 +63,7 @@ struct Point {
 const FACTORS: [f64; 7] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
 impl Sweep {
-    /// Plans at every point where that can be done.
+    /// Plans at every point that has a plan.
     pub fn run(self, request: &Request) -> Result<Swept> {
         let steps = request.schedule()?.steps;
         let points = self.requests(request, steps);
