@@ -368,7 +368,7 @@ class Plan:
         """How batches are formed: `kind`, and its number of groups or bins, or minimum distance."""
     @property
     def participation(self) -> str:
-        """The schema that the sensitivity is of: `single`, `cyclic:B,K`, `min-sep:B,K`, ..."""
+        """The schema for which the sensitivity holds: `single`, `cyclic:B,K`, `min-sep:B,K`, ..."""
     @property
     def workload(self) -> str:
         """The workload that losses are of."""

@@ -37,7 +37,7 @@ pub(crate) struct BinsPair {
     bins: usize,
     /// The means, row by row: the lower-triangular Cholesky factor.
     factor: Vec<f64>,
-    /// Their Gram matrix.
+    /// Gram matrix of the means.
     gram: Vec<f64>,
     /// <m_i, m>, where m is the mean of all m_i.
     toward_mean: Vec<f64>,
@@ -49,7 +49,7 @@ pub(crate) struct BinsPair {
 struct Draws {
     /// <z, m_i> for standard normal z, bin by bin within each sample.
     noise: Vec<f64>,
-    /// The bin whose mean each sample is drawn around.
+    /// Bin of each sample, around whose mean it is drawn.
     bins: Vec<usize>,
 }
 
@@ -239,7 +239,7 @@ impl Simulation for BinsPair {
         })
     }
 
-    /// All noise scales share the same draws.
+    /// Predicts the upper limit by noise scale; all scales share the same draws.
     fn upper_by_noise(&self, epsilon: f64) -> impl Fn(f64) -> f64 {
         let mut normals = Normals::new(&Source::of_seed(0), 0, 0);
         let draws: Vec<_> = self.draws(&mut normals, SEARCH_SAMPLES).collect();

@@ -38,7 +38,7 @@ fn distance(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Each of the first units of the stage joins the other examples.
+/// The largest change of the sum when one of the stage's first units joins the other examples.
 fn units(mechanism: &mut dyn UnderAudit, stage: &Stage) -> Result<f64, Error> {
     let mut batch = stage.others();
     let without = mechanism.sum(&stage.data, &batch)?;

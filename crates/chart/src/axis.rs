@@ -22,8 +22,8 @@ pub struct Axis {
     ticks: Vec<Tick>,
 }
 
-/// Beyond these, doubles are left out: what is computed from them would not be finite, or would lose its
-/// digits.
+/// Limits on the absolute values that are drawn: results computed from values outside would overflow or lose
+/// their digits.
 const LARGEST: f64 = 1e300;
 const SMALLEST: f64 = 1e-300;
 /// Values with a smaller relative difference are drawn as equal: no short label distinguishes them.

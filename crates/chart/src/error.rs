@@ -17,7 +17,7 @@ impl std::error::Error for Error {}
 /// `Result` with [`Error`].
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the library's, by its words.
+/// Converts an error of the drawing library.
 pub(crate) fn failed(error: impl fmt::Display) -> Error {
     Error(error.to_string())
 }

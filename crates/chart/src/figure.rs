@@ -31,7 +31,7 @@ impl From<Heatmap> for Panel {
 /// Rows of panels; the panels of a row are equally wide.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Width in the page's pixels, in which text has its size.
+    /// Width in pixels of the page; sizes of text are in the same pixels.
     pub width: u32,
     /// Height of the area that axes enclose, in the same pixels; titles and legends add to it.
     pub plot_height: u32,

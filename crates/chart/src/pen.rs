@@ -8,7 +8,8 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, TextStyl
 
 use crate::error::{Result, failed};
 
-/// The library rounds to whole pixels: with many of them curves stay smooth.
+/// Library pixels per pixel of the page: the library rounds to whole pixels, and with several of them curves
+/// stay smooth.
 pub(crate) const PIXELS: f64 = 4.0;
 /// Factor by which the library divides sizes of text.
 const LIBRARY: f64 = 1.24;

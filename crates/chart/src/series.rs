@@ -7,7 +7,7 @@ pub struct Point {
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// The lengths of its error below and above it; equal for a standard error.
+    /// Lengths of the error bar below and above the value; equal for a standard error.
     pub error: Option<[f64; 2]>,
 }
 
@@ -18,7 +18,7 @@ impl From<(f64, f64)> for Point {
 }
 
 impl Point {
-    /// The ends of its error; the value itself without an error.
+    /// Ends of the error bar; the value itself without an error.
     pub(crate) fn ends(&self) -> [f64; 2] {
         let are_finite = |[below, above]: &[f64; 2]| below.is_finite() && above.is_finite();
         let [below, above] = self.error.filter(are_finite).unwrap_or_default();

@@ -88,7 +88,8 @@ impl BadInput for InvalidParameter {
     }
 }
 
-/// A path that does not exist, or cannot be used, is the caller's; all else is the machine's.
+/// Errors of paths that do not exist or cannot be used are bad input; all other errors are failures of the
+/// system.
 impl BadInput for io::Error {
     fn is_bad_input(&self) -> bool {
         matches!(self.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput)

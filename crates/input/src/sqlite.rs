@@ -88,7 +88,7 @@ impl Format {
     /// Whether nothing was written into the file yet.
     ///
     /// # Errors
-    /// SQLite's.
+    /// If SQLite fails.
     pub fn is_empty(&self, database: &Connection) -> rusqlite::Result<bool> {
         Ok((number(database, "application_id")?, number(database, "user_version")?) == (0, 0)
             && tables(database)?.is_empty())
@@ -97,7 +97,7 @@ impl Format {
     /// Creates the tables, within the transaction of a change.
     ///
     /// # Errors
-    /// SQLite's.
+    /// If SQLite fails.
     pub fn create(&self, change: &Connection) -> rusqlite::Result<()> {
         self.tables.iter().try_for_each(|sql| change.execute(sql, []).map(drop))?;
         change.pragma_update(None, "application_id", self.application)?;

@@ -23,7 +23,7 @@ pub struct Batches {
     run: RunId,
 }
 
-/// The owner of the random numbers that the batches are drawn with.
+/// Owner of the random numbers from which the batches are drawn.
 enum Source {
     Key(Py<Key>),
     Noise(Py<NoiseStream>),
@@ -63,8 +63,8 @@ impl Batches {
         Self::of(py, plan, Source::Key(key), run_named(run)?)
     }
 
-    /// The batches of the run that `noise` belongs to. Works for a resumed run too, whose key exists only
-    /// inside its noise.
+    /// The batches of the run of `noise`. Works for a resumed run too, whose key exists only inside its
+    /// noise.
     #[staticmethod]
     fn of_noise(py: Python<'_>, plan: &Plan, noise: Py<NoiseStream>) -> Result<Self> {
         noise.get().check_plan(plan)?;

@@ -198,7 +198,7 @@ impl Plan {
         Ok(sampler)
     }
 
-    /// The participation schema that the sensitivity is computed for: `single`, `cyclic:B,K`, ...
+    /// The participation schema for which the sensitivity holds: `single`, `cyclic:B,K`, ...
     #[getter]
     fn participation(&self) -> String {
         self.plan.participation.to_string()
@@ -221,7 +221,7 @@ impl Plan {
         self.plan.expected_batch_size()
     }
 
-    /// The spacing of the grid that releases lie on; None for plain releases.
+    /// Spacing of the grid of the releases; None for plain releases.
     #[getter]
     fn grid_spacing(&self) -> Result<Option<f64>> {
         Ok(self.plan.release.grid()?.map(Grid::spacing))

@@ -90,7 +90,7 @@ impl NoiseStream {
         if noise.step() == self.steps { Ok(()) } else { self.released.take(noise.step(), Use::HandedOut) }
     }
 
-    /// Refuses any plan but the one that this stream was made for.
+    /// Refuses any plan except the one of this stream.
     pub fn check_plan(&self, plan: &Plan) -> Result<()> {
         if plan.digest_bytes() == self.plan {
             return Ok(());

@@ -409,7 +409,7 @@ class CorrelatedNoise(NotCopied, Strategy):
 
 
 def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
-    """The models that a node trained for the users it was asked for."""
+    """The models in a node's reply, which it trained for `users`."""
     named = [records[user_record_key(user)] for user in users if user_record_key(user) in records]
     if (
         not named

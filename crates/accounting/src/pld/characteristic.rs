@@ -91,7 +91,7 @@ struct Atoms {
     masses: Vec<f64>,
     /// The sum of the masses.
     mass: f64,
-    /// The mass that is away from the centre, and its mean distance from there.
+    /// The mass outside the centre, and the mean distance of this mass from the centre.
     away: f64,
     spread: f64,
 }

@@ -53,7 +53,7 @@ impl Knots {
     }
 }
 
-/// The masses of the kinks between `slopes`; `sign` says which way rounding errors count.
+/// Masses of the kinks between `slopes`, with rounding errors counted in direction `sign`.
 fn masses(grid: &Grid, slopes: &[f64], sign: f64) -> Vec<f64> {
     let ln_mass = |i: usize| {
         // The two sides of the offset differ by the slope of 1 - t.
@@ -90,7 +90,7 @@ pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
     Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
 }
 
-/// The values of `points` in the form that each side of the offset needs; `sign` says which way to round.
+/// Values of the curve at `points`, in the form for their side of the offset, rounded in direction `sign`.
 fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
     // D - (D - (1 - t)) = 1 - t: where a form is not the one at hand, two positive numbers are added.
     let excess = |i: usize| -grid.losses[i].exp_m1();

@@ -11,9 +11,9 @@ use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
 /// ln of the relative contribution allowed to losses half a period from the target, on either side.
 const LN_OUTSIDE: f64 = -11.5;
-/// The last frequency at least, in units of 1 / smoothing: e^-21 is left there.
+/// Minimum of the last frequency, in units of 1 / smoothing, where the smoothing leaves a factor of e^-21.
 const MIN_LAST: f64 = 6.5;
-/// Losses above one that adds this much of delta over all steps are taken as infinite.
+/// Fraction of delta, over all steps, from losses that are so large that they are taken as infinite.
 const INFINITE: f64 = 1e-3;
 
 /// The unknown: epsilon or delta.
@@ -29,7 +29,8 @@ pub(crate) struct Fit {
     /// ln of the given delta, or of an estimate of the unknown one.
     ln_delta: f64,
     nodes: Vec<Nodes>,
-    /// Standard deviations of a step that matter, and for each part the highest loss that does.
+    /// Number of standard deviations of a step within which losses decide delta, and the highest such loss of
+    /// each part.
     reach: f64,
     highest: Vec<f64>,
     theta: f64,
@@ -117,7 +118,7 @@ impl Fit {
         (self.ln_delta - self.cumulants.value + self.theta * self.target).clamp(-60.0, 0.0)
     }
 
-    /// The width in epsilon that is aimed at.
+    /// Target width of the bounds in epsilon.
     fn width(&self) -> f64 {
         match self.aim {
             Aim::Epsilon => WIDTH * self.target,
@@ -152,7 +153,7 @@ impl Fit {
         (fitted.min(0.25) * self.fineness).max(finest)
     }
 
-    /// Smoothing by s costs about 1.5 (1 + theta) s^2 in epsilon.
+    /// Settings for the transform. Smoothing by s costs about 1.5 (1 + theta) s^2 in epsilon.
     pub fn settings(&self) -> Settings {
         let ln_near = self.ln_payoff() + LN_OUTSIDE;
         // The payoff is 1/(e theta) at most.

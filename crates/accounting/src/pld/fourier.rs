@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     pub theta: f64,
     pub smoothing: f64,
     pub period: f64,
-    /// The last frequency, in units of 1 / smoothing, which leaves e^(-last^2 / 2) there.
+    /// The last frequency, in units of 1 / smoothing, where the smoothing leaves a factor of e^(-last^2 / 2).
     pub last: f64,
     /// The tilts upwards and downwards in Chernoff's bounds on the mass that lies half a period above and
     /// below.
@@ -57,7 +57,7 @@ pub(crate) struct Spectrum {
     infinity: f64,
 }
 
-/// The most frequencies a spectrum may have.
+/// Maximum number of frequencies of a spectrum.
 const MAX_FREQUENCIES: f64 = (1 << 19) as f64;
 impl Settings {
     /// The number of frequencies.
@@ -150,7 +150,7 @@ impl Spectrum {
     /// The epsilon at which the bound crosses e^`ln_delta`, rounded to the safe side; `None` if it does not
     /// cross.
     ///
-    /// `guess` is where to begin; from there a bound from below is only sought downwards.
+    /// The search starts at `guess`; for a lower bound it goes only downwards from there.
     pub fn epsilon(&self, ln_delta: f64, guess: f64) -> Option<f64> {
         let excess = |epsilon: f64| self.ln_delta(epsilon) - ln_delta;
         let first = (guess, excess(guess));

@@ -79,7 +79,8 @@ impl Side {
         self.refine(Fit::new(&self.parts, ln_delta), Bounds::ZERO, 2, read).upper
     }
 
-    /// About ln of the delta at `epsilon`, a guide for the fit: where the epsilon at that delta is `epsilon`.
+    /// Approximation of ln delta at `epsilon`, a guide for the fit: the ln delta at which [`Self::rough`]
+    /// gives `epsilon`.
     fn ln_delta_near(&self, epsilon: f64) -> f64 {
         let excess = |ln_delta: f64| (self.rough(ln_delta) - epsilon).min(f64::MAX);
         let mut high = (-0.01, 0.0);

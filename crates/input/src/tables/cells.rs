@@ -107,7 +107,7 @@ pub struct Cells<'a> {
     kind: Kind<'a>,
 }
 
-/// A value of each row.
+/// Function from a row's index to its value.
 type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
 /// The type of the cells.

@@ -9,7 +9,7 @@ use crate::{Adjacency, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Some pair of adjacent inputs attains it.
+    /// An exact value: some pair of adjacent inputs attains it.
     Exact,
     /// An upper bound: no pair of adjacent inputs exceeds it.
     UpperBound,

@@ -14,7 +14,7 @@ use crate::{Request, Result, Schedule, Setting};
 pub struct Bands {
     /// Bands of C.
     pub bands: usize,
-    /// Under block-cyclic Poisson sampling with a group for each band. The relative loss compares with one
+    /// C under block-cyclic Poisson sampling with a group for each band. The relative loss compares with one
     /// band: DP-SGD with Poisson sampling.
     pub amplified: Candidate,
     /// C under cyclic batches, without amplification.

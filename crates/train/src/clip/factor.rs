@@ -8,7 +8,8 @@ use super::groups::{Clipping, Groups};
 use super::kernel::{Weighted, norms_squared};
 use super::sum::GradientSum;
 
-/// Keeps a clipped gradient within the clip norm in spite of rounding errors of lengths and factors.
+/// Factor on the clip norm that keeps a clipped gradient within it in spite of rounding errors of lengths and
+/// factors.
 const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 
 /// Clipping of gradients, in units of a power of two close to the clip norm: in these units no factor or

@@ -40,10 +40,11 @@ struct Layer {
     group: usize,
 }
 
-/// Smaller shares would bring the norms of groups near the least numbers of double precision.
+/// Smallest share of a group: smaller ones would bring clip norms near the smallest numbers of double
+/// precision.
 const LEAST_SHARE: f64 = 1.0 / (1u64 << 30) as f64;
-/// How far, for each group, squares of rounded shares such as 0.6 and 0.8 may add up beyond 1; the excess is
-/// taken off again.
+/// Excess over 1, for each group, that is accepted in the sum of squares of rounded shares such as 0.6 and
+/// 0.8; the shares are then made smaller.
 const DECIMALS: f64 = 1.0 / (1u64 << 50) as f64;
 
 impl Groups {
