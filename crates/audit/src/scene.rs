@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     longest: f64,
     pub(crate) stage: Stage,
     pub(crate) noise_std: f64,
-    /// The shift along a unit's direction where its sequence is +1: if it takes part, and if it does not.
+    /// Shifts along a unit's direction where its sequence is +1: if the unit takes part, and if it does not.
     shifts: (f64, f64),
     sequences: Vec<Sequence>,
     /// The batches of runs with even numbers, and of runs with odd numbers.

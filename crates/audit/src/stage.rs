@@ -28,9 +28,10 @@ pub(crate) struct Stage {
 /// The experiment of a unit, and its side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// Index of the sequence that it follows.
+    /// Index of the sequence that the unit follows.
     pub(crate) attack: usize,
-    /// Whether it takes part in runs with even numbers; in runs with odd numbers it is the opposite.
+    /// Whether the unit takes part in runs with even numbers. If so, it takes no part in runs with odd
+    /// numbers, and vice versa.
     pub(crate) even: bool,
 }
 

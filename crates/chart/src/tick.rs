@@ -19,7 +19,7 @@ const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-3;
 /// Limit on the ticks of a set, above that of any axis.
 const MAX_TICKS: i64 = 24;
-/// Rounding of a limit must not lose the tick on it.
+/// Tolerance that keeps a tick on a rounded limit.
 const ROUNDING: f64 = 1e-9;
 
 impl Decimal {

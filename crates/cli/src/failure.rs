@@ -4,8 +4,7 @@ use std::fmt;
 
 use antinoise_input::BadInput;
 
-/// A message and the exit status: 2 where the input is to blame, 128 and the signal's number after a signal,
-/// else 1.
+/// A message and the exit status: 2 for bad input, 128 plus the signal's number after a signal, else 1.
 #[derive(Debug)]
 pub struct Failure {
     message: String,

@@ -67,12 +67,12 @@ pub fn short(x: f64, digits: usize) -> String {
     written(x, digits, |_| true)
 }
 
-/// The same, never below `x`: for figures whose truth must not be larger.
+/// As [`short`], rounded up: for figures that must not be below the truth.
 pub fn short_up(x: f64, digits: usize) -> String {
     written(x, digits, |text| text >= x)
 }
 
-/// The same, never above `x`.
+/// As [`short`], rounded down.
 pub fn short_down(x: f64, digits: usize) -> String {
     written(x, digits, |text| text <= x)
 }

@@ -16,7 +16,7 @@ pub(crate) struct SamplingLaw {
     pub free: f64,
     /// p = B / (N - (b - 1) B): the probability that an example which does not sit out joins a step.
     pub join: f64,
-    /// 1 - p: the probability that it does not join.
+    /// 1 - p: the probability that an example does not join a step.
     pub stay: f64,
 }
 

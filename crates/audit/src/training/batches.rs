@@ -79,7 +79,7 @@ fn round(plan: &VerifiedPlan) -> Option<usize> {
     }
 }
 
-/// Number of turns of an example at another place of a round than its first turn.
+/// Number of participations in another group or bin than the example's first participation.
 fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let Some(round) = round(plan) else { return 0 };
     let mut places = vec![None; plan.examples];

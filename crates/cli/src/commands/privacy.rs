@@ -209,7 +209,7 @@ impl fmt::Display for Report {
         if let Some(failure) = self.failure {
             writeln!(
                 f,
-                "by sampling       wrong with probability {failure:e} at most, which delta contains"
+                "by sampling       wrong with probability {failure:e} at most; delta includes this probability"
             )?;
         }
         writeln!(f, "adjacency         {}", self.adjacency)?;

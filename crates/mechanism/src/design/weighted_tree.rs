@@ -88,7 +88,7 @@ fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
 const MAX_PATTERNS: usize = 4096;
 
 /// Returns, by pattern and height, the number of ordered pairs of participations with a common node of that
-/// height. Of a min-sep schema, the patterns of the least separation are used.
+/// height. For a min-sep schema, the patterns with the smallest separation are used.
 fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
     let Separation { min_sep: b, max_participations: k } = participation.separation(tree.steps);
     let of = |pattern: &mut dyn Iterator<Item = usize>| -> Vec<f64> {

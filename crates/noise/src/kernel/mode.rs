@@ -55,7 +55,8 @@ pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
 
 /// A mode that returns rows as numbers of type `O`.
 pub(crate) trait Emits<O>: Steps {
-    /// How a row meets the output: it is written over it (the default), added to it, or added to a sum.
+    /// Use of a row of noise: it overwrites the output (the default), is added to the output, or is added to
+    /// a sum.
     type Target<'a>: Copy + Default + Send + Sync + Pieces;
 
     /// Returns padding, which has no noise. Here and below, an output and its part of the target each lie in

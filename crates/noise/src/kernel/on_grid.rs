@@ -77,7 +77,8 @@ impl Steps for OnGrid {
         }
     }
 
-    /// The past stores rounded noise, or the seed noise that would have given it.
+    /// Makes the steps' noise and rounds it to the grid. The past stores the rounded noise, or the seed noise
+    /// that would have produced it.
     fn run(
         self,
         scratch: &mut Scratch<f64, i32>,

@@ -35,7 +35,7 @@ pub(super) struct Batch {
 }
 
 impl Gathered {
-    /// Groups of either precision start at multiples of this.
+    /// Unit of the origin: groups of either precision start at multiples of it.
     pub(crate) const ORIGIN: u64 = 32;
 
     /// The shape of these ranges, for normals of precision `T`.

@@ -42,7 +42,7 @@ class BatchSampler(Sampler[list[int]]):
 
     @classmethod
     def following(cls) -> BatchSampler:
-        """A sampler of the batches of a noise that `follow` will name."""
+        """Creates a sampler without batches; `follow` names the noise whose batches it yields."""
         made = cls.__new__(cls)
         made._wait()
         return made

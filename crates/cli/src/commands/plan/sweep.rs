@@ -135,7 +135,7 @@ impl Swept {
     /// Loss against compute, or against epsilon.
     pub fn figure(&self) -> Result<String> {
         let (x, title): (fn(&Point) -> f64, _) = match self.sweep {
-            Sweep::BatchSize => (|p| p.gradients, "gradients of examples in all"),
+            Sweep::BatchSize => (|p| p.gradients, "total number of gradients of examples"),
             Sweep::Epsilon => (|p| p.epsilon, "epsilon"),
         };
         let curve = |name: &str, loss: fn(&Point) -> f64| {

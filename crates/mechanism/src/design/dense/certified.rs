@@ -164,7 +164,7 @@ impl Incumbent {
         Ok(ended)
     }
 
-    /// Keeps X if it is better; an X that double precision cannot factor is not.
+    /// Keeps X if its loss is smaller. An X that double precision cannot factor is not kept.
     fn improve(&mut self, gram: Result<Matrix>, problem: &Problem) {
         if let Ok((encoder, value)) = gram.and_then(|gram| cost(gram, problem))
             && value < self.value

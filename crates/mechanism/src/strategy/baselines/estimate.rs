@@ -15,12 +15,12 @@ use crate::{Recursion, Result, Workload};
 /// The estimate of the sum below a node from the node and its descendants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Estimator<'a> {
-    /// The node alone.
+    /// The node alone, without its descendants.
     Dyadic,
-    /// The average of its levels with the least variance: the nodes j levels down have weight
+    /// The average of the subtree's levels with the smallest variance: the nodes j levels down have weight
     /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
     FromBelow,
-    /// The average with the least variance for heights with weights.
+    /// The average of the subtree's levels with the smallest variance if heights have weights.
     Weighted(&'a Factors),
 }
 
