@@ -19,8 +19,10 @@ pub struct Arrays<'py, T: Element> {
 }
 
 impl<'py, T: Element> Arrays<'py, T> {
+    /// The arrays in `given`: one array, or a list or tuple of arrays.
+    ///
     /// # Errors
-    /// Names `name`, what it got and what it must be.
+    /// Names `name`, its value and the values that are accepted.
     pub fn of(name: &'static str, given: &Bound<'py, PyAny>) -> Result<Self> {
         let parts: Vec<Bound<'py, PyAny>> =
             if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {

@@ -41,6 +41,8 @@ impl Seal {
         Ok(Self { key, tokens: Vec::new(), home })
     }
 
+    /// Reads the seal of the release in `folder`.
+    ///
     /// # Errors
     /// If the file is absent, accessible to users other than its owner, or altered.
     pub(crate) fn read(folder: &Folder) -> Result<Self> {
