@@ -2,7 +2,7 @@
 """Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and
 the tests that should notice it.
 
-    VENV/bin/python scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/sums.py -- TESTS...
+    VENV/bin/python scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/held_sums.py -- TESTS...
 
 Files are named within the package, TESTS are arguments of pytest. The tests must succeed without a mutant;
 that run notes the lines that each of them executes, and a mutant is tested by those that execute its lines,
