@@ -266,7 +266,7 @@ def test_the_ledger_refuses_what_the_plan_does(path):
     for users in (["a"], ["c", "b"], ["d", "d"]):
         with pytest.raises(
             ValueError,
-            match="participants of step 0 are .* but must be users who took part less than 2 times, 3 steps ago",
+            match="participants of step 0 is .* but must be users who took part less than 2 times, 3 steps ago",
         ):
             ledger.charge(users)
     assert ledger.participations() == [("a", 0), ("b", 0)] and ledger.eligible(["a", "c"]) == ["c"]
