@@ -46,6 +46,7 @@ def compared(folder, name, epsilon, options, with_reference):
         options.epochs,
         "--batch-size",
         BATCH,
+        "--compare",
         "--repeats",
         options.repeats,
         "--epsilon",

@@ -86,7 +86,7 @@ def trained(path, schema, delta, test_share, options, out):
         "--epochs",
         1,
     ]
-    command += ["--test-share", test_share]
+    command += ["--test-share", test_share, "--test-rows", "last", "--compare"]
     command += [
         "--batch-size",
         1000,

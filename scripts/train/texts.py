@@ -69,6 +69,7 @@ def main():
                 "--epochs",
                 options.epochs,
             ]
+            command += ["--test-rows", "last", "--compare"]
             command += [
                 "--repeats",
                 options.repeats,

@@ -114,8 +114,15 @@ impl PrivacyStatement {
         }
     }
 
-    /// Three sentences: what is protected against whom, how strongly, and on which conditions.
-    fn summary(&self) -> Vec<String> {
+    /// Three sentences: what is protected against whom, how strongly, and on which conditions; of a statement
+    /// without assumptions, the first two.
+    ///
+    /// ```
+    /// use antinoise_accounting::PrivacyStatement;
+    /// let statement = PrivacyStatement { unit: "example".into(), epsilon: 1.0, ..PrivacyStatement::default() };
+    /// assert!(statement.summary()[0].starts_with("The data of every single example are protected"));
+    /// ```
+    pub fn summary(&self) -> Vec<String> {
         let Self { unit, adjacency, delta, observer, .. } = self;
         let against = if observer.is_empty() { String::new() } else { format!(" against {observer}") };
         let changed = match adjacency {

@@ -10,7 +10,7 @@
 //!
 //! ```layers
 //! failure, numbers, progress: errors and exit statuses; numbers as people write them; progress messages
-//! output, plot, signals, arguments, report: printing and drawing; Ctrl-C; shared options; the report of a training
+//! output, plot, signals, arguments, report: printing and drawing; Ctrl-C; shared options; the frame of reports
 //! destination, source: output files; the mechanism that the options name
 //! commands: one file a command
 //! ```
@@ -67,6 +67,10 @@ enum Command {
     AuditTraining(Box<commands::audit_training::Arguments>),
     #[cfg(feature = "train")]
     Train(Box<commands::train::Arguments>),
+    #[cfg(feature = "train")]
+    Predict(commands::predict::Arguments),
+    #[cfg(feature = "train")]
+    Evaluate(commands::evaluate::Arguments),
     Noise(commands::noise::Arguments),
     Batches(commands::batches::Arguments),
     #[cfg(feature = "release")]
@@ -111,6 +115,10 @@ fn command(cli: &Cli) -> failure::Result<u8> {
         }
         #[cfg(feature = "train")]
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
+        #[cfg(feature = "train")]
+        Command::Predict(arguments) => output::print(&commands::predict::run(arguments)?, cli.json),
+        #[cfg(feature = "train")]
+        Command::Evaluate(arguments) => output::print(&commands::evaluate::run(arguments)?, cli.json),
         Command::Noise(arguments) => output::print(&commands::noise::run(arguments)?, cli.json),
         Command::Batches(arguments) => output::print(&commands::batches::run(arguments)?, cli.json),
         #[cfg(feature = "release")]

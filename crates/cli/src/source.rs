@@ -1,6 +1,6 @@
 //! Source of a command's mechanism: the options of a design, or a plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antinoise_mechanism::design::Solution;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
@@ -10,6 +10,16 @@ use clap::builder::ArgPredicate;
 
 use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::Result;
+use crate::progress::Progress;
+
+/// Reads and verifies a plan, which takes seconds where its privacy is shown by simulation.
+///
+/// # Errors
+/// When the plan cannot be read or does not hold.
+pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
+    let _progress = Progress::endless("verifying the plan");
+    Ok(Plan::load(path)?)
+}
 
 /// A mechanism and the problem under which it is measured.
 #[derive(Debug, Args)]
@@ -66,7 +76,7 @@ impl SourceOptions {
     /// When the plan cannot be read or does not hold.
     pub fn problem(&self) -> Result<(Problem, Option<VerifiedPlan>)> {
         let Some(path) = &self.plan else { return Ok((self.design.problem(), None)) };
-        let plan = Plan::load(path)?;
+        let plan = load_plan(path)?;
         let problem = Problem {
             steps: plan.steps,
             workload: plan.workload.clone(),

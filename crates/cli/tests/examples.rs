@@ -112,7 +112,9 @@ fn run_all(commands: &[String]) {
     write_table(&folder.path().join("flights.csv"));
     common::write_federated(folder.path());
     std::fs::create_dir(folder.path().join("docs")).unwrap();
-    std::fs::copy(root().join("docs/visits.csv"), folder.path().join("docs/visits.csv")).unwrap();
+    for file in ["docs/visits.csv", "docs/flights.csv"] {
+        std::fs::copy(root().join(file), folder.path().join(file)).unwrap();
+    }
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(binary.to_path_buf())

@@ -29,7 +29,7 @@
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
 //! io, text: plans in files, and in words
-//! privacy: the claim of one plan, of its first steps, and of several plans
+//! privacy, user: the claim of one plan, of its first steps, of several plans, and of a user with several examples
 //! unequal_participation: the claim of the participation that really happened
 //! search: candidates for a request, the choice, sweeps and proposals
 //! ```
@@ -47,6 +47,7 @@ mod schedule;
 mod search;
 mod text;
 mod unequal_participation;
+mod user;
 mod verified;
 
 pub use antinoise_mechanism::PrivacyUnit;

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 
 #[cfg(feature = "arrow")]
-use antinoise_input::tables::{Number, Role, column_index};
+use antinoise_input::tables::Role;
+use antinoise_input::tables::{Number, column_index};
 use serde_json::Value;
 
 use crate::freeze::Freezing;

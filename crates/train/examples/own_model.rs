@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
-use antinoise_train::data::{Dataset, Example, Examples, ImageShape};
+use antinoise_train::data::{Dataset, Example, Examples, ImageShape, numbered_classes};
 use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
 use antinoise_train::trainer::{Options, Setup, Trainer};
@@ -68,8 +68,14 @@ fn examples(count: usize, rng: &mut impl Rng) -> Examples {
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut rng = KeyedRng::new(&Key::from_seed_insecure(1), &RunId::new("rows")?, Purpose::DataOrder, 0);
     let (train, test) = (examples(3000, &mut rng), examples(500, &mut rng));
-    let dataset =
-        Dataset { name: "which token".into(), shape: ImageShape::row(LENGTH), classes: 2, train, test };
+    let dataset = Dataset {
+        name: "which token".into(),
+        shape: ImageShape::row(LENGTH),
+        classes: 2,
+        class_names: numbered_classes(2),
+        train,
+        test,
+    };
     // The CPU, unless there is a GPU and the feature `cuda`.
     let model = Own::new("transformer", Transformer)?.on(Device::cuda_if_available(0)?)?;
 

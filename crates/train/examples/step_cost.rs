@@ -11,7 +11,7 @@ use std::time::Instant;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::clip::plain_sum;
-use antinoise_train::data::{Dataset, Examples, ImageShape};
+use antinoise_train::data::{Dataset, Examples, ImageShape, numbered_classes};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Optimizer, Rule};
 use antinoise_train::trainer::{Setup, Trainer};
@@ -26,7 +26,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Examples::new(features, (0..count as u32).map(|i| i % 10).collect(), SHAPE.len())
     };
     let (train, test) = (examples(10 * BATCH)?, examples(1)?);
-    let dataset = Dataset { name: "synthetic".into(), shape: SHAPE, classes: 10, train, test };
+    let dataset = Dataset {
+        name: "synthetic".into(),
+        shape: SHAPE,
+        classes: 10,
+        class_names: numbered_classes(10),
+        train,
+        test,
+    };
     let model = Model::cnn(SHAPE, 10)?;
     let plan = choose(&Request::new(10 * BATCH, BATCH, Length::Epochs(4), Setting::Cyclic))?.plan;
     let rule = Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 };

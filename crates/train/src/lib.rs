@@ -25,6 +25,7 @@
 //! error, date, tensor, product, vectorized: what can go wrong; days; what candle's tensors hold; products of matrices; functions for each instruction set
 //! data, optimizer: examples; how a step follows from a gradient
 //! model: layers in a row
+//! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
 //! learner: what a trainer needs of a model: this crate's, or anyone's
 //! local: what a user of a federated run computes, and the sum of a cohort (feature `federated`, and what follows)
@@ -50,6 +51,7 @@ pub mod lstm;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
+pub mod saved_model;
 mod tensor;
 pub mod trainer;
 

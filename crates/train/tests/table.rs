@@ -3,8 +3,13 @@
 use std::path::Path;
 
 use antinoise_input::BadInput;
-use antinoise_train::data::{Column, Dataset, Missing, Schema, TestPart, Values, csv};
+use antinoise_train::Error;
+use antinoise_train::data::{Column, Dataset, Labels, Missing, Schema, TableFile, TestPart, Values};
 use proptest::prelude::*;
+
+fn csv(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
+    TableFile::csv(path, b',').dataset(schema, test)
+}
 
 fn words(list: &str) -> Vec<String> {
     list.split(' ').map(str::to_owned).collect()
@@ -94,6 +99,8 @@ fn what_cannot_be_used_is_named() {
         assert!(message.contains(words), "{words:?} not in {message}");
     };
     refused(&good.replace("2,b", "2,b,b"), "5 cells in line 3");
+    refused(&good.replace(',', ";"), "its first line has the delimiter ';'");
+    refused("\u{feff}", "column");
     refused(&good.replace("2,b", "2"), "3 cells in line 3");
     refused(&good.replace("2,b", "two,b"), "\"two\" in line 3, column \"x\"");
     refused(&good.replace("2,b", ",b"), "missing = zero");
@@ -164,7 +171,7 @@ fn parquet_says_what_csv_says() {
     };
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
     let by_csv = csv(&data.join("events.csv"), &schema, TestPart::Last(0.2)).unwrap();
-    let parquet = antinoise_train::data::parquet;
+    let parquet = |path: &Path, schema: &Schema, test| TableFile::parquet(path).dataset(schema, test);
     let by_parquet = parquet(&data.join("events.parquet"), &schema, TestPart::Last(0.2)).unwrap();
     assert_eq!(by_parquet.train.len(), 400);
     for (part, other) in [(&by_parquet.train, &by_csv.train), (&by_parquet.test, &by_csv.test)] {
@@ -181,4 +188,73 @@ fn parquet_says_what_csv_says() {
     assert!(refused(&known, "events.parquet").contains("in row 0, column \"late\" but must be one of 0, 1"));
     assert!(refused(&schema, "events.csv").contains("must be a Parquet file that can be read"));
     assert!(refused(&schema, "absent.parquet").contains("must be a Parquet file that can be read"));
+}
+
+/// The same rows in all formats are the same examples, and rows without labels are the same features.
+#[test]
+fn delimiters_and_json_lines_say_what_csv_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let schema = schema(Missing::Zero);
+    let comma = write("comma.csv", "x,word,any,class\n1.5,a,c,no\n,b,\"q,r\",yes\n");
+    let tab = write("tab.tsv", "class\tany\tword\tx\nno\tc\ta\t1.5\nyes\tq,r\tb\t\n");
+    let json = write(
+        "rows.jsonl",
+        "{\"x\": 1.5, \"word\": \"a\", \"any\": \"c\", \"class\": \"no\", \"other\": [1]}\n\n\
+         {\"x\": null, \"word\": \"b\", \"any\": \"q,r\", \"class\": \"yes\"}\n",
+    );
+    let read = |file: TableFile, labels| file.examples(&schema, labels).unwrap();
+    let wanted = read(TableFile::csv(&comma, b','), Labels::Required);
+    assert_eq!(wanted.labels(), [0, 1]);
+    assert_eq!(read(TableFile::csv(&tab, b'\t'), Labels::Required), wanted);
+    assert_eq!(read(TableFile::json_lines(&json), Labels::Required), wanted);
+    let unlabelled = write("new.csv", "any;x;word\nc;1.5;a\nq,r;;b\n");
+    let found = read(TableFile::csv(&unlabelled, b';'), Labels::Ignored);
+    assert_eq!(found.labels(), [0, 0]);
+    assert!((0..2).all(|row| found.features(row) == wanted.features(row)));
+    for (line, words) in [
+        ("{\"x\": [1]}", "a list or an object in line 2, column \"x\""),
+        (
+            "{\"x\": 1, \"word\": \"d\", \"any\": \"c\", \"class\": \"no\"}",
+            "\"d\" in line 2, column \"word\"",
+        ),
+        ("[1]", "line 2"),
+        ("{\"x\": 1", "line 2"),
+    ] {
+        let path = write("bad.jsonl", &format!("\n{line}\n"));
+        let error = TableFile::json_lines(&path).examples(&schema, Labels::Required).unwrap_err();
+        assert!(error.is_bad_input() && error.to_string().contains(words), "{error}");
+    }
+    let path = folder.path().join("utf16.csv");
+    std::fs::write(&path, b"\xff\xfex\0,\0y\0\n\0").unwrap();
+    let error = csv(&path, &schema, TestPart::Last(0.5)).unwrap_err().to_string();
+    assert!(error.contains("UTF-16"), "{error}");
+}
+
+/// Drawn rows are of all rows, and the others keep their order.
+#[test]
+fn test_rows_are_drawn_from_all_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sorted.csv");
+    let rows: String =
+        (0..100).map(|row| format!("{},a,c,{}\n", row as f64 / 10.0, ["no", "yes"][row / 50])).collect();
+    std::fs::write(&path, format!("x,word,any,class\n{rows}")).unwrap();
+    let read = |seed| csv(&path, &schema(Missing::Refuse), TestPart::Drawn { share: 0.2, seed }).unwrap();
+    let found = read(0);
+    assert_eq!((found.train.len(), found.test.len()), (80, 20));
+    let x = |part: &antinoise_train::data::Examples| {
+        (0..part.len()).map(|row| part.features(row)[0]).collect::<Vec<_>>()
+    };
+    assert!(x(&found.train).is_sorted() && x(&found.test).is_sorted());
+    assert!(found.test.labels().contains(&0) && found.test.labels().contains(&1));
+    let mut all = [x(&found.train), x(&found.test)].concat();
+    all.sort_by(f32::total_cmp);
+    all.dedup();
+    assert_eq!(all.len(), 100);
+    assert_eq!(read(0).test, found.test);
+    assert_ne!(read(1).test, found.test);
 }

@@ -1,7 +1,7 @@
 //! Tables in CSV, with their schema.
 
 use antinoise_input::BadInput;
-use antinoise_train::data::{Missing, Schema, TestPart, Values, csv};
+use antinoise_train::data::{Missing, Schema, TableFile, TestPart, Values};
 
 use crate::files::file;
 
@@ -17,7 +17,8 @@ pub fn run(data: &[u8]) -> bool {
     if schema.features() > 1 << 12 {
         return false;
     }
-    match csv(&file("table.csv", &data[at + 1..]), &schema, TestPart::Last(0.5)) {
+    let path = file("table.csv", &data[at + 1..]);
+    match TableFile::csv(&path, b',').dataset(&schema, TestPart::Last(0.5)) {
         Err(error) => assert!(error.is_bad_input(), "{error:?}"),
         Ok(found) => {
             for part in [&found.train, &found.test] {

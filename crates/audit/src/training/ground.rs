@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use antinoise_input::{InvalidParameter, between};
 use antinoise_plan::{Sampler, VerifiedPlan};
 use antinoise_train::clip::{Clipping, GradientSum, clipped_sum};
-use antinoise_train::data::{Dataset, Examples, ImageShape};
+use antinoise_train::data::{Dataset, Examples, ImageShape, numbered_classes};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 
@@ -61,7 +61,8 @@ impl Ground {
         };
         let (train, test) = (examples(plan.examples)?, examples(1)?);
         let shape = ImageShape { height: 1, width: FEATURES, channels: 1 };
-        let dataset = Dataset { name: "signs".into(), shape, classes: 2, train, test };
+        let class_names = numbered_classes(2);
+        let dataset = Dataset { name: "signs".into(), shape, classes: 2, class_names, train, test };
         let model = Watched { inner: linear_model(FEATURES)?, watch: Observed::default() };
         Ok(Self { plan, dataset, model })
     }

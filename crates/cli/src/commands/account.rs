@@ -8,18 +8,19 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Accountant, Plan, Privacy, Sampler, VerifiedPlan};
+use antinoise_plan::{Accountant, Privacy, Sampler, VerifiedPlan};
 use clap::Args;
 
 #[cfg(feature = "ledger")]
 use super::observed::Observed;
-use super::privacy::Report;
+use super::privacy::PrivacyFigures;
 use super::sampling::{Sampling, SamplingOptions, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
 use crate::progress::Progress;
+use crate::source::load_plan;
 
 /// Print the privacy that a noise multiplier gives.
 #[derive(Debug, Args)]
@@ -92,10 +93,10 @@ struct PointOptions {
 }
 
 /// Computes the privacy, by plan or by noise multiplier.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
     let Arguments { adjacency, point, .. } = arguments;
     if let Some(path) = &arguments.noise.plan {
-        let plan = Plan::load(path)?;
+        let plan = load_plan(path)?;
         return match &arguments.observed {
             None => arguments.plan(&plan),
             Some(ledger) => arguments.observed(&plan, ledger),
@@ -149,22 +150,28 @@ const FAILURE: f64 = 0.01;
 
 impl Arguments {
     /// Report at --epsilon if it is given, else at `delta`.
-    fn at(&self, sigma: f64, delta: Option<f64>, sampling: Sampling, adjacency: Adjacency) -> Result<Report> {
+    fn at(
+        &self,
+        sigma: f64,
+        delta: Option<f64>,
+        sampling: Sampling,
+        adjacency: Adjacency,
+    ) -> Result<PrivacyFigures> {
         if let Some(epsilon) = self.point.epsilon {
-            return Report::at_epsilon(sigma, epsilon, sampling, adjacency);
+            return PrivacyFigures::at_epsilon(sigma, epsilon, sampling, adjacency);
         }
         let delta = in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
         match self.group_size {
-            None => Report::at_delta(sigma, delta, sampling, adjacency),
+            None => PrivacyFigures::at_delta(sigma, delta, sampling, adjacency),
             Some(size) => {
                 at_least("group_size", size, 1)?;
-                Report::of_group(sigma, delta, size as u64, sampling, adjacency)
+                PrivacyFigures::of_group(sigma, delta, size as u64, sampling, adjacency)
             }
         }
     }
 
     /// Report for the noise, sampling and adjacency of a plan.
-    fn plan(&self, plan: &VerifiedPlan) -> Result<Report> {
+    fn plan(&self, plan: &VerifiedPlan) -> Result<PrivacyFigures> {
         if let Some(mechanism) = plan.monte_carlo()? {
             return self.simulated_plan(plan, &mechanism);
         }
@@ -188,7 +195,7 @@ impl Arguments {
     }
 
     /// Report for a plan: its own claim at its own delta, and a new simulation at another delta.
-    fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<Report> {
+    fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<PrivacyFigures> {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
         if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
@@ -200,8 +207,13 @@ impl Arguments {
         let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
         if delta == plan.privacy.delta {
             let epsilon = Bounds { lower: epsilon_lower, upper: epsilon };
-            let report =
-                Report::statistical(plan.noise_multiplier, delta, epsilon, failure.unwrap_or(0.0), of)?;
+            let report = PrivacyFigures::statistical(
+                plan.noise_multiplier,
+                delta,
+                epsilon,
+                failure.unwrap_or(0.0),
+                of,
+            )?;
             return Ok(report.of_plan(plan));
         }
         let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
@@ -215,7 +227,7 @@ impl Arguments {
         delta: f64,
         of: (Sampler, usize, String),
         without: f64,
-    ) -> Result<Report> {
+    ) -> Result<PrivacyFigures> {
         // Both ends may fail.
         let settings = MonteCarlo { failure_probability: 0.5 * FAILURE * delta, ..Default::default() };
         let progress = Progress::endless("sampling");
@@ -225,19 +237,19 @@ impl Arguments {
         };
         let epsilon = Bounds { lower: mechanism.epsilon_lower(delta, &settings)?, upper };
         drop(progress);
-        Report::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
+        PrivacyFigures::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
     }
 
     /// Report for the participation that the ledger recorded.
     #[cfg(not(feature = "ledger"))]
-    fn observed(&self, _: &VerifiedPlan, ledger: &Path) -> Result<Report> {
+    fn observed(&self, _: &VerifiedPlan, ledger: &Path) -> Result<PrivacyFigures> {
         let must_be = "left out: this program was built without ledgers, which the one from cargo install antinoise-cli has";
         Err(InvalidParameter::new("observed", ledger.display(), must_be).into())
     }
 
     /// Report for the participation that the ledger recorded.
     #[cfg(feature = "ledger")]
-    fn observed(&self, plan: &VerifiedPlan, ledger: &Path) -> Result<Report> {
+    fn observed(&self, plan: &VerifiedPlan, ledger: &Path) -> Result<PrivacyFigures> {
         let found = Ledger::open_begun(ledger, plan)?.observed()?;
         let privacy = plan.observed(&found.patterns)?;
         let delta = self.point.delta.or(Some(plan.privacy.delta));
@@ -246,7 +258,7 @@ impl Arguments {
         Ok(report.of_observed(Observed::new(plan, &found, privacy)?))
     }
 
-    fn bins(&self, bins: usize) -> Result<Report> {
+    fn bins(&self, bins: usize) -> Result<PrivacyFigures> {
         let steps = at_least("steps", self.sampling.steps.unwrap_or(0), 1)?;
         between("balls_in_bins", bins, 1, steps, "steps")?;
         refuse_replace_one(self.adjacency)?;

@@ -46,7 +46,7 @@ pub struct Arguments {
 }
 
 /// Makes the proposals.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<Advice> {
     let mut budget = Budget::new(arguments.examples, arguments.epsilon);
     budget.dim = arguments.dim;
     budget.memory = arguments.memory.map(|bytes| bytes as u64);
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let proposals = advise(&budget)?;
     drop(progress);
     let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
-    Ok(Report { proposals: rows, has_dim: arguments.dim > 0 })
+    Ok(Advice { proposals: rows, has_dim: arguments.dim > 0 })
 }
 
 impl Arguments {
@@ -79,7 +79,7 @@ impl Arguments {
 
 /// Output of `antinoise advise`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Advice {
     proposals: Vec<Row>,
     #[serde(skip)]
     has_dim: bool,
@@ -161,7 +161,7 @@ fn reason(proposal: &Proposal, first: &Proposal) -> String {
     format!("{batches}; {cost}")
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header =
             ["setting", "batch size", "epochs", "delta", "RMS loss", "vs DP-SGD", "noise state", "strategy"];

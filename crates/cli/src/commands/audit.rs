@@ -54,9 +54,9 @@ pub struct Arguments {
 
 /// Output of `antinoise audit`.
 #[derive(Debug, Serialize)]
-pub struct Report(antinoise_audit::Report);
+pub struct MechanismAudit(antinoise_audit::Report);
 
-impl Report {
+impl MechanismAudit {
     /// Whether no test rejects.
     pub fn accepted(&self) -> bool {
         self.0.accepted
@@ -70,7 +70,7 @@ impl Report {
 }
 
 /// Builds the mechanism, and the training of a plan, and audits them.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<MechanismAudit> {
     let (claim, ground) = arguments.audited()?;
     let settings = Settings::new(arguments.alpha, claim.strategy.steps());
     let mut progress = Progress::endless("auditing");
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let training = training.as_mut().map(|training| training as &mut dyn TrainingUnderAudit);
     let report = audit_with(&claim, &mut real, &settings, training, &mut watch);
     drop(progress);
-    Ok(Report(report?))
+    Ok(MechanismAudit(report?))
 }
 
 impl Arguments {
@@ -105,7 +105,7 @@ impl Arguments {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for MechanismAudit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = &self.0;
         let row = |test: &antinoise_audit::Test| {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use antinoise_audit::{Canary, OneRunReport};
 use antinoise_noise::{Key, RunId};
-use antinoise_plan::Plan;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::trainer::Setup;
 use clap::{Args, ValueEnum};
@@ -16,6 +15,7 @@ use super::train::{ModelName, build, load, trained_with_canaries};
 use crate::failure::Result;
 use crate::numbers::{count, real, short_down, short_up};
 use crate::output;
+use crate::source::load_plan;
 
 /// Train once with canaries and guess which of them took part: a lower bound on epsilon.
 ///
@@ -74,14 +74,14 @@ enum CanaryName {
 
 /// Output of `antinoise audit-training`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct TrainingAudit {
     #[serde(flatten)]
     found: OneRunReport,
     /// Whether the lower bound is below the stated epsilon.
     holds: bool,
 }
 
-impl Report {
+impl TrainingAudit {
     /// Whether the lower bound is below the stated epsilon.
     pub fn holds(&self) -> bool {
         self.holds
@@ -89,8 +89,8 @@ impl Report {
 }
 
 /// Trains with canaries, and bounds epsilon by guesses about them.
-pub fn run(arguments: &Arguments) -> Result<Report> {
-    let plan = Plan::load(&arguments.plan)?;
+pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
+    let plan = load_plan(&arguments.plan)?;
     let dataset = load(&arguments.data, None)?;
     let model = build(arguments.model, &dataset)?;
     let rule = Rule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
@@ -102,10 +102,10 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let secret = (Key::from_os()?, RunId::default());
     let found = trained_with_canaries(setup, &model, secret, (canary, arguments.canaries, arguments.alpha))?;
     let holds = found.epsilon_lower <= found.epsilon_stated;
-    Ok(Report { found, holds })
+    Ok(TrainingAudit { found, holds })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for TrainingAudit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = &self.found;
         let confidence = 100.0 * (1.0 - found.alpha);

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 use crate::numbers::count;
+use crate::source::load_plan;
 
 /// Print which examples each step of a run uses, as its trainer forms the batches.
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ pub struct Arguments {
 
 /// Output of `antinoise batches`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct DrawnBatches {
     run: String,
     from: usize,
     /// The examples of each step.
@@ -56,8 +57,8 @@ pub struct Report {
 }
 
 /// Forms the batches.
-pub fn run(arguments: &Arguments) -> Result<Report> {
-    let plan = Plan::load(&arguments.plan)?;
+pub fn run(arguments: &Arguments) -> Result<DrawnBatches> {
+    let plan = load_plan(&arguments.plan)?;
     let Plan { steps, examples, batch_size, sampler, .. } = *plan;
     let from = between("from", arguments.from, 0, steps - 1, "steps - 1")?;
     let rest = steps - from;
@@ -66,10 +67,14 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let rng = |purpose, step| KeyedRng::new(&key, &arguments.run, purpose, step);
     let batches = Batches::new(sampler, examples, batch_size, steps, &mut rng(Purpose::DataOrder, 0))?;
     let batch = |step: usize| batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
-    Ok(Report { run: arguments.run.to_string(), from, batches: (from..from + rows).map(batch).collect() })
+    Ok(DrawnBatches {
+        run: arguments.run.to_string(),
+        from,
+        batches: (from..from + rows).map(batch).collect(),
+    })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DrawnBatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (step, batch) in (self.from..).zip(&self.batches) {
             let examples: Vec<String> = batch.iter().map(usize::to_string).collect();

@@ -45,7 +45,7 @@ struct NoiseArguments {
 
 /// Output of `antinoise bench`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct NoiseSpeeds {
     dim: usize,
     threads: usize,
     memory_bytes_per_second: f64,
@@ -70,7 +70,7 @@ fn cases() -> Vec<(String, Recursion)> {
 }
 
 /// Measures the speed of noise and the memory bandwidth.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<NoiseSpeeds> {
     let What::Noise(NoiseArguments { dim, threads }) = &arguments.what;
     // 64 bands hold 63 vectors of 4 bytes a coordinate.
     let dim = between("dim", *dim, 1, 1_000_000_000, "the most coordinates")?;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         ns_per_coordinate.insert(name.clone(), time.ns_per_coordinate);
         share_of_memory_bandwidth.insert(name, time.bytes_per_second / bandwidth);
     }
-    Ok(Report {
+    Ok(NoiseSpeeds {
         dim,
         threads,
         memory_bytes_per_second: bandwidth,
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for NoiseSpeeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<Vec<String>> = self
             .ns_per_coordinate

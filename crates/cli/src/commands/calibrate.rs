@@ -5,7 +5,7 @@ use antinoise_input::{InvalidParameter, at_least, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
-use super::privacy::Report;
+use super::privacy::PrivacyFigures;
 use super::sampling::{Sampling, SamplingOptions, checked_rate, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
@@ -47,7 +47,7 @@ pub struct Arguments {
 }
 
 /// Finds the missing one of noise multiplier, steps and sampling rate.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
     let epsilon = positive("epsilon", arguments.epsilon)?;
     let delta = in_open_unit("delta", arguments.delta)?;
     let (sigma, sampling) = match arguments.noise_multiplier {
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
             (sampling.noise_multiplier_upper(epsilon, delta)?, sampling)
         }
     };
-    Report::at_delta(sigma, delta, sampling, arguments.adjacency)
+    PrivacyFigures::at_delta(sigma, delta, sampling, arguments.adjacency)
 }
 
 impl Arguments {

@@ -22,19 +22,22 @@ pub struct Arguments {
 
 /// Output of `antinoise completions`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct CompletionScript {
     shell: String,
     script: String,
 }
 
 /// Writes the script for the commands of `program`.
-pub fn run(arguments: &Arguments, mut program: clap::Command) -> Result<Report> {
+pub fn run(arguments: &Arguments, mut program: clap::Command) -> Result<CompletionScript> {
     let (shell, name, mut script) = (arguments.shell, program.get_name().to_string(), Vec::new());
     clap_complete::generate(shell, &mut program, name, &mut script);
-    Ok(Report { shell: shell.to_string(), script: String::from_utf8(script).map_err(Failure::other)? })
+    Ok(CompletionScript {
+        shell: shell.to_string(),
+        script: String::from_utf8(script).map_err(Failure::other)?,
+    })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CompletionScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.script)
     }

@@ -40,7 +40,7 @@ pub struct Arguments {
 
 /// Output of `antinoise loss`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct LossFigures {
     strategy: &'static str,
     steps: usize,
     workload: String,
@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 /// Designs the strategy and measures it.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<LossFigures> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let start = Instant::now();
     let progress = Progress::endless("designing");
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     if let Some(out) = &out {
         out.write(toml::to_string(strategy).map_err(Failure::other)?.as_bytes())?;
     }
-    Ok(Report {
+    Ok(LossFigures {
         strategy: strategy.class().name(),
         steps: problem.steps,
         workload: problem.workload.to_string(),
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for LossFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} over {} steps, workload {}", self.strategy, self.steps, self.workload)?;
         writeln!(f, "participation {}, adjacency {}\n", self.participation, self.adjacency)?;

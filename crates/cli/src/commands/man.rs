@@ -33,7 +33,7 @@ pub struct Arguments {
 /// Output of `antinoise man`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Report {
+pub enum ManualPages {
     /// A page in the format of manual pages.
     Page {
         /// Text of the page.
@@ -47,7 +47,7 @@ pub enum Report {
 }
 
 /// Writes the pages of `program` and its commands.
-pub fn run(arguments: &Arguments, program: clap::Command) -> Result<Report> {
+pub fn run(arguments: &Arguments, program: clap::Command) -> Result<ManualPages> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
     match arguments.out.as_deref().or(arguments.folder.as_deref()) {
@@ -55,12 +55,12 @@ pub fn run(arguments: &Arguments, program: clap::Command) -> Result<Report> {
         None if arguments.overwriting.force => {
             Err(InvalidParameter::new("force", "true", "left out: nothing is written without --out").into())
         }
-        None => Ok(Report::Page { page: page(&program)? }),
+        None => Ok(ManualPages::Page { page: page(&program)? }),
     }
 }
 
 /// Writes all pages, after every page is formatted and its path checked.
-fn write_all(program: &clap::Command, folder: &Path, overwriting: Overwriting) -> Result<Report> {
+fn write_all(program: &clap::Command, folder: &Path, overwriting: Overwriting) -> Result<ManualPages> {
     std::fs::create_dir_all(folder).map_err(|error| {
         let got = folder.display();
         Failure::input(format!("out is {got} but must be a folder, or one that can be made: {error}"))
@@ -72,7 +72,7 @@ fn write_all(program: &clap::Command, folder: &Path, overwriting: Overwriting) -
     for (place, (_, page)) in places.iter().zip(&pages) {
         place.write(page.as_bytes())?;
     }
-    Ok(Report::Files { files: pages.into_iter().map(|(path, _)| path).collect() })
+    Ok(ManualPages::Files { files: pages.into_iter().map(|(path, _)| path).collect() })
 }
 
 /// Pages of `command` and its subcommands, with their paths in `folder`.
@@ -107,7 +107,7 @@ fn examples(after_help: &str) -> String {
     page.to_roff()
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ManualPages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Page { page } => f.write_str(page),

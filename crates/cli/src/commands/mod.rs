@@ -12,11 +12,17 @@ pub mod bench;
 pub mod calibrate;
 pub mod compare;
 pub mod completions;
+#[cfg(feature = "train")]
+pub mod evaluate;
 pub mod loss;
 pub mod man;
+#[cfg(feature = "train")]
+mod model_rows;
 pub mod noise;
 pub mod observed;
 pub mod plan;
+#[cfg(feature = "train")]
+pub mod predict;
 pub mod privacy;
 #[cfg(feature = "release")]
 pub mod release;

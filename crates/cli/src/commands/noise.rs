@@ -85,7 +85,7 @@ const PORTION: usize = 1 << 14;
 
 /// Output of `antinoise noise`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct WrittenNoise {
     out: PathBuf,
     strategy: &'static str,
     run: String,
@@ -100,7 +100,7 @@ pub struct Report {
 }
 
 /// Makes the noise and writes it.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<WrittenNoise> {
     let (problem, plan) = arguments.source.problem()?;
     let steps = antinoise_input::at_least("steps", problem.steps, 1)?;
     antinoise_input::at_least("dim", arguments.dim, 1)?;
@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     stream.seek(arguments.from)?;
     write(&mut stream, rows, &out, &stop)?;
     let placement = stream.placement();
-    Ok(Report {
+    Ok(WrittenNoise {
         out: arguments.out.clone(),
         strategy: strategy.class().name(),
         run: arguments.run.to_string(),
@@ -191,7 +191,7 @@ fn npy_header(rows: usize, columns: usize) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes()].concat()
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WrittenNoise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -14,7 +14,7 @@ use crate::numbers::{short_down, short_up};
 
 /// A privacy guarantee as (epsilon, delta), mu and rho, and its mechanism.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct PrivacyFigures {
     epsilon: f64,
     epsilon_lower: f64,
     delta: f64,
@@ -39,7 +39,7 @@ pub struct Report {
     observed: Option<Observed>,
 }
 
-impl Report {
+impl PrivacyFigures {
     /// The delta that is stated.
     pub fn delta(&self) -> f64 {
         self.delta
@@ -169,7 +169,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PrivacyFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.failure.is_some();
         let of = if is_of_this_accountant { "this accountant: " } else { "" };

@@ -39,7 +39,7 @@ pub struct Arguments {
 
 /// Output of `antinoise show`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct ShownStrategy {
     out: PathBuf,
     strategy: &'static str,
     /// First column of C.
@@ -57,7 +57,7 @@ const MOST_EVEN: usize = 128;
 const MOST_STEPS: usize = 2048;
 
 /// Draws the strategy.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
     let (problem, plan) = arguments.source.problem()?;
     let steps =
         antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the maximum that can be drawn")?;
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let inverse = from_seeds(strategy, steps)?;
     let errors = query_errors(&source)?;
     out.write(figure(strategy.class().name(), &c, &inverse, &errors)?.as_bytes())?;
-    Ok(Report {
+    Ok(ShownStrategy {
         out: arguments.out.clone(),
         strategy: strategy.class().name(),
         strategy_column: c[0].clone(),
@@ -130,7 +130,7 @@ fn column(title: &str, entries: &[f64]) -> Chart {
     Chart { title: title.into(), x, y, series: vec![Series::new(title, LineStyle::Points, rows)] }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ShownStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = self.query_errors.len();
         let words = if steps == 1 { "step" } else { "steps" };

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
+use crate::progress::Progress;
 
 /// Recompute every claim of a plan from its numbers, and print its privacy statement.
 ///
@@ -28,7 +29,7 @@ pub struct Arguments {
 
 /// Output of `antinoise verify`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Verification {
     /// Whether the plan's claim follows from its numbers.
     pub holds: bool,
     /// SHA-256 of the plan in the form that this program writes; `None` if the plan cannot be read.
@@ -38,9 +39,12 @@ pub struct Report {
 }
 
 /// Reads the plan and recomputes its claim.
-pub fn run(arguments: &Arguments) -> Result<Report> {
-    match Plan::load(&arguments.plan) {
-        Ok(plan) => Ok(Report {
+pub fn run(arguments: &Arguments) -> Result<Verification> {
+    let progress = Progress::endless("verifying the plan");
+    let plan = Plan::load(&arguments.plan);
+    drop(progress);
+    match plan {
+        Ok(plan) => Ok(Verification {
             holds: true,
             digest: Some(hex(&plan.digest())),
             statement: Some(plan.statement().to_string()),
@@ -48,14 +52,17 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         }),
         // A file that is not there is not a plan that does not hold.
         Err(error @ Error::Io { .. }) => Err(error.into()),
-        Err(error) if error.is_bad_input() => {
-            Ok(Report { holds: false, digest: None, statement: None, problems: vec![error.to_string()] })
-        }
+        Err(error) if error.is_bad_input() => Ok(Verification {
+            holds: false,
+            digest: None,
+            statement: None,
+            problems: vec![error.to_string()],
+        }),
         Err(error) => Err(error.into()),
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.holds {
             return self.problems.iter().try_for_each(|problem| writeln!(f, "DOES NOT HOLD: {problem}"));

@@ -251,3 +251,37 @@ fn a_plan_tells_the_memory_of_its_stream() {
         assert_eq!(chosen["state_bytes"], noise["state_bytes"], "{strategy}: {noise}");
     }
 }
+
+/// A user with several examples has a larger epsilon than one example, and the plan says which.
+#[test]
+fn plan_prints_the_epsilon_of_users_with_several_examples() {
+    let plan = "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 0.5 --delta 1e-5 --quick --setting";
+    let words = |setting: &str, more: &str| -> Vec<String> {
+        format!("{plan} {setting} {more}").split_whitespace().map(str::to_owned).collect()
+    };
+    for setting in ["cyclic", "poisson"] {
+        let words = words(setting, "--examples-per-user 5");
+        let found = json(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let epsilon = found["epsilon_of_user"].as_f64().unwrap();
+        assert!(epsilon > 5.0 * 0.49, "{setting}: {epsilon}");
+        let by = found["epsilon_by_examples"].as_array().unwrap();
+        let examples: Vec<u64> = by.iter().map(|by| by["examples"].as_u64().unwrap()).collect();
+        assert_eq!(examples, [1, 2, 5]);
+        assert_eq!(by[0]["epsilon"], found["plan"]["privacy"]["epsilon"]);
+        assert_eq!(by[2]["epsilon"], found["epsilon_of_user"]);
+    }
+    let none = json(&words("cyclic", "").iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(none.get("epsilon_of_user").is_none());
+    let text = antinoise().args(words("cyclic", "--examples-per-user 2")).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.contains("all of whose examples change together") && text.contains("with 2 examples"),
+        "{text}"
+    );
+    for (setting, most) in [("cyclic", "0"), ("cyclic", "1001"), ("federated --min-sep 4", "2")] {
+        let output =
+            antinoise().args(words(setting, &format!("--examples-per-user {most}"))).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("--examples-per-user is"), "{said}");
+    }
+}

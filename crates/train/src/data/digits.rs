@@ -2,7 +2,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-use super::examples::{Dataset, Examples, ImageShape};
+use super::examples::{Dataset, Examples, ImageShape, numbered_classes};
 
 const PACKED: &[u8] = include_bytes!("../../data/digits.bin.gz");
 const EXAMPLES: usize = 1797;
@@ -35,6 +35,7 @@ pub fn digits() -> Dataset {
         name: "digits".into(),
         shape: SHAPE,
         classes: 10,
+        class_names: numbered_classes(10),
         train: part(0, TRAIN),
         test: part(TRAIN, EXAMPLES),
     }

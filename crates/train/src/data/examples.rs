@@ -1,8 +1,10 @@
 use antinoise_input::InvalidParameter;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Height, width and channels of an image; a pixel's channels are adjacent in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ImageShape {
     /// Rows of pixels.
     pub height: usize,
@@ -117,9 +119,11 @@ impl Examples {
         self.features_each
     }
 
-    /// The features and the labels.
-    pub(crate) fn into_parts(self) -> (Vec<f32>, Vec<u32>) {
-        (self.features, self.labels)
+    /// The examples at `rows`, in that order.
+    pub(crate) fn selected(&self, rows: &[usize]) -> Self {
+        let features = rows.iter().flat_map(|&row| self.features(row)).copied().collect();
+        let labels = rows.iter().map(|&row| self.labels[row]).collect();
+        Self { features, labels, features_each: self.features_each }
     }
 
     /// SHA-256 of the number of examples, the labels and the features, little-endian: checkpoints identify
@@ -158,10 +162,21 @@ pub struct Dataset {
     pub shape: ImageShape,
     /// Labels are in `0..classes`.
     pub classes: usize,
+    /// The name of each class, in the order of labels.
+    pub class_names: Vec<String>,
     /// The private examples.
     pub train: Examples,
     /// The examples that measure accuracy; never used for training.
     pub test: Examples,
+}
+
+/// The names of classes that have none but their numbers.
+///
+/// ```
+/// assert_eq!(antinoise_train::data::numbered_classes(3), ["0", "1", "2"]);
+/// ```
+pub fn numbered_classes(classes: usize) -> Vec<String> {
+    (0..classes).map(|class| class.to_string()).collect()
 }
 
 #[cfg(test)]

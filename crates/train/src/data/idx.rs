@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::examples::{Dataset, Examples, ImageShape};
+use super::examples::{Dataset, Examples, ImageShape, numbered_classes};
 use super::file::{bad, open};
 use crate::Error;
 
@@ -44,7 +44,15 @@ pub fn idx(folder: &Path) -> Result<Dataset, Error> {
         return Err(bad(&folder.join("t10k-labels-idx1-ubyte"), got, must_be));
     }
     let name = folder.file_name().map_or_else(|| "idx".into(), |name| name.to_string_lossy().into_owned());
-    Ok(Dataset { name, shape, classes, train, test })
+    Ok(Dataset { name, shape, classes, class_names: numbered_classes(classes), train, test })
+}
+
+/// The test images of such a folder (`t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`), and their shape.
+///
+/// # Errors
+/// As [`idx`], of these two files.
+pub fn idx_test(folder: &Path) -> Result<(ImageShape, Examples), Error> {
+    labelled_images(folder, "t10k")
 }
 
 fn labelled_images(folder: &Path, part: &str) -> Result<(ImageShape, Examples), Error> {

@@ -43,7 +43,7 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
     }
     let mut shape = None;
     let of_class = |label: usize, class: &Path| -> Result<Vec<(PathBuf, u32)>, Error> {
-        let files = entries(class, is_png, "PNG images alone (.png)")?;
+        let files = entries(class, is_png, PNG_ALONE)?;
         if files.is_empty() {
             return Err(bad(class, "empty", "with a PNG image or more"));
         }
@@ -68,14 +68,56 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
     let test = part(tested)?;
     let shape = shape.expect("there are images");
     let name = folder.file_name().map_or_else(|| "images".into(), |name| name.to_string_lossy().into_owned());
-    Ok(Dataset { name, shape, classes: classes.len(), train, test })
+    let class_names = classes.iter().map(|class| name_of(class)).collect();
+    Ok(Dataset { name, shape, classes: classes.len(), class_names, train, test })
 }
+
+/// Reads labelled images from `folder/CLASS/*.png`, where CLASS is one of `classes` and labels are their
+/// indices; in the order of class folders and files.
+///
+/// # Errors
+/// If the folder is absent or empty, a folder has another name, or as [`images`] of its files.
+pub fn class_folders(folder: &Path, classes: &[String]) -> Result<(ImageShape, Examples), Error> {
+    let mut files = Vec::new();
+    for class in entries(folder, Path::is_dir, "folders of classes alone")? {
+        let label = classes.iter().position(|known| *known == name_of(&class)).ok_or_else(|| {
+            bad(&class, "a class that the model does not know", format!("one of {}", classes.join(", ")))
+        })?;
+        files.extend(entries(&class, is_png, PNG_ALONE)?.into_iter().map(|file| (file, label as u32)));
+    }
+    decoded_all(folder, &files)
+}
+
+/// Reads the images `folder/*.png` in the order of their names; every label is 0.
+///
+/// # Errors
+/// If the folder is absent or empty, or as [`images`] of its files.
+pub fn image_files(folder: &Path) -> Result<(ImageShape, Examples), Error> {
+    let files: Vec<_> = entries(folder, is_png, PNG_ALONE)?.into_iter().map(|file| (file, 0)).collect();
+    decoded_all(folder, &files)
+}
+
+fn decoded_all(folder: &Path, files: &[(PathBuf, u32)]) -> Result<(ImageShape, Examples), Error> {
+    if files.is_empty() {
+        return Err(bad(folder, "empty", "a folder with a PNG image or more"));
+    }
+    let mut shape = None;
+    let examples = labelled(files, &mut shape)?;
+    Ok((shape.expect("there are images"), examples))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// What the folder of a class holds.
+const PNG_ALONE: &str = "PNG images alone (.png)";
 
 /// The entries of a folder, sorted by name. Hidden entries are ignored; any other entry that is not `wanted`
 /// is refused.
 fn entries(folder: &Path, wanted: fn(&Path) -> bool, must_hold: &str) -> Result<Vec<PathBuf>, Error> {
     if !folder.is_dir() {
-        return Err(bad(folder, "absent", "a folder: DIR/train/CLASS/*.png and DIR/test/CLASS/*.png"));
+        return Err(bad(folder, "absent", format!("a folder that holds {must_hold}")));
     }
     let listed = std::fs::read_dir(folder).and_then(|entries| {
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>()

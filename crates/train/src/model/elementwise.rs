@@ -1,10 +1,12 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+use serde::{Deserialize, Serialize};
 
 use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
 /// An elementwise function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// max(x, 0).
     Relu,

@@ -14,6 +14,34 @@ pub struct Evaluation {
 }
 
 impl Model {
+    /// The probability of each class for each example, in the order of labels: the softmax of the logits, in
+    /// double precision. Labels of `examples` are ignored.
+    ///
+    /// ```
+    /// use antinoise_train::{data, model::Model};
+    /// let digits = data::digits();
+    /// let model = Model::logistic(digits.shape, digits.classes)?;
+    /// let even = model.probabilities(&vec![0.0; model.parameters()], &digits.test)?;
+    /// assert!(even.len() == 357 && even[0].iter().all(|p| (p - 0.1).abs() < 1e-12));
+    /// # Ok::<(), antinoise_train::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If parameters or examples do not fit this model.
+    pub fn probabilities(&self, parameters: &[f32], examples: &Examples) -> Result<Vec<Vec<f64>>, Error> {
+        self.check(parameters, examples)?;
+        let all: Vec<usize> = (0..examples.len()).collect();
+        let chunks: Result<Vec<Vec<Vec<f64>>>, Error> = all
+            .par_chunks(self.chunk())
+            .map(|batch| {
+                let logits = self.logits(parameters, examples, batch, None)?;
+                let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
+                Ok(logits.chunks_exact(self.classes()).map(softmax).collect())
+            })
+            .collect();
+        Ok(chunks?.concat())
+    }
+
     /// Accuracy and loss of `parameters` on `examples`; NaN without examples.
     ///
     /// ```
@@ -45,4 +73,12 @@ impl Model {
         let count = examples.len() as f64;
         Ok(Evaluation { accuracy: right as f64 / count, loss: loss / count })
     }
+}
+
+/// e^x / sum of e^x, for each of the logits.
+fn softmax(logits: &[f32]) -> Vec<f64> {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let exponentials: Vec<f64> = logits.iter().map(|&x| f64::from(x - largest).exp()).collect();
+    let sum: f64 = exponentials.iter().sum();
+    exponentials.into_iter().map(|x| x / sum).collect()
 }

@@ -7,6 +7,7 @@ mod evaluate;
 mod network;
 mod pool;
 mod stage;
+mod tensors;
 mod window;
 
 pub(crate) use affine::{Captured, Record};
@@ -15,3 +16,4 @@ pub use evaluate::Evaluation;
 pub use network::Model;
 pub use pool::Pooling;
 pub use stage::Layer;
+pub use tensors::NamedTensor;

@@ -1,11 +1,13 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+use serde::{Deserialize, Serialize};
 
 use super::window::Window;
 use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
 /// The reduction of a window to one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pooling {
     /// The maximum; its gradient goes to the first maximum of the window.
     Max,

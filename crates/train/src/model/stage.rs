@@ -1,6 +1,7 @@
 //! Layers as described by a caller, and stages: layers with known sizes.
 
 use antinoise_input::{InvalidParameter, at_least};
+use serde::{Deserialize, Serialize};
 
 use super::elementwise::Activation;
 use super::pool::Pooling;
@@ -8,7 +9,8 @@ use super::window::Window;
 use crate::data::ImageShape;
 
 /// One layer as described by a caller; the size of its input follows from the previous layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Layer {
     /// y = W x + b, where x is the flattened input.
     Linear {

@@ -2,14 +2,14 @@
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
 
-use super::report::{Report, Row, Target};
+use super::report::{BandSweep, Row, Target};
 use crate::failure::Result;
 use crate::plot;
 
 /// A curve's name and its value at a target.
 type Kind = (&'static str, fn(&Target) -> Option<f64>);
 
-impl Report {
+impl BandSweep {
     /// One chart for each target or, with several batch sizes, one for each epsilon and two of the best
     /// numbers of bands.
     pub fn figure(&self) -> Result<String> {

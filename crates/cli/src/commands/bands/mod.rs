@@ -17,7 +17,7 @@ use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
 use crate::progress::Progress;
-use report::{Report, Target};
+use report::{BandSweep, Target};
 
 /// Print the noise and the loss for each number of bands, with and without amplification by sampling.
 ///
@@ -70,7 +70,7 @@ pub struct Arguments {
 }
 
 /// Designs a strategy for each number of bands and calibrates it for each target.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<BandSweep> {
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     let requests = arguments.requests()?;
     let bands = match &arguments.bands[..] {
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     }
     drop(progress);
     output::warn_of_delta(arguments.delta, arguments.examples, PrivacyUnit::Example);
-    let report = Report {
+    let report = BandSweep {
         examples: arguments.examples,
         steps: requests[0].schedule()?.steps,
         delta: arguments.delta,

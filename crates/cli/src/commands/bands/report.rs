@@ -10,7 +10,7 @@ use crate::output;
 
 /// Output of `antinoise bands`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct BandSweep {
     pub examples: usize,
     pub steps: usize,
     pub delta: f64,
@@ -96,7 +96,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for BandSweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -2,14 +2,14 @@
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
 
-use super::report::{Bounds, Report};
+use super::report::{Bounds, ComparedStrategies};
 use crate::failure::Result;
 use crate::plot;
 
 /// Number of points of a curve of bounds.
 const BOUND_POINTS: u32 = 64;
 
-impl Report {
+impl ComparedStrategies {
     /// Losses over the steps or, for one number of steps, by strategy.
     pub(super) fn figure(&self) -> Result<String> {
         let (least, most) = (self.steps.iter().min(), self.steps.iter().max());

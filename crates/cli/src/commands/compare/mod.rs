@@ -10,7 +10,7 @@ use antinoise_mechanism::design::{Objective, Status, StrategySpec};
 use antinoise_mechanism::{Participation, Problem, Workload};
 use clap::Args;
 
-use self::report::{Bounds, Format, Report};
+use self::report::{Bounds, ComparedStrategies, Format};
 use crate::arguments::{ProblemOptions, parsed, participation};
 use crate::destination::Overwriting;
 use crate::failure::Result;
@@ -60,7 +60,7 @@ pub struct Arguments {
 }
 
 /// Measures every pair; a pair that cannot be designed is left out, and reported.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     for &steps in &arguments.steps {
         at_least("steps", steps, 1)?;
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let bounds = arguments.scale_of_bounds();
     let least_possible =
         arguments.steps.iter().map(|&n| bounds.map(|scale| Bounds::new(n, scale)).transpose());
-    let report = Report {
+    let report = ComparedStrategies {
         objective: arguments.objective,
         least_possible: least_possible.collect::<std::result::Result<_, _>>()?,
         total: arguments.total,

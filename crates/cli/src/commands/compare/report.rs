@@ -18,7 +18,7 @@ pub enum Format {
 
 /// Output of `antinoise compare`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct ComparedStrategies {
     pub objective: Objective,
     pub strategies: Vec<String>,
     pub steps: Vec<usize>,
@@ -53,7 +53,7 @@ impl Bounds {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ComparedStrategies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cell = |loss: &Option<f64>| loss.map_or(String::new(), number);
         let rows = self.steps.iter().zip(&self.losses);

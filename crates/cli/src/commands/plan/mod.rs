@@ -8,7 +8,7 @@ mod sweep;
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Request, Setting, choose};
@@ -21,7 +21,7 @@ use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
 use crate::output;
 use crate::progress::Progress;
-use report::Report;
+use report::{EpsilonOfUser, PlanChoice};
 use sweep::{Sweep, Swept};
 
 /// Compare mechanisms for a setting at one privacy target, and choose the one of smallest loss.
@@ -33,6 +33,8 @@ use sweep::{Sweep, Swept};
       --delta 1e-5 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
       --delta 1e-5 --setting poisson
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 \
+      --epsilon 0.5 --delta 1e-6 --setting cyclic --examples-per-user 5
   antinoise plan --examples 1e6 --batch-size 1000 --epochs 1 --epsilon 4 \\
       --delta 1e-7 --setting stream
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
@@ -85,6 +87,10 @@ pub struct Arguments {
     /// with every entry free, balls-in-bins sampling.
     #[arg(long)]
     quick: bool,
+    /// Number of examples that one user may have: prints the epsilon of such a user, by group privacy. The
+    /// plan's own epsilon is that of one example.
+    #[arg(long, value_name = "M", value_parser = count, conflicts_with = "sweep")]
+    examples_per_user: Option<usize>,
     #[command(flatten)]
     release: ReleaseOptions,
     #[command(flatten)]
@@ -192,6 +198,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     }
     let request = arguments.request()?;
     output::warn_of_delta(request.delta, request.examples, request.unit);
+    refuse_examples_of_users(arguments.examples_per_user, &request)?;
     if let Some(sweep) = arguments.sweep {
         let swept = sweep.run(&request)?;
         if let Some(plot) = &plot {
@@ -201,6 +208,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     }
     let progress = Progress::endless("planning");
     let choice = choose(&request)?;
+    let users = arguments.examples_per_user.map(|most| EpsilonOfUser::new(&choice.plan, most)).transpose()?;
     drop(progress);
     if let Some(plot) = &plot {
         plot.write(figure::front(&choice, &request)?.as_bytes())?;
@@ -208,7 +216,18 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     if let Some(out) = &out {
         out.write(choice.plan.to_toml().as_bytes())?;
     }
-    Ok(Output::Plan(Box::new(Report::new(choice, &request))))
+    Ok(Output::Plan(Box::new(PlanChoice { users, ..PlanChoice::new(choice, &request) })))
+}
+
+/// Refuses a number of examples of a user before anything is designed.
+fn refuse_examples_of_users(most: Option<usize>, request: &Request) -> Result<()> {
+    let Some(most) = most else { return Ok(()) };
+    if request.unit == PrivacyUnit::User {
+        let must_be = "left out with --setting federated, whose epsilon is that of a whole user";
+        return Err(InvalidParameter::new("examples_per_user", most, must_be).into());
+    }
+    between("examples_per_user", most, 1, request.examples, "examples")?;
+    Ok(())
 }
 
 /// One plan, or several by a sweep.
@@ -216,7 +235,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
 #[serde(untagged)]
 pub enum Output {
     /// Candidates and the choice.
-    Plan(Box<Report>),
+    Plan(Box<PlanChoice>),
     /// The choice at each point.
     Sweep(Box<Swept>),
 }

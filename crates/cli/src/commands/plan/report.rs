@@ -5,16 +5,18 @@ use std::fmt;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::design::Status;
-use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
+use antinoise_plan::{Accountant, Candidate, Choice, Error, Rejected, Request, VerifiedPlan};
 use serde::Serialize;
 
 use super::explanation::explanation;
 
+use crate::failure::Result;
+use crate::numbers::short_up;
 use crate::output;
 
 /// Output of `antinoise plan`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct PlanChoice {
     /// Candidates, independent noise first. Baselines may follow at the end: independent noise with another
     /// sampler.
     pub candidates: Vec<Row>,
@@ -24,6 +26,9 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     pub plan: VerifiedPlan,
     pub statement: PrivacyStatement,
+    /// The epsilon of users with several examples, if it was asked for.
+    #[serde(flatten)]
+    pub users: Option<EpsilonOfUser>,
     #[serde(skip)]
     pub adjacency: Adjacency,
     /// Whether the dimension is known; otherwise memory is not reported.
@@ -56,6 +61,56 @@ pub struct Row {
     accountant: Accountant,
 }
 
+/// The epsilon of users with several examples, by group privacy.
+#[derive(Debug, Serialize)]
+pub struct EpsilonOfUser {
+    /// The largest number of examples of a user.
+    examples_per_user: usize,
+    /// Of a user with that number; null where no finite bound is known.
+    epsilon_of_user: Option<f64>,
+    /// Of users with fewer examples.
+    epsilon_by_examples: Vec<ByExamples>,
+}
+
+#[derive(Debug, Serialize)]
+struct ByExamples {
+    examples: usize,
+    epsilon: Option<f64>,
+}
+
+/// Numbers of examples for which epsilon is printed, up to the largest one of a user.
+const EXAMPLES: [usize; 5] = [1, 2, 5, 20, 100];
+
+impl EpsilonOfUser {
+    /// The epsilon of users with up to `most` examples each under `plan`.
+    pub fn new(plan: &VerifiedPlan, most: usize) -> Result<Self> {
+        let epsilon = |examples: usize| match plan.epsilon_of_user(examples) {
+            Ok(epsilon) => Ok(Some(epsilon)),
+            Err(Error::Accounting(antinoise_accounting::Error::OutOfReach { .. })) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let by = |examples| Ok(ByExamples { examples, epsilon: epsilon(examples)? });
+        let fewer = EXAMPLES.into_iter().filter(|&examples| examples < most);
+        Ok(Self {
+            examples_per_user: most,
+            epsilon_of_user: epsilon(most)?,
+            epsilon_by_examples: fewer.chain([most]).map(by).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl fmt::Display for EpsilonOfUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |by: &ByExamples| {
+            let epsilon = by.epsilon.map_or_else(|| "no bound".into(), |epsilon| short_up(epsilon, 4));
+            let unit = if by.examples == 1 { "example" } else { "examples" };
+            format!("{} with {} {unit}", epsilon, by.examples)
+        };
+        let all: Vec<String> = self.epsilon_by_examples.iter().map(text).collect();
+        writeln!(f, "Epsilon of a user, all of whose examples change together: {}.", all.join(", "))
+    }
+}
+
 /// A mechanism that could not be chosen.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
@@ -63,7 +118,7 @@ pub struct LeftOut {
     why: String,
 }
 
-impl Report {
+impl PlanChoice {
     /// The report of a choice for the request.
     pub fn new(choice: Choice, request: &Request) -> Self {
         let sampled = choice.candidates[0].is_amplified();
@@ -82,6 +137,7 @@ impl Report {
             left_out: choice.rejected.iter().map(left_out).collect(),
             statement: choice.plan.statement(),
             plan: choice.plan,
+            users: None,
             adjacency: request.adjacency,
             has_dim: request.dim > 0,
         }
@@ -147,7 +203,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PlanChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [
             "strategy",
@@ -190,6 +246,9 @@ impl fmt::Display for Report {
         }
         if !self.left_out.is_empty() {
             writeln!(f)?;
+        }
+        if let Some(users) = &self.users {
+            writeln!(f, "{users}")?;
         }
         writeln!(f, "{}", self.statement)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antinoise_release::Release;
 use clap::Args;
 
-use super::status::Report;
+use super::status::ReleaseStatus;
 use crate::failure::Result;
 
 /// Continue a release in a folder that was copied, moved between machines, or restored from a backup.
@@ -26,7 +26,7 @@ pub struct Arguments {
 }
 
 /// Adopts the folder.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<ReleaseStatus> {
     drop(Release::adopt(&arguments.dir)?);
-    Report::of(&arguments.dir)
+    ReleaseStatus::of(&arguments.dir)
 }

@@ -110,7 +110,7 @@ enum UnknownName {
 
 /// Output of `antinoise release freeze`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct FrozenPeriods {
     frozen: Vec<Frozen>,
     /// Always false: the numbers are exact counts.
     private: bool,
@@ -132,14 +132,14 @@ struct Frozen {
 const ROWS: u64 = 1 << 16;
 
 /// Freezes the periods.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<FrozenPeriods> {
     let mut release = Release::open(&arguments.dir)?;
     let frozen = match (&arguments.counts, &arguments.events) {
         (Some(counts), _) => vec![arguments.freeze_counts(&mut release, counts)?],
         (None, Some(events)) => arguments.freeze_events(&mut release, events)?,
         (None, None) => return Err(InvalidParameter::new("events", "absent", "given, or counts").into()),
     };
-    Ok(Report { frozen, private: false })
+    Ok(FrozenPeriods { frozen, private: false })
 }
 
 impl Arguments {
@@ -240,7 +240,7 @@ impl Arguments {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for FrozenPeriods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Frozen { period, found, .. } in &self.frozen {
             let Some(Found { tally, late, later }) = found else {

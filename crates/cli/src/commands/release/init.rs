@@ -6,7 +6,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_release::{Keep, Query, Release, Settings, Unit};
 use clap::Args;
 
-use super::status::Report;
+use super::status::ReleaseStatus;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
@@ -102,10 +102,10 @@ fn periods(text: &str) -> std::result::Result<Periods, String> {
 }
 
 /// Begins the release.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<ReleaseStatus> {
     let release = Release::create(&arguments.dir, &arguments.settings()?)?;
     drop(release);
-    Report::of(&arguments.dir)
+    ReleaseStatus::of(&arguments.dir)
 }
 
 impl Arguments {

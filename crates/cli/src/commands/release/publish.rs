@@ -31,17 +31,17 @@ pub struct Arguments {
 
 /// Output of `antinoise release publish`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct PublishedPeriods {
     published: Vec<Published>,
     /// Whether all periods are published, and the secret is wiped.
     complete: bool,
 }
 
 /// Publishes all frozen periods.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<PublishedPeriods> {
     let mut release = Release::open(&arguments.dir)?;
     let published = release.publish()?;
-    Ok(Report { published, complete: release.is_complete() })
+    Ok(PublishedPeriods { published, complete: release.is_complete() })
 }
 
 /// A figure as text.
@@ -67,7 +67,7 @@ pub fn table(published: &[Published]) -> String {
     output::table(&["period", "key", "query", "value", "lower", "upper"], &rows)
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PublishedPeriods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.published.is_empty() {
             writeln!(f, "nothing was frozen since the last publication")?;

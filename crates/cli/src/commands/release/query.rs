@@ -33,19 +33,19 @@ pub struct Arguments {
 
 /// Output of `antinoise release query`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct QueryRows {
     columns: Vec<String>,
     rows: Vec<Map<String, Value>>,
 }
 
 /// Runs the SELECT.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<QueryRows> {
     let answer = antinoise_release::query(&arguments.dir, &arguments.sql)?;
     let named = |row: Vec<Value>| answer.columns.iter().cloned().zip(row).collect();
-    Ok(Report { rows: answer.rows.into_iter().map(named).collect(), columns: answer.columns })
+    Ok(QueryRows { rows: answer.rows.into_iter().map(named).collect(), columns: answer.columns })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for QueryRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let written = |value: &Value| match value {
             Value::String(text) => antinoise_input::printable(text),

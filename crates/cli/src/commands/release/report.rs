@@ -37,14 +37,14 @@ pub struct Arguments {
 
 /// Output of `antinoise release report`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct WrittenPage {
     report: PathBuf,
     plot: Option<PathBuf>,
     published: usize,
 }
 
 /// Writes the page.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<WrittenPage> {
     let out = crate::destination::Destination::new("out", &arguments.out, arguments.overwriting)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     let (status, rows) = (Status::of(&arguments.dir)?, published(&arguments.dir)?);
@@ -58,10 +58,14 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         let panels = queries.map(|query| vec![figure::chart(&query, &rows).into()]);
         plot.write(plot::file(panels.collect())?.as_bytes())?;
     }
-    Ok(Report { report: arguments.out.clone(), plot: arguments.plot.clone(), published: status.published })
+    Ok(WrittenPage {
+        report: arguments.out.clone(),
+        plot: arguments.plot.clone(),
+        published: status.published,
+    })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WrittenPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} periods", self.report.display(), self.published)?;
         self.plot.as_ref().map_or(Ok(()), |plot| writeln!(f, "{}", plot.display()))

@@ -23,25 +23,25 @@ pub struct Arguments {
 
 /// Output of `antinoise release status`.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct ReleaseStatus {
     dir: PathBuf,
     #[serde(flatten)]
     status: StatusReport,
 }
 
 /// Reads the release.
-pub fn run(arguments: &Arguments) -> Result<Report> {
-    Report::of(&arguments.dir)
+pub fn run(arguments: &Arguments) -> Result<ReleaseStatus> {
+    ReleaseStatus::of(&arguments.dir)
 }
 
-impl Report {
+impl ReleaseStatus {
     /// Status of the release in `dir`.
     pub fn of(dir: &Path) -> Result<Self> {
         Ok(Self { dir: dir.to_path_buf(), status: Status::of(dir)?.report()? })
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ReleaseStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = &self.status;
         writeln!(f, "folder            {}", self.dir.display())?;

@@ -9,13 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::{REPORT, has_a_run, is_of_a_run};
 use super::options::Arguments;
-use super::report::{Report, Row, percent};
+use super::page::epsilon_page;
 use super::session::Session;
 use super::study::Study;
+use super::sweep::{AtEpsilon, EpsilonSweep};
 use crate::failure::{Failure, Result};
-use crate::numbers::short_up;
-use crate::output;
-use crate::report::{AtEpsilon, Epsilons as Page};
 use crate::signals::Stop;
 
 /// File that lists the folders. It is written once all folders exist, before any training.
@@ -63,7 +61,7 @@ pub struct Sessions {
 impl Sessions {
     /// New studies, all saved before one starts; `None` for a single epsilon.
     pub fn new(arguments: &Arguments) -> Result<Option<Self>> {
-        let whole = &arguments.out;
+        let whole = &arguments.out()?;
         if whole.join(LIST).exists() {
             return Err(has_a_run(whole));
         }
@@ -128,93 +126,14 @@ impl Sessions {
     }
 
     /// Completes all trainings, and writes the reports.
-    pub fn train(mut self, stop: &Stop) -> Result<Epsilons> {
+    pub fn train(mut self, stop: &Stop) -> Result<EpsilonSweep> {
         let mut epsilons = Vec::new();
         for (epsilon, session) in self.epsilons.iter().zip(&mut self.sessions) {
-            epsilons.push(Compared { epsilon: *epsilon, report: session.train(stop)? });
+            epsilons.push(AtEpsilon { epsilon: *epsilon, result: session.train(stop)? });
         }
-        let found = Epsilons { epsilons, report: self.whole.join(REPORT) };
-        write_atomically(&found.report, found.page().to_html()?.as_bytes())?;
+        let links = self.epsilons.iter().map(|&epsilon| format!("{}/{REPORT}", folder(epsilon))).collect();
+        let found = EpsilonSweep { epsilons, report: self.whole.join(REPORT), links };
+        write_atomically(&found.report, epsilon_page(&found)?.as_bytes())?;
         Ok(found)
-    }
-}
-
-/// Output of `antinoise train` at several epsilons.
-#[derive(Debug, Serialize)]
-pub struct Epsilons {
-    epsilons: Vec<Compared>,
-    report: PathBuf,
-}
-
-/// The comparison at one epsilon.
-#[derive(Debug, Serialize)]
-struct Compared {
-    /// Epsilon as the command line gave it.
-    epsilon: f64,
-    #[serde(flatten)]
-    report: Report,
-}
-
-impl Epsilons {
-    fn page(&self) -> Page {
-        let mut rows = Vec::new();
-        for compared in &self.epsilons {
-            for row in &compared.report.runs {
-                rows.push(AtEpsilon {
-                    mechanism: row.mechanism.clone(),
-                    series: self.series(row),
-                    epsilon: row.epsilon,
-                    accuracy: row.test_accuracy,
-                    standard_error: row.standard_error,
-                    learning_rate: row.learning_rate,
-                    rms_loss: row.rms_loss,
-                });
-            }
-        }
-        let link = |of: &Compared| (of.epsilon, format!("{}/{REPORT}", folder(of.epsilon)));
-        Page {
-            title: self.epsilons[0].report.title.clone(),
-            delta: self.epsilons[0].report.runs[0].delta,
-            rows,
-            links: self.epsilons.iter().map(link).collect(),
-        }
-    }
-
-    /// Name of a row's series in a figure over all epsilons: its mechanism if that is compared at each
-    /// epsilon, else "chosen".
-    fn series(&self, row: &Row) -> String {
-        let names = |of: &Compared| of.report.runs.iter().any(|other| other.mechanism == row.mechanism);
-        if row.baseline.is_some() || self.epsilons.iter().all(names) {
-            return row.mechanism.clone();
-        }
-        "chosen".into()
-    }
-}
-
-impl fmt::Display for Epsilons {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["epsilon", "mechanism", "test accuracy", "RMS loss", "learning rate", "in noise"];
-        let mut cells = Vec::new();
-        for row in self.epsilons.iter().flat_map(|compared| &compared.report.runs) {
-            let private = row.epsilon.is_finite();
-            cells.push(vec![
-                if private { short_up(row.epsilon, 5) } else { "-".into() },
-                row.mechanism.clone(),
-                percent(row.test_accuracy, row.standard_error),
-                if private { format!("{:.5}", row.rms_loss) } else { "-".into() },
-                row.learning_rate.to_string(),
-                format!("{:.1}%", 100.0 * row.seconds_in_noise / row.seconds),
-            ]);
-        }
-        writeln!(f, "{}\n\n{}", self.epsilons[0].report.title, output::table(&header, &cells))?;
-        writeln!(
-            f,
-            "Each row is the best of its learning rates by test accuracy; no standard error has that choice in it."
-        )?;
-        for row in self.epsilons.iter().flat_map(|compared| &compared.report.runs) {
-            row.edge().map_or(Ok(()), |edge| writeln!(f, "{edge}"))?;
-        }
-        writeln!(f, "{}", crate::report::TOGETHER)?;
-        writeln!(f, "Report: {}", self.report.display())
     }
 }

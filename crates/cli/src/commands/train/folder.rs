@@ -8,6 +8,7 @@ use antinoise_input::hex;
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::reference::Measured;
+use antinoise_train::saved_model::SavedModel;
 use antinoise_train::trainer::{Checkpoints, FolderLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +19,9 @@ use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";
+/// The model to give away.
+const MODEL: &str = "model";
+/// All models.
 const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
 /// Folder of measurements of runs without privacy, readable by the owner only.
@@ -25,8 +29,13 @@ const REFERENCES: &str = "without-privacy";
 /// Folder of results of audits, readable by the owner only.
 const AUDITS: &str = "audits";
 
-/// A folder with `run.toml`, `report.html`, and for each run `checkpoints/NAME/` (private) and
-/// `models/NAME.safetensors` (covered by the privacy statement). It is locked until this value is dropped.
+/// The files of [`MODEL`].
+pub const MODEL_FILES: [&str; 6] =
+    ["model.safetensors", "model.toml", "plan.toml", "statement.txt", "statement.json", "README.md"];
+
+/// A folder with `run.toml`, `report.html`, `model/` (the model to give away), and for each run
+/// `checkpoints/NAME/` (private) and `models/NAME.safetensors` (covered by the privacy statement). It is
+/// locked until this value is dropped.
 pub struct Folder {
     path: PathBuf,
     /// Folder that `--resume` must name: this one, or the one that contains it.
@@ -38,11 +47,7 @@ impl Folder {
     /// Creates a folder for a run. A folder with another run, or with files in the places where a run writes,
     /// is refused.
     pub fn create(path: &Path) -> Result<Self> {
-        if is_of_a_run(path) {
-            // That it is in use is the first thing to know of it.
-            Self::lock(path)?;
-        }
-        Self::refuse_what_stands_in_the_way(path)?;
+        Self::refuse_taken(path)?;
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::input(format!("out: {}: {error}", path.display())))?;
         let folder = Self::lock(path)?;
@@ -54,6 +59,15 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Refuses a folder that is in use, or holds a run or anything where a run writes.
+    pub fn refuse_taken(path: &Path) -> Result<()> {
+        if is_of_a_run(path) {
+            // That it is in use is the first thing to know of it.
+            Self::lock(path)?;
+        }
+        Self::refuse_what_stands_in_the_way(path)
+    }
+
     /// Refuses a folder with models and checkpoints but without a run: the models may have been published,
     /// and with new models next to them the stated number of models would be wrong.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
@@ -63,7 +77,7 @@ impl Folder {
         let holds_anything = |name: &&str| {
             std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let taken = [MODELS, CHECKPOINTS, REFERENCES, AUDITS]
+        let taken = [MODEL, MODELS, CHECKPOINTS, REFERENCES, AUDITS]
             .into_iter()
             .find(holds_anything)
             .or_else(|| path.join(REPORT).symlink_metadata().is_ok().then_some(REPORT));
@@ -93,6 +107,7 @@ impl Folder {
         let folder = Self { path: path.to_path_buf(), resumed_as: path.to_path_buf(), _lock: lock };
         remove_ours(path, |name| [STUDY, REPORT].contains(&name))?;
         remove_ours(&path.join(MODELS), |name| name.ends_with(".safetensors"))?;
+        remove_ours(&path.join(MODEL), |name| MODEL_FILES.contains(&name))?;
         for folder in [REFERENCES, AUDITS] {
             remove_ours(&path.join(folder), |name| name.ends_with(".toml"))?;
         }
@@ -211,21 +226,32 @@ impl Folder {
     }
 
     /// Writes one run's final parameters.
-    pub fn save_model(&self, run: &str, model: &str, parameters: &[f32]) -> Result<()> {
-        let bytes: Vec<u8> = parameters.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let view =
-            safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![parameters.len()], &bytes)
-                .map_err(Failure::other)?;
-        let metadata = std::collections::HashMap::from([("model".to_string(), model.to_string())]);
-        let file = safetensors::serialize([("parameters", view)], Some(metadata)).map_err(Failure::other)?;
+    pub fn save_model(&self, run: &str, model: &SavedModel) -> Result<()> {
         std::fs::create_dir_all(self.path.join(MODELS))
             .map_err(|error| Failure::other(format!("{}: {error}", self.path.join(MODELS).display())))?;
-        Ok(write_atomically(&self.model(run), &file)?)
+        Ok(write_atomically(&self.model(run), &model.to_safetensors()?)?)
+    }
+
+    /// Writes the folder of the model to give away, and returns its path: the model, and texts by name.
+    pub fn save_model_folder(&self, model: &SavedModel, texts: &[(&str, String)]) -> Result<PathBuf> {
+        let folder = self.path.join(MODEL);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
+        model.save(&folder)?;
+        for (name, text) in texts {
+            write_atomically(&folder.join(name), text.as_bytes())?;
+        }
+        Ok(folder)
+    }
+
+    /// The path of the report.
+    pub fn report(&self) -> PathBuf {
+        self.path.join(REPORT)
     }
 
     /// Writes the report and returns its path.
     pub fn save_report(&self, html: &str) -> Result<PathBuf> {
-        let path = self.path.join(REPORT);
+        let path = self.report();
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }

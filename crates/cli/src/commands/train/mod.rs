@@ -1,23 +1,27 @@
-//! `antinoise train`: private training, each mechanism at the same privacy, and a report.
+//! `antinoise train`: private training of one model, or a comparison of mechanisms at the same privacy.
 
 mod audit;
+mod card;
 mod clip_by;
 mod cost;
 mod epsilons;
 mod folder;
 mod metrics;
+mod model_folder;
 mod named;
 mod optimizer;
 mod options;
+mod page;
 mod problem;
 mod released;
-mod report;
+mod result;
 mod results;
 mod search;
 mod session;
 mod statement;
 mod study;
 mod summary;
+mod sweep;
 mod table;
 mod training;
 
@@ -27,49 +31,58 @@ pub use audit::trained_with_canaries;
 pub use options::{Arguments, ModelName};
 pub use problem::{build, load};
 use serde::Serialize;
+pub use table::{TableKind, delimiter, table_file};
 
 use crate::failure::Result;
 use crate::signals::Stop;
-use epsilons::{Epsilons, Sessions};
-use report::Report;
+use epsilons::Sessions;
+use result::StudyResult;
 use session::Session;
+use sweep::EpsilonSweep;
 
 /// Output of `antinoise train`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
     /// Output for one epsilon.
-    One(Report),
+    One(Box<StudyResult>),
     /// Output for several epsilons.
-    Several(Epsilons),
+    Several(EpsilonSweep),
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::One(report) => report.fmt(f),
-            Self::Several(epsilons) => epsilons.fmt(f),
+            Self::One(result) => result.fmt(f),
+            Self::Several(sweep) => sweep.fmt(f),
         }
     }
 }
 
 /// Trains, or resumes, and writes the report.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let several = match &arguments.resume {
-        Some(path) => {
-            arguments.refuse_with_resume()?;
-            Sessions::resumed(path, arguments)?
-        }
-        None => Sessions::new(arguments)?,
+    let Some(path) = &arguments.resume else {
+        arguments.refuse_several_without_compare()?;
+        let arguments = Arguments { out: Some(arguments.out()?), ..arguments.clone() };
+        return match Sessions::new(&arguments)? {
+            Some(sessions) => several(sessions),
+            None => one(Session::new(&arguments)?),
+        };
     };
-    if let Some(sessions) = several {
-        return Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?));
+    arguments.refuse_with_resume()?;
+    match Sessions::resumed(path, arguments)? {
+        Some(sessions) => several(sessions),
+        None => {
+            let session = Session::resumed(path, arguments.released_models)?;
+            one(session.with_metrics(arguments.metrics.as_deref())?)
+        }
     }
-    let mut session = match &arguments.resume {
-        Some(path) => {
-            Session::resumed(path, arguments.released_models)?.with_metrics(arguments.metrics.as_deref())?
-        }
-        None => Session::new(arguments)?,
-    };
-    Ok(Outcome::One(session.train(&Stop::on_signals()?)?))
+}
+
+fn one(mut session: Session) -> Result<Outcome> {
+    Ok(Outcome::One(Box::new(session.train(&Stop::on_signals()?)?)))
+}
+
+fn several(sessions: Sessions) -> Result<Outcome> {
+    Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?))
 }

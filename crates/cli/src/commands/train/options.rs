@@ -17,11 +17,22 @@ use crate::arguments::{ReleaseOptions, parsed, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// Train a model with private gradients, and compare mechanisms at the same privacy.
+/// The name of a run's folder.
+const OUT: &str = "antinoise-run";
+/// Names that are tried after it.
+const MOST_RUNS: usize = 1000;
+
+/// Train a model with private gradients: one to give away, or a comparison of mechanisms at the same privacy.
 ///
-/// Without options, trains a small network on the embedded handwritten digits three times: with DP-SGD
-/// (independent noise, every step samples its batch), with the mechanism of smallest loss in the batches that
-/// suit it best, at the same (epsilon, delta), and without privacy. A report compares the three.
+/// On your own data, trains the mechanism of smallest loss once, in the batches that suit it best. DIR/model
+/// then holds the model, its plan, its privacy statement and a model card; `antinoise predict` and `antinoise
+/// evaluate` use it.
+///
+/// With --compare, and on the public digits and fashion-mnist always, trains several times: DP-SGD
+/// (independent noise, every step samples its batch), the mechanism of smallest loss, at the same (epsilon,
+/// delta), and on public data without privacy. A report compares them. DIR/model then holds one model that
+/// was fixed before training; each of the others in DIR/models has a statement that does not cover the choice
+/// among them.
 #[derive(Debug, Clone, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -35,7 +46,11 @@ use crate::numbers::{count, real};
       --out epsilons
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \\
-      --epsilon 1 --epochs 1 --setting single --out flights
+      --epsilon 1 --out flights
+  antinoise predict flights/model --data csv:flights.csv --out late.jsonl
+  antinoise train --data csv:flights.csv --label late=no,yes \\
+      --range distance=0:5000 --test-rows last --epsilon 1 --epochs 1 \\
+      --compare --repeats 1 --learning-rate 0.25,0.5 --out comparison
 
 images is a folder with four files in the format of MNIST. --data fashion-mnist reads
 60,000 images (apt install dataset-fashion-mnist); its comparison takes about ten minutes."
@@ -43,11 +58,17 @@ images is a folder with four files in the format of MNIST. --data fashion-mnist 
 pub struct Arguments {
     /// The data: digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (files in the format of MNIST),
     /// images:DIR (train/CLASS/*.png and test/CLASS/*.png), csv:PATH (a table whose first line names the
-    /// columns) or parquet:PATH (if built with the feature parquet). MNIST and CSV files may be gzipped.
+    /// columns), jsonl:PATH (one JSON object a line) or parquet:PATH (if built with the feature parquet).
+    /// MNIST, CSV and JSON files may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]
     pub table: TableOptions,
+    /// Compare mechanisms, learning rates and repeats in a report, instead of training one model: several
+    /// --mechanism, --learning-rate, --epsilon, --repeats and --released-models need it [default: only for
+    /// digits and fashion-mnist without a folder, which are public].
+    #[arg(long, conflicts_with = "resume")]
+    pub compare: bool,
     /// Model to train [default: mlp for digits, logistic for tables, cnn for images].
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
@@ -74,8 +95,9 @@ pub struct Arguments {
     /// How batches are formed.
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "resume")]
     pub setting: TrainSetting,
-    /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... May be repeated. auto compares
-    /// DP-SGD, independent noise in the setting's batches, and the mechanism of smallest loss.
+    /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... auto takes the mechanism of smallest
+    /// loss. With --compare it may be repeated, and auto compares DP-SGD, independent noise in the setting's
+    /// batches, and the mechanism of smallest loss.
     #[arg(long, visible_alias = "strategy", default_value = "auto", conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
@@ -97,16 +119,18 @@ pub struct Arguments {
     /// add up to the square of the clip norm. Privacy is the same.
     #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
-    /// Learning rate, or several separated by commas: each mechanism keeps the best of its own [default:
-    /// three that depend on the model; if a mechanism's best is the smallest or the largest, further ones are
-    /// tried, and rates that are far behind are not repeated; with --released-models all, exactly the three].
+    /// Learning rate; with --compare also several separated by commas, of which each mechanism keeps the best
+    /// of its own [default: one that depends on the model; with --compare three: if a mechanism's best is the
+    /// smallest or the largest, further ones are tried, and rates that are far behind are not repeated; with
+    /// --released-models all, exactly the three].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
     pub optimizer: OptimizerOptions,
-    /// Number of runs, each with its own key, over which every result is averaged.
-    #[arg(long, value_name = "R", value_parser = count, default_value = "3", conflicts_with = "resume")]
-    pub repeats: usize,
+    /// Number of runs, each with its own key, over which every result is averaged [default: 1; with --compare
+    /// 3].
+    #[arg(long, value_name = "R", value_parser = count, conflicts_with = "resume")]
+    pub repeats: Option<usize>,
     /// Number of models of each mechanism that will be published: the stated epsilon covers them together.
     /// With all, it covers every trained model, and so the choice of the best. With several --epsilon, it
     /// covers the models of one epsilon only [default: 1].
@@ -125,9 +149,10 @@ pub struct Arguments {
     /// number can subtract the noise. For experiments on public data only.
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
-    /// Folder for the report, the plans, the models and the checkpoints.
-    #[arg(long, value_name = "DIR", default_value = "antinoise-run", conflicts_with = "resume")]
-    pub out: PathBuf,
+    /// Folder for the model, the report, the plans and the checkpoints [default: antinoise-run, or if it is
+    /// taken antinoise-run-2 and so on].
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
     /// Append one line of JSON per step to this file; with --resume, continue it. It contains losses of
     /// private examples, which no privacy statement covers.
     #[arg(long, value_name = "FILE")]
@@ -184,17 +209,67 @@ impl Arguments {
         self.model.unwrap_or(default)
     }
 
+    /// Whether mechanisms are compared, rather than one model trained.
+    pub fn compares(&self) -> bool {
+        self.compare || self.is_public()
+    }
+
+    /// Number of runs that every result is averaged over.
+    pub fn repeats(&self) -> usize {
+        self.repeats.unwrap_or(if self.compares() { 3 } else { 1 })
+    }
+
+    /// Refuses options that ask for several models where one is trained.
+    pub fn refuse_several_without_compare(&self) -> Result<()> {
+        let list = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+        let several = [
+            ("epsilon", self.epsilon.len() > 1, list(&self.epsilon)),
+            ("mechanism", self.mechanism.len() > 1, self.mechanism.join(", ")),
+            ("learning_rate", self.learning_rate.len() > 1, list(&self.learning_rate)),
+            ("repeats", self.repeats() > 1, self.repeats().to_string()),
+            ("released_models", self.released_models.is_some(), "given".into()),
+        ];
+        let several = several.into_iter().find(|(_, several, _)| *several && !self.compares());
+        several.map_or(Ok(()), |(name, _, got)| {
+            let must_be = "for one model, or given with --compare, which trains several";
+            Err(InvalidParameter::new(name, got, must_be).into())
+        })
+    }
+
+    /// The folder of the run: of the default name the first that is free.
+    pub fn out(&self) -> Result<PathBuf> {
+        if let Some(out) = &self.out {
+            return Ok(out.clone());
+        }
+        let name = |number: usize| match number {
+            1 => PathBuf::from(OUT),
+            _ => PathBuf::from(format!("{OUT}-{number}")),
+        };
+        let free = (1..=MOST_RUNS).map(name).find(|path| path.symlink_metadata().is_err());
+        let free = free.ok_or_else(|| {
+            let got = format!("absent, and {OUT} to {OUT}-{MOST_RUNS} are taken");
+            InvalidParameter::new("out", got, "the name of a new folder")
+        })?;
+        if free != name(1) {
+            eprintln!("{OUT} is taken: this run writes into {}", free.display());
+        }
+        Ok(free)
+    }
+
     /// The learning rates, or the model's default.
     pub fn learning_rates(&self) -> Vec<f64> {
         if !self.learning_rate.is_empty() {
             return self.learning_rate.clone();
         }
         // Noise decides the best rate, so that each mechanism is given a choice.
-        match (self.optimizer.is_adam(), self.model_name()) {
-            (true, _) => vec![0.016, 0.032, 0.064],
-            (false, ModelName::Cnn) => vec![0.125, 0.25, 0.5],
-            (false, _) => vec![0.05, 0.1, 0.2],
-        }
+        let rates = match (self.optimizer.is_adam(), self.model_name()) {
+            (true, _) => [0.016, 0.032, 0.064],
+            (false, ModelName::Cnn) => [0.125, 0.25, 0.5],
+            // Rows of tables have smaller gradients than images.
+            (false, _) if table_file(&self.data).is_some() => [0.25, 0.5, 1.0],
+            (false, _) => [0.05, 0.1, 0.2],
+        };
+        if self.compares() { rates.to_vec() } else { vec![rates[1]] }
     }
 
     /// Update rules, one for each learning rate.
@@ -204,8 +279,12 @@ impl Arguments {
 
     /// Whether a training without privacy is compared, too.
     pub fn without_noise(&self) -> bool {
-        // A folder that is named may hold anything.
-        self.without_noise || self.is_digits() || self.data == "fashion-mnist"
+        self.without_noise || self.is_public()
+    }
+
+    /// Whether the data are public; a folder that is named may hold anything.
+    fn is_public(&self) -> bool {
+        self.is_digits() || self.data == "fashion-mnist"
     }
 
     /// Requests for plans, one for each setting, given the numbers of training examples and model parameters.

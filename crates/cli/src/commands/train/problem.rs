@@ -13,12 +13,15 @@ use super::options::{Arguments, ModelName, TrainSetting};
 use super::table::{Table, table_file};
 use crate::failure::Result;
 
-/// Plans to train with: the plan of a file; or, for auto, DP-SGD, independent noise in the requested setting,
-/// and the mechanism of smallest loss; or the named mechanisms.
-pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<NamedPlan>> {
+/// The plans to run, and the index of the one whose model is given away, that of least loss.
+///
+/// They are the plan of a file; or the mechanisms that are named; or the mechanism of least loss, in a
+/// comparison next to DP-SGD and independent noise in the setting that was asked for.
+pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
-        return Ok(vec![NamedPlan { mechanism: plan.strategy.class().name().into(), baseline: None, plan }]);
+        let mechanism = plan.strategy.class().name().into();
+        return Ok((vec![NamedPlan { mechanism, baseline: None, plan }], 0));
     }
     let requests = arguments.requests(examples, dim)?;
     let choices = requests
@@ -27,24 +30,34 @@ pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<Vec<N
         .collect::<Result<Vec<_>>>()?;
     if let Some(specs) = &requests[0].specs {
         let at = |of: &Tried, spec: &StrategySpec| of.choice.candidates.iter().position(|c| c.spec == *spec);
-        let best = |spec: &StrategySpec| {
-            let tried = choices.iter().filter_map(|of| Some((of, at(of, spec)?)));
-            let (of, i) = least(tried, arguments.objective);
-            of.candidate(i)
-        };
-        return specs.iter().map(best).collect();
-    }
-    let mut found: Vec<NamedPlan> =
-        choices.iter().filter_map(Tried::dp_sgd).take(1).collect::<Result<_>>()?;
-    if found.is_empty() || arguments.setting != TrainSetting::Auto {
-        // Under Poisson batches it is DP-SGD itself.
-        found.extend(choices[0].independent()?);
+        let best: Vec<_> = specs
+            .iter()
+            .map(|spec| {
+                let tried = choices.iter().filter_map(|of| Some((of, at(of, spec)?)));
+                least(tried, arguments.objective)
+            })
+            .collect();
+        let loss = |(of, i): (&Tried, usize)| of.choice.candidates[i].objective(arguments.objective);
+        let chosen = (0..best.len()).min_by(|&i, &j| loss(best[i]).total_cmp(&loss(best[j])));
+        let plans = best.into_iter().map(|(of, i)| of.candidate(i)).collect::<Result<_>>()?;
+        return Ok((plans, chosen.expect("a mechanism is named")));
     }
     let (of, chosen) = least(choices.iter().map(|of| (of, of.choice.chosen)), arguments.objective);
-    if chosen != 0 {
-        found.push(of.candidate(chosen)?);
+    let chosen = of.candidate(chosen)?;
+    let mut found: Vec<NamedPlan> = Vec::new();
+    if arguments.compares() {
+        found.extend(choices.iter().find_map(Tried::dp_sgd).transpose()?);
+        if found.is_empty() || arguments.setting != TrainSetting::Auto {
+            // Under Poisson batches it is DP-SGD itself.
+            found.extend(choices[0].independent()?);
+        }
     }
-    Ok(found)
+    let index = found.iter().position(|named| named.plan == chosen.plan);
+    let index = index.unwrap_or_else(|| {
+        found.push(chosen);
+        found.len() - 1
+    });
+    Ok((found, index))
 }
 
 /// The candidate of smallest loss, with its setting.
@@ -108,8 +121,8 @@ const DP_SGD: &str = "dp-sgd";
 
 /// Loads the data that `--data` names, with the schema in `table` if they are a table.
 pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
-    if let (Some((format, path)), Some(table)) = (table_file(data), table) {
-        return table.load(format, path);
+    if let (Some((kind, path)), Some(table)) = (table_file(data), table) {
+        return table.load(kind, path);
     }
     match data.split_once(':') {
         None if data == "digits" => Ok(data::digits()),
@@ -118,8 +131,7 @@ pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
         Some(("images", folder)) => Ok(data::images(Path::new(folder))?),
         _ => {
-            let must_be =
-                "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, csv:PATH or parquet:PATH";
+            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, csv:PATH, jsonl:PATH or parquet:PATH";
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }

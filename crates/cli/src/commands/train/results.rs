@@ -1,5 +1,6 @@
 //! Results of the runs, and of each learning rate.
 
+use antinoise_train::data::Examples;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::Measured;
 use antinoise_train::trainer;
@@ -67,6 +68,18 @@ pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
+}
+
+/// Share of the examples with the most frequent label.
+pub fn largest_class_share(examples: &Examples, classes: usize) -> f64 {
+    let mut counts = vec![0usize; classes];
+    examples.labels().iter().for_each(|&label| counts[label as usize] += 1);
+    counts.into_iter().max().unwrap_or(0) as f64 / examples.len() as f64
+}
+
+/// The standard error of a share of `count` examples.
+pub fn accuracy_error(share: f64, count: usize) -> f64 {
+    (share * (1.0 - share) / count as f64).sqrt()
 }
 
 /// The learning rate of highest mean accuracy among those with the most runs, and the mean accuracy at each

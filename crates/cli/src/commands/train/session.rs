@@ -6,7 +6,7 @@ use super::folder::Folder;
 use super::metrics::Metrics;
 use super::options::Arguments;
 use super::released::Released;
-use super::report::Report;
+use super::result::StudyResult;
 use super::study::Study;
 use super::training::Around;
 use super::{audit, summary, training};
@@ -25,9 +25,12 @@ pub struct Session {
 impl Session {
     /// Creates and saves a study, without starting it.
     pub fn new(arguments: &Arguments) -> Result<Self> {
+        let out = arguments.out()?;
+        // Before anything is planned, which takes seconds.
+        Folder::refuse_taken(&out)?;
         let study = Study::new(arguments)?;
         let metrics = arguments.metrics.as_deref().map(|path| Metrics::open(path, false)).transpose()?;
-        Ok(Self { metrics, ..Self::begin(study, &arguments.out)? })
+        Ok(Self { metrics, ..Self::begin(study, &out)? })
     }
 
     /// Saves `study` in a new folder.
@@ -56,7 +59,7 @@ impl Session {
     }
 
     /// Completes all trainings, and writes the report.
-    pub fn train(&mut self, stop: &Stop) -> Result<Report> {
+    pub fn train(&mut self, stop: &Stop) -> Result<StudyResult> {
         let Self { study, folder, metrics } = self;
         // All mechanisms are held to one delta.
         let plan = &study.plans()[0].plan;
@@ -65,8 +68,6 @@ impl Session {
         let results =
             training::train(study, (&dataset, &model), Around { folder, stop, metrics: metrics.as_ref() })?;
         let audits = audit::audits(study, (&dataset, &model), &results, folder)?;
-        let groups = study.clip_by().groups(&model)?;
-        let of = (model.name(), groups.as_ref());
-        summary::summarize(study, of, &dataset, (&results, &audits), folder)
+        summary::summarize(study, &model, &dataset, (&results, &audits), folder)
     }
 }

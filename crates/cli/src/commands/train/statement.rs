@@ -1,5 +1,6 @@
 //! The privacy statement of a mechanism's models in a report.
 
+use antinoise_accounting::PrivacyStatement;
 use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
@@ -24,7 +25,7 @@ pub fn statement(
     cost: &Cost,
     (index, results): (usize, &Results),
     dataset: &Dataset,
-) -> Result<String> {
+) -> Result<PrivacyStatement> {
     let statement = plan.statement_among(&cost.among)?;
     let runs = results.finished.iter().filter(|run| run.plan == index);
     let day = runs.map(|run| run.results.day.as_str()).max().unwrap_or_default();
@@ -43,10 +44,8 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
-    let statement = match groups {
+    Ok(match groups {
         Some(groups) => statement.with_fact("clipping", clipped_apart(groups, plan.clip_norm)),
         None => statement,
-    };
-    // The page breaks lines where it must.
-    Ok(format!("{statement:#}"))
+    })
 }

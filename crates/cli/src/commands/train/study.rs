@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::Sampler;
-use antinoise_train::data::Dataset;
+use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Recipe, Rule};
+use antinoise_train::saved_model::SavedModel;
 use antinoise_train::trainer::Setup;
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use super::problem::{build, load, plans};
 use super::released::Released;
 use super::table::Table;
 use crate::failure::Result;
+use crate::progress::Progress;
 
 /// Hint for a file that is not found on resumption.
 const RELATIVE: &str =
@@ -59,6 +61,8 @@ pub struct Study {
     /// Other epsilons at which models of the same data are trained, in folders next to this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     beside: Vec<f64>,
+    /// The index of the plan whose model is given away.
+    chosen: usize,
     plans: Vec<NamedPlan>,
 }
 
@@ -67,26 +71,35 @@ impl Study {
     pub fn new(arguments: &Arguments) -> Result<Self> {
         arguments.optimizer.check()?;
         let table = arguments.table.table(&arguments.data)?;
+        let progress = Progress::endless("reading the data");
         let dataset = load(&arguments.data, table.as_ref())?;
+        drop(progress);
+        warn_of_data(&dataset, table.as_ref());
         let model = build(arguments.model_name(), &dataset)?;
         let rules = arguments.rules();
+        let progress = Progress::endless("planning");
+        let (plans, chosen) = plans(arguments, dataset.train.len(), model.parameters())?;
+        drop(progress);
         let study = Self {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
             table,
             model: arguments.model_name(),
-            repeats: arguments.repeats,
+            repeats: arguments.repeats(),
             seed: arguments.seed,
             released: arguments.released_models.unwrap_or_default(),
             rules,
             around: arguments.optimizer.around(),
             clip_by: arguments.clip_by,
             // If all models are released, their number was accounted for and must not grow.
-            widens: arguments.learning_rate.is_empty() && arguments.released_models != Some(Released::All),
+            widens: arguments.compares()
+                && arguments.learning_rate.is_empty()
+                && arguments.released_models != Some(Released::All),
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
             beside: Vec::new(),
-            plans: plans(arguments, dataset.train.len(), model.parameters())?,
+            chosen,
+            plans,
         };
         study.check()?;
         if let Some(canaries) = study.audit {
@@ -106,6 +119,10 @@ impl Study {
     pub fn check(&self) -> Result<()> {
         at_least("repeats", self.repeats, 1)?;
         at_least("number of mechanisms", self.plans.len(), 1)?;
+        if self.chosen >= self.plans.len() {
+            let must_be = "the index of a plan";
+            return Err(InvalidParameter::new("chosen", self.chosen, must_be).into());
+        }
         for (named, rule) in
             self.plans.iter().flat_map(|named| self.rules.iter().map(move |rule| (named, rule)))
         {
@@ -139,6 +156,22 @@ impl Study {
     /// The plans, in the order in which they are compared.
     pub fn plans(&self) -> &[NamedPlan] {
         &self.plans
+    }
+
+    /// The index of the plan whose model is given away.
+    pub fn chosen(&self) -> usize {
+        self.chosen
+    }
+
+    /// A trained model with the names of its classes and, of a table, its schema.
+    pub fn saved_model(&self, model: &Model, dataset: &Dataset, parameters: Vec<f32>) -> Result<SavedModel> {
+        let schema = self.table.as_ref().map(|table| table.schema().clone());
+        Ok(SavedModel::new(model.clone(), parameters, dataset.class_names.clone(), schema)?)
+    }
+
+    /// The data, as `--data` names them.
+    pub fn data(&self) -> &str {
+        &self.data
     }
 
     /// Update rules, one for each learning rate.
@@ -258,6 +291,13 @@ impl Study {
             Some(seed) => Key::from_seed_insecure(seed.wrapping_add(repeat as u64)),
             None => Key::from_os()?,
         })
+    }
+}
+
+/// Says on stderr what is unusual about the data, for their owner.
+fn warn_of_data(dataset: &Dataset, table: Option<&Table>) {
+    for remark in remarks(dataset, table.map(Table::schema)) {
+        eprintln!("warning: {remark} (seen in the private rows: do not publish this line)");
     }
 }
 

@@ -1,143 +1,135 @@
-//! Summary of the runs of a study: one row for each mechanism, and the report.
+//! What the runs of a study add up to: one result a mechanism, the report, and the model to give away.
 
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
 use antinoise_plan::{Plan, VerifiedPlan};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
+use antinoise_train::model::Model;
 
 use super::audit::Audited;
 use super::clip_by::norms;
 use super::folder::Folder;
+use super::model_folder;
 use super::named::{Baseline, WITHOUT_NOISE};
-use super::report::{Report, Row};
-use super::results::{Finished, Results, Unprotected, best_rate, mean_and_error};
+use super::page::study_page;
+use super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
+use super::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
 use super::statement::statement;
 use super::study::Study;
 use crate::failure::Result;
-use crate::report::{self, Accuracy};
 
 /// Number of steps at which a report shows the epsilon so far.
 const SPENT: usize = 24;
 
-/// Averages the repeats, keeps each mechanism's best learning rate, and writes the report.
+/// Averages the repeats, keeps each mechanism's best learning rate, and writes the report and the folder of
+/// the model to give away.
 pub fn summarize(
     study: &Study,
-    (model, groups): (&str, Option<&Groups>),
+    model: &Model,
     dataset: &Dataset,
     (results, audits): (&Results, &[Option<Audited>]),
     folder: &Folder,
-) -> Result<Report> {
-    // The name of a folder may hold anything.
-    let title = printable(&format!("{model} on {}", dataset.name)).replace('\n', " ");
-    let (mut rows, mut runs) = (Vec::new(), Vec::new());
-    for (index, named) in study.plans().iter().enumerate() {
-        let of_plan: Vec<&Finished> = results.finished.iter().filter(|run| run.plan == index).collect();
-        let (rate, by_learning_rate) = best_rate(&results.of_plan(index));
-        let best: Vec<&Finished> =
-            of_plan.iter().copied().filter(|run| run.rule.learning_rate() == rate).collect();
-        let plan = &named.plan;
-        let cost = study.released().cost(study, plan)?;
-        let prefix_errors = prefix_errors(plan)?;
-        let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
-        let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
-        let accuracies =
-            by_step(&best.iter().map(|run| &run.results.history.accuracies[..]).collect::<Vec<_>>());
-        rows.push(Row {
-            mechanism: named.mechanism.clone(),
-            baseline: named.baseline,
-            test_accuracy,
-            standard_error,
-            epsilon: cost.epsilon,
-            delta: plan.privacy.delta,
-            steps: plan.steps,
-            seconds: mean(&best, |run| run.results.history.seconds),
-            seconds_in_noise: mean(&best, |run| run.results.history.seconds_in_noise),
-            learning_rate: rate,
-            test_accuracies,
-            accuracy_by_step: accuracies.clone(),
-            by_learning_rate,
-            rms_loss: rms(&prefix_errors),
-            models_trained: of_plan.len(),
-            models_released: cost.models,
-            release: Some(plan.release.kind().name()),
-            clip_by: Some(study.clip_by()),
-            clip_norms: norms(groups, plan.clip_norm),
-            insecure_seed: study.insecure_seed(),
-            audit: audits[index].clone(),
-        });
-        let statement = statement(study, (plan, groups), &cost, (index, results), dataset)?;
-        let audit = audits[index].as_ref().map(|audit| audit.epsilon_lower);
-        let told = Told { accuracies, epsilon: cost.epsilon, audit, statement };
-        runs.push(report_run(&named.mechanism, plan, &best, prefix_errors, told)?);
+) -> Result<StudyResult> {
+    let groups = study.clip_by().groups(model)?;
+    let mut runs = Vec::new();
+    for (index, audit) in audits.iter().enumerate() {
+        let statement = (groups.as_ref(), dataset);
+        runs.push(mechanism(study, index, results, statement, audit.clone())?);
     }
+    let given = model_folder::save(study, (model, dataset), results, &runs, folder)?;
     if !results.references.is_empty() {
-        let (row, run) = without_noise(results, rows[0].steps);
-        rows.push(row);
-        runs.push(run);
+        runs.push(without_noise(results, runs[0].steps));
     }
-    let html = report::Report { title: title.clone(), runs }.to_html()?;
-    let report = folder.save_report(&html)?;
-    Ok(Report { runs: rows, report, title, uncovered: study.uncovered() })
+    let mut result = StudyResult {
+        runs,
+        report: folder.report(),
+        model: given.folder,
+        largest_class_share: largest_class_share(&dataset.test, dataset.classes),
+        model_is: given.is,
+        // The name of a folder may hold anything.
+        title: printable(&format!("{} on {}", model.name(), dataset.name)).replace('\n', " "),
+        uncovered: study.uncovered(),
+    };
+    result.report = folder.save_report(&study_page(&result)?)?;
+    Ok(result)
+}
+
+/// The result of the mechanism of this index.
+fn mechanism(
+    study: &Study,
+    index: usize,
+    results: &Results,
+    (groups, dataset): (Option<&Groups>, &Dataset),
+    audit: Option<Audited>,
+) -> Result<MechanismResult> {
+    let (named, (rate, by_learning_rate)) = (&study.plans()[index], best_rate(&results.of_plan(index)));
+    let of_plan = results.finished.iter().filter(|run| run.plan == index);
+    let best: Vec<&Finished> = of_plan.clone().filter(|run| run.rule.learning_rate() == rate).collect();
+    let plan = &named.plan;
+    let cost = study.released().cost(study, plan)?;
+    let figures = figures(plan)?;
+    let private = PrivateResult {
+        epsilon: cost.epsilon,
+        delta: plan.privacy.delta,
+        rms_loss: rms(&figures.prefix_errors),
+        models_released: cost.models,
+        release: plan.release.kind().name(),
+        clip_by: study.clip_by(),
+        clip_norms: norms(groups, plan.clip_norm),
+        audit,
+        insecure_seed: study.insecure_seed(),
+        figures,
+        statement: statement(study, (plan, groups), &cost, (index, results), dataset)?,
+    };
+    let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
+    let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
+    Ok(MechanismResult {
+        mechanism: named.mechanism.clone(),
+        baseline: named.baseline,
+        test_accuracy,
+        standard_error,
+        private: Some(private),
+        steps: plan.steps,
+        seconds: mean(&best, |run| run.results.history.seconds),
+        seconds_in_noise: mean(&best, |run| run.results.history.seconds_in_noise),
+        learning_rate: rate,
+        test_accuracies,
+        accuracy_by_step: by_step(
+            &best.iter().map(|run| &run.results.history.accuracies[..]).collect::<Vec<_>>(),
+        ),
+        by_learning_rate,
+        models_trained: of_plan.count(),
+    })
 }
 
 fn rms(values: &[f64]) -> f64 {
     (values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// The row and the curve of training without privacy.
-fn without_noise(results: &Results, steps: usize) -> (Row, report::Run) {
+/// The result of training without privacy.
+fn without_noise(results: &Results, steps: usize) -> MechanismResult {
     let references = &results.references;
     let (rate, by_learning_rate) = best_rate(&results.without_privacy());
     let best: Vec<&Unprotected> = references.iter().filter(|run| run.rule.learning_rate() == rate).collect();
     let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
     let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
-    let seconds = best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64;
-    let accuracies = by_step(&best.iter().map(|run| &run.measured.accuracies[..]).collect::<Vec<_>>());
-    let row = Row {
+    let accuracies: Vec<_> = best.iter().map(|run| &run.measured.accuracies[..]).collect();
+    MechanismResult {
         mechanism: WITHOUT_NOISE.into(),
         baseline: Some(Baseline::None),
         test_accuracy,
         standard_error,
-        epsilon: f64::INFINITY,
-        delta: 0.0,
+        private: None,
         steps,
-        seconds,
+        seconds: best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64,
         seconds_in_noise: 0.0,
         learning_rate: rate,
         test_accuracies,
-        accuracy_by_step: accuracies.clone(),
+        accuracy_by_step: by_step(&accuracies),
         by_learning_rate,
-        rms_loss: 0.0,
         models_trained: references.len(),
-        models_released: 0,
-        release: None,
-        clip_by: None,
-        clip_norms: Vec::new(),
-        insecure_seed: false,
-        audit: None,
-    };
-    let run = report::Run {
-        mechanism: WITHOUT_NOISE.into(),
-        accuracies,
-        prefix_errors: Vec::new(),
-        strategy: Vec::new(),
-        noise_correlating: Vec::new(),
-        epsilon: f64::INFINITY,
-        audit: None,
-        spent: Vec::new(),
-        delta: 0.0,
-        noise_multiplier: 0.0,
-        sensitivity: f64::INFINITY,
-        statement: "Not private: neither clipping nor noise. This run is a baseline for readers who may see the data; its \
-                    models were not kept."
-            .into(),
-        learning_rate: rate,
-        steps,
-        seconds,
-        seconds_in_noise: 0.0,
-    };
-    (row, run)
+    }
 }
 
 /// Standard deviation, in a coordinate, of the noise in the sum of the mean gradients up to each step.
@@ -154,43 +146,19 @@ fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
     plan.epsilon_by_step(&after).map_or_else(|_| Vec::new(), |spent| after.into_iter().zip(spent).collect())
 }
 
-/// The parts of a mechanism's report that do not follow from its plan and its runs.
-struct Told {
-    accuracies: Vec<Accuracy>,
-    epsilon: f64,
-    /// Lower bound on epsilon from an audit.
-    audit: Option<f64>,
-    statement: String,
-}
-
-fn report_run(
-    mechanism: &str,
-    plan: &VerifiedPlan,
-    repeats: &[&Finished],
-    prefix_errors: Vec<f64>,
-    Told { accuracies, epsilon, audit, statement }: Told,
-) -> Result<report::Run> {
+/// What is drawn of a plan.
+fn figures(plan: &VerifiedPlan) -> Result<MechanismFigures> {
     let strategy = &*plan.strategy;
     let recursion = strategy.recursion()?;
     let mut unit = vec![0.0; recursion.seeds(plan.steps)];
     unit[0] = 1.0;
-    Ok(report::Run {
-        mechanism: mechanism.into(),
-        accuracies,
-        prefix_errors,
+    Ok(MechanismFigures {
+        prefix_errors: prefix_errors(plan)?,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
-        epsilon,
-        audit,
         spent: spent(plan),
-        delta: plan.privacy.delta,
         noise_multiplier: plan.noise_multiplier,
         sensitivity: plan.sensitivity.value,
-        statement,
-        learning_rate: repeats[0].rule.learning_rate(),
-        steps: plan.steps,
-        seconds: mean(repeats, |run| run.results.history.seconds),
-        seconds_in_noise: mean(repeats, |run| run.results.history.seconds_in_noise),
     })
 }
 

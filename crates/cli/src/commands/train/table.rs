@@ -1,10 +1,10 @@
-//! The schema of a table for `--data csv:` and `parquet:`: its options, and the part that a run's folder
-//! stores.
+//! The schema of a table for `--data csv:`, `jsonl:` and `parquet:`: its options, and the part that a run's
+//! folder stores.
 
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_train::data::{self, Column, Dataset, Missing, Schema, TestPart, Values};
+use antinoise_train::data::{Column, Dataset, Missing, Schema, TableFile, TestPart, Values};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,36 @@ pub struct TableOptions {
     /// For tables: a file of the same format with the rows to test on.
     #[arg(long, value_name = "PATH", conflicts_with = "test_share")]
     test: Option<PathBuf>,
-    /// For tables: the fraction of rows to test on, taken from the end [default: 0.2].
+    /// For tables: the fraction of rows to test on [default: 0.2].
     #[arg(long, value_name = "SHARE", value_parser = real)]
     test_share: Option<f64>,
+    /// For tables: which rows to test on: drawn at random, or the last ones [default: drawn].
+    #[arg(long, value_enum, conflicts_with = "test")]
+    test_rows: Option<TestRows>,
+    /// For tables: number that the drawn test rows follow from [default: 0].
+    #[arg(long, value_name = "SEED", conflicts_with = "test")]
+    test_seed: Option<u64>,
+    /// For CSV: the character between cells, or tab [default: ,].
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+}
+
+/// Which rows of a table are tested on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TestRows {
+    /// Drawn at random.
+    Drawn,
+    /// The last ones: rows that are sorted by time are tested on their future.
+    Last,
+}
+
+/// One character of a CSV file, or the word tab.
+pub fn delimiter(text: &str) -> std::result::Result<u8, String> {
+    match text.as_bytes() {
+        _ if text == "tab" || text == "\\t" => Ok(b'\t'),
+        &[byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r".contains(&byte) => Ok(byte),
+        _ => Err("must be one character, such as ; or |, or tab".into()),
+    }
 }
 
 /// Treatment of missing cells.
@@ -59,6 +86,9 @@ enum MissingName {
 pub struct Table {
     test: Option<PathBuf>,
     test_share: f64,
+    /// Of rows drawn at random; none where the last rows are tested.
+    test_seed: Option<u64>,
+    delimiter: u8,
     schema: Schema,
 }
 
@@ -74,23 +104,40 @@ impl TableOptions {
             ("schema", self.schema.is_some()),
             ("test", self.test.is_some()),
             ("test_share", self.test_share.is_some()),
+            ("test_rows", self.test_rows.is_some()),
+            ("test_seed", self.test_seed.is_some()),
+            ("delimiter", self.delimiter.is_some()),
         ];
         given.into_iter().find_map(|(name, given)| given.then_some(name))
     }
 
     /// The table's schema and test rows by these options; `None` if `data` names no table.
     pub fn table(&self, data: &str) -> Result<Option<Table>> {
-        if table_file(data).is_none() {
+        let Some((kind, _)) = table_file(data) else {
             return match self.given() {
                 None => Ok(None),
                 Some(name) => {
-                    let must_be = "left out unless --data is csv:PATH or parquet:PATH";
+                    let must_be = "left out unless --data is csv:PATH, jsonl:PATH or parquet:PATH";
                     Err(InvalidParameter::new(name, "given", must_be).into())
                 }
             };
-        }
-        let test_share = self.test_share.unwrap_or(0.2);
-        Ok(Some(Table { test: self.test.clone(), test_share, schema: self.schema()? }))
+        };
+        kind.check(self.delimiter)?;
+        let test_seed = match (self.test_rows, self.test_seed) {
+            (Some(TestRows::Last), Some(seed)) => {
+                let must_be = "left out with --test-rows last, which draws nothing";
+                return Err(InvalidParameter::new("test_seed", seed, must_be).into());
+            }
+            (Some(TestRows::Last), None) => None,
+            (Some(TestRows::Drawn) | None, seed) => Some(seed.unwrap_or(0)),
+        };
+        Ok(Some(Table {
+            test: self.test.clone(),
+            test_share: self.test_share.unwrap_or(0.2),
+            test_seed,
+            delimiter: self.delimiter.unwrap_or(COMMA),
+            schema: self.schema()?,
+        }))
     }
 
     fn schema(&self) -> Result<Schema> {
@@ -153,41 +200,83 @@ fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
 }
 
-/// File format of a table.
-#[derive(Debug, Clone, Copy)]
-pub enum TableFormat {
+/// The delimiter of a CSV file.
+const COMMA: u8 = b',';
+
+/// The kinds of files that hold tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
     Csv,
+    JsonLines,
     Parquet,
 }
 
-/// The file of a table, if `data` names one.
-pub fn table_file(data: &str) -> Option<(TableFormat, &Path)> {
-    let file = |(format, path)| (format, Path::new(path));
-    let parquet = || Some((TableFormat::Parquet, data.strip_prefix("parquet:")?));
-    data.strip_prefix("csv:").map(|path| (TableFormat::Csv, path)).or_else(parquet).map(file)
-}
+impl TableKind {
+    /// Refuses a delimiter that nothing would use.
+    pub fn check(self, delimiter: Option<u8>) -> Result<()> {
+        match delimiter {
+            Some(byte) if self != Self::Csv => {
+                let got = format!("{:?}", char::from(byte));
+                Err(InvalidParameter::new("delimiter", got, "left out unless --data is csv:PATH").into())
+            }
+            _ => Ok(()),
+        }
+    }
 
-impl Table {
-    /// Reads the table at `path`.
-    pub fn load(&self, format: TableFormat, path: &Path) -> Result<Dataset> {
-        let test = match &self.test {
-            Some(other) => TestPart::File(other),
-            None => TestPart::Last(self.test_share),
-        };
-        match format {
-            TableFormat::Csv => Ok(data::csv(path, &self.schema, test)?),
-            TableFormat::Parquet => parquet(path, &self.schema, test),
+    /// The table in the file at `path`.
+    pub fn file(self, path: &Path, delimiter: Option<u8>) -> Result<TableFile<'_>> {
+        match self {
+            Self::Csv => Ok(TableFile::csv(path, delimiter.unwrap_or(COMMA))),
+            Self::JsonLines => Ok(TableFile::json_lines(path)),
+            Self::Parquet => parquet(path),
         }
     }
 }
 
+/// The file of a table, if `data` names one.
+pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
+    let kinds =
+        [("csv:", TableKind::Csv), ("jsonl:", TableKind::JsonLines), ("parquet:", TableKind::Parquet)];
+    kinds.into_iter().find_map(|(prefix, kind)| Some((kind, Path::new(data.strip_prefix(prefix)?))))
+}
+
+impl Table {
+    /// What is publicly known of the columns.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Reads the table at `path`.
+    pub fn load(&self, kind: TableKind, path: &Path) -> Result<Dataset> {
+        let test = match (&self.test, self.test_seed) {
+            (Some(other), _) => TestPart::File(other),
+            (None, Some(seed)) => TestPart::Drawn { share: self.test_share, seed },
+            (None, None) => TestPart::Last(self.test_share),
+        };
+        Ok(kind.file(path, Some(self.delimiter))?.dataset(&self.schema, test)?)
+    }
+}
+
 #[cfg(feature = "parquet")]
-fn parquet(path: &Path, schema: &Schema, test: TestPart) -> Result<Dataset> {
-    Ok(data::parquet(path, schema, test)?)
+fn parquet(path: &Path) -> Result<TableFile<'_>> {
+    Ok(TableFile::parquet(path))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path, _: &Schema, _: TestPart) -> Result<Dataset> {
-    let must_be = "csv:PATH: this program was built without the feature parquet";
+fn parquet(path: &Path) -> Result<TableFile<'_>> {
+    let must_be = "csv:PATH or jsonl:PATH: this program was built without the feature parquet";
     Err(InvalidParameter::new("data", format!("parquet:{}", path.display()), must_be).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delimiter_is_one_character_that_is_no_cell() {
+        assert_eq!(["tab", "\\t", ";", "|", ","].map(delimiter), [b'\t', b'\t', b';', b'|', b','].map(Ok));
+        for text in ["", ";;", "a", "1", "\"", "\n", "é"] {
+            assert!(delimiter(text).is_err(), "{text:?}");
+        }
+    }
 }

@@ -72,7 +72,8 @@ impl Training<'_> {
                 let setup = Setup { plan: &named.plan, model, dataset, recipe, groups };
                 let name = run_name(&named.mechanism, &rule, repeat);
                 let results = self.one(setup, &name, repeat)?;
-                self.around.folder.save_model(&name, model.name(), &results.parameters)?;
+                let saved = study.saved_model(model, dataset, results.parameters.clone())?;
+                self.around.folder.save_model(&name, &saved)?;
                 let run = Finished { plan, rule, results };
                 let accuracy = run.rate_and_accuracy().1;
                 finished.push(run);

@@ -67,7 +67,7 @@ impl Column {
     }
 
     /// Number of features of a cell.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match &self.values {
             Values::Range(..) => 1,
             Values::Categories(words) => words.len(),

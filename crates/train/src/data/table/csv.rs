@@ -4,40 +4,54 @@ use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder};
 
-use super::row::RowReader;
+use super::row::{Labels, RowReader};
 use super::schema::Schema;
 use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::{bad, open};
 
+/// The bytes that a file in UTF-16 starts with.
+const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
+
+/// The usual delimiters, of which a message names the one that a file seems to have.
+const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
+
 /// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
-pub(super) fn csv_rows(path: &Path, schema: &Schema) -> Result<Examples, Error> {
+pub(super) fn csv_rows(
+    path: &Path,
+    delimiter: u8,
+    schema: &Schema,
+    labels: Labels,
+) -> Result<Examples, Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
     }
-    let mut reader = ReaderBuilder::new().flexible(true).from_reader(open(path)?);
+    let mut reader = ReaderBuilder::new().flexible(true).delimiter(delimiter).from_reader(open(path)?);
     let header = reader.byte_headers().map_err(|error| unreadable(path, &error))?.clone();
-    let places = Places::new(path, schema, &header)?;
-    let mut rows = RowReader::new(path, schema);
+    if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
+        return Err(bad(path, "in UTF-16", "text in UTF-8"));
+    }
+    let places = Places::new(path, schema, &header, labels)?;
+    let mut rows = RowReader::new(path, schema, labels);
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
         let line = record.position().map_or(0, ::csv::Position::line);
         if record.len() != header.len() {
             let got = format!("{} cells in line {line}", record.len());
-            return Err(bad(path, got, format!("{} in each, as in the first", header.len())));
+            return Err(bad(path, got, format!("{} in each line, as in the first", header.len())));
         }
         rows.add(format_args!("line {line}"), |i| &record[places.of[i]])?;
     }
     rows.end()
 }
 
-/// The index of each column of a schema in a file; the label comes last.
+/// The index of each column of a schema in a file; the label comes last, where labels are read.
 struct Places {
     of: Vec<usize>,
 }
 
 impl Places {
-    fn new(path: &Path, schema: &Schema, header: &ByteRecord) -> Result<Self, Error> {
+    fn new(path: &Path, schema: &Schema, header: &ByteRecord, labels: Labels) -> Result<Self, Error> {
         let name =
             |cell: &'_ [u8]| String::from_utf8_lossy(cell).trim().trim_start_matches('\u{feff}').to_owned();
         let names: Vec<String> = header.iter().map(name).collect();
@@ -51,13 +65,21 @@ impl Places {
                 (None, _) => Err(bad(
                     path,
                     format!("of columns {}", names.join(", ")),
-                    format!("with a column {wanted:?}"),
+                    format!("with a column {wanted:?}{}", delimiter_of(&names)),
                 )),
             }
         };
-        let names = schema.columns.iter().map(|column| &column.name).chain([&schema.label]);
-        Ok(Self { of: names.map(|name| find(name.as_str())).collect::<Result<_, _>>()? })
+        let label = (labels == Labels::Required).then_some(&schema.label);
+        let wanted = schema.columns.iter().map(|column| &column.name).chain(label);
+        Ok(Self { of: wanted.map(|name| find(name.as_str())).collect::<Result<_, _>>()? })
     }
+}
+
+/// A remark about another delimiter, if a first line of one column has one.
+fn delimiter_of(names: &[String]) -> String {
+    let [only] = names else { return String::new() };
+    let found = DELIMITERS.into_iter().find(|&delimiter| only.contains(delimiter));
+    found.map_or_else(String::new, |found| format!("; its first line has the delimiter {found:?}"))
 }
 
 /// An unreadable CSV file is bad input.

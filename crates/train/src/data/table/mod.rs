@@ -2,6 +2,8 @@
 
 mod column;
 mod csv;
+mod file;
+mod json;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod row;
@@ -10,7 +12,7 @@ mod split;
 mod text;
 
 pub use column::{Column, Values};
+pub use file::TableFile;
+pub use row::Labels;
 pub use schema::{Missing, Schema};
-#[cfg(feature = "parquet")]
-pub use split::parquet;
-pub use split::{TestPart, csv};
+pub use split::TestPart;

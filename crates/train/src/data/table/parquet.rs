@@ -5,13 +5,13 @@ use std::path::Path;
 use antinoise_input::tables::{Cells, Parquet, Role};
 
 use super::column::Values;
-use super::row::RowReader;
+use super::row::{Labels, RowReader};
 use super::schema::Schema;
 use crate::Error;
 use crate::data::examples::Examples;
 
 /// Reads the rows of a Parquet file, in order.
-pub(super) fn parquet_rows(path: &Path, schema: &Schema) -> Result<Examples, Error> {
+pub(super) fn parquet_rows(path: &Path, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
     let mut asked: Vec<(&str, Role)> = schema
         .columns
         .iter()
@@ -20,9 +20,11 @@ pub(super) fn parquet_rows(path: &Path, schema: &Schema) -> Result<Examples, Err
             Values::Categories(_) | Values::Text(_) => (&*column.name, Role::Name),
         })
         .collect();
-    asked.push((&schema.label, Role::Name));
+    if labels == Labels::Required {
+        asked.push((&schema.label, Role::Name));
+    }
     let file = Parquet::open("data", path, &asked)?;
-    let mut rows = RowReader::new(path, schema);
+    let mut rows = RowReader::new(path, schema, labels);
     let (mut row, mut rooms) = (0u64, vec![String::new(); asked.len()]);
     for batch in file {
         let batch = batch?;

@@ -9,21 +9,31 @@ use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::bad;
 
+/// Whether the column of labels is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labels {
+    /// Every row has a class.
+    Required,
+    /// Labels are not read, and the column may be absent: every label is 0.
+    Ignored,
+}
+
 /// The examples encoded so far.
 pub(super) struct RowReader<'a> {
     path: &'a Path,
     schema: &'a Schema,
+    reads: Labels,
     features: Vec<f32>,
     labels: Vec<u32>,
 }
 
 impl<'a> RowReader<'a> {
-    pub(super) fn new(path: &'a Path, schema: &'a Schema) -> Self {
-        Self { path, schema, features: Vec::new(), labels: Vec::new() }
+    pub(super) fn new(path: &'a Path, schema: &'a Schema, reads: Labels) -> Self {
+        Self { path, schema, reads, features: Vec::new(), labels: Vec::new() }
     }
 
     /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the schema's i-th column;
-    /// the label comes after the last column.
+    /// the label, if labels are read, comes after the last column.
     pub(super) fn add<'c>(
         &mut self,
         place: Arguments<'_>,
@@ -54,6 +64,10 @@ impl<'a> RowReader<'a> {
                 }
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),
             }
+        }
+        if self.reads == Labels::Ignored {
+            self.labels.push(0);
+            return Ok(());
         }
         let cell = text(self.schema.columns.len(), &self.schema.label)?;
         let class = self.schema.classes.iter().position(|class| class == cell);

@@ -1,0 +1,83 @@
+//! `antinoise evaluate`: how good a model is on labelled rows.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use antinoise_train::data::Labels;
+use antinoise_train::saved_model::{SavedModel, Scores};
+use clap::Args;
+use serde::Serialize;
+
+use super::model_rows::RowOptions;
+use crate::failure::Result;
+use crate::numbers::short;
+use crate::output;
+
+/// Measure a model that `antinoise train` wrote on labelled rows: accuracy, confusion and calibration.
+///
+/// The figures are computed from the rows without noise. No privacy statement covers these rows, unless they
+/// were trained on, and then it does not cover what is printed here: do not publish the figures if the rows
+/// are private.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  antinoise train --model logistic --mechanism blt:2 --epochs 2 --out quick
+  antinoise evaluate quick/model --data digits
+  antinoise evaluate quick/model --data digits --json")]
+pub struct Arguments {
+    /// Folder of the model, such as antinoise-run/model.
+    #[arg(value_name = "MODEL_DIR")]
+    model: PathBuf,
+    #[command(flatten)]
+    rows: RowOptions,
+}
+
+/// The scores of a model.
+#[derive(Debug, Serialize)]
+pub struct Evaluation {
+    #[serde(flatten)]
+    scores: Scores,
+    /// The names of the rows and columns of `confusion`.
+    classes: Vec<String>,
+}
+
+/// Evaluates.
+pub fn run(arguments: &Arguments) -> Result<Evaluation> {
+    let model = SavedModel::load(&arguments.model)?;
+    let examples = arguments.rows.examples(&model, Labels::Required)?;
+    Ok(Evaluation { scores: model.evaluate(&examples)?, classes: model.classes().to_vec() })
+}
+
+/// Classes of which the confusion is printed; of more it is in the JSON.
+const PRINTED: usize = 12;
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scores, classes } = self;
+        let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+        let figure = |name: &str, value: String| vec![name.to_string(), value];
+        let rows = [
+            figure("examples", scores.examples.to_string()),
+            figure(
+                "accuracy (one standard error)",
+                format!("{} +- {:.2}", percent(scores.accuracy), 100.0 * scores.standard_error),
+            ),
+            figure("largest class", percent(scores.largest_class_share)),
+            figure("mean cross entropy (nats)", short(scores.loss, 4)),
+            figure("expected calibration error", percent(scores.expected_calibration_error)),
+        ];
+        writeln!(f, "{}", output::table(&["figure", "value"], &rows))?;
+        if classes.len() > PRINTED {
+            return writeln!(f, "The confusion of {} classes is printed with --json.", classes.len());
+        }
+        let header: Vec<&str> =
+            ["true class, predicted:"].into_iter().chain(classes.iter().map(String::as_str)).collect();
+        let rows: Vec<Vec<String>> = classes
+            .iter()
+            .zip(&scores.confusion)
+            .map(|(class, counts)| {
+                [class.clone()].into_iter().chain(counts.iter().map(u64::to_string)).collect()
+            })
+            .collect();
+        write!(f, "{}", output::table(&header, &rows))
+    }
+}

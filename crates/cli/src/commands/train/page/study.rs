@@ -1,0 +1,268 @@
+//! The page of a training at one epsilon.
+
+use std::fmt::Write;
+
+use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
+use antinoise_input::rounded_to_4;
+
+use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
+use super::parts::{document, percent, with_error};
+use crate::failure::Result;
+use crate::numbers::{same_privacy, short, short_down};
+use crate::report::frame::{Sizes, WHOLE, escaped, section};
+
+/// Entries of C and C^-1 that are shown: those far from the diagonal say little.
+const LAGS: usize = 32;
+
+/// The results as HTML, with their figures as SVG and the style inside.
+pub fn study_page(result: &StudyResult) -> Result<String> {
+    let body = figures(result)? + &table(result) + &privacy(result);
+    let is_chosen = result.runs.iter().any(|run| run.by_learning_rate.len() > 1);
+    Ok(document(&result.title, &(lead(result) + &cards(result)), &body, is_chosen))
+}
+
+/// The comparison of the first mechanism with the best of the other private ones, or the accuracy of the only
+/// one.
+fn lead(result: &StudyResult) -> String {
+    let mut private = result.private();
+    let Some((first, _)) = private.next() else { return String::new() };
+    let share = percent(result.largest_class_share);
+    let largest = format!("Always predicting the largest class would reach {share}.");
+    let best = private.max_by(|x, y| x.0.test_accuracy.total_cmp(&y.0.test_accuracy));
+    let Some((best, _)) = best else {
+        return format!(
+            "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy. {largest}</p>\n",
+            budget(first),
+            escaped(&first.mechanism),
+            accuracy(first),
+        );
+    };
+    let difference = best.difference(first);
+    let size = difference.size().replace("+-", "&plusmn;");
+    let verdict = match difference.is_beyond_error() {
+        Some(false) => format!("no difference beyond the error ({size}) to"),
+        Some(true) | None => {
+            format!("{size} {} than", if difference.points < 0.0 { "less" } else { "more" })
+        }
+    };
+    // Several released models may cost more under one mechanism than under another.
+    let against = match (first.epsilon(), best.epsilon()) {
+        (Some(first), Some(best)) if same_privacy(first, best) => String::new(),
+        _ => format!(" at {}", budget(first)),
+    };
+    format!(
+        "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy: {verdict} {} with {}{against} ({}). \
+         {largest}</p>\n",
+        budget(best),
+        escaped(&best.mechanism),
+        percent(best.test_accuracy),
+        escaped(&first.mechanism),
+        percent(first.test_accuracy),
+        difference.of(),
+    )
+}
+
+/// The outcome of each run as a large number.
+fn cards(result: &StudyResult) -> String {
+    let card = |(index, run): (usize, &MechanismResult)| {
+        format!(
+            "<div class=\"card\"><p class=\"name\">{}{}</p><p class=\"number\">{}</p>\
+             <p class=\"note\">test accuracy at {}</p></div>\n",
+            chip(index),
+            escaped(&run.mechanism),
+            accuracy(run),
+            budget(run),
+        )
+    };
+    let cards: String = result.runs.iter().enumerate().map(card).collect();
+    format!("<div class=\"cards\">\n{cards}</div>\n")
+}
+
+const HALF: Sizes = [(400, 200), (340, 200)];
+
+/// Points of a private mechanism; none of training without privacy.
+fn of_private(run: &MechanismResult, points: fn(&MechanismFigures) -> Vec<Point>) -> Vec<Point> {
+    run.private.as_ref().map_or_else(Vec::new, |private| points(&private.figures))
+}
+
+fn figures(result: &StudyResult) -> Result<String> {
+    let steps = || Axis::linear("training step").whole().covering(0.0);
+    let lags = || Axis::linear("steps below the diagonal").whole().covering(0.0);
+    let entry = |of: &str| Axis::linear(format!("entry of {of} (no unit)")).covering(0.0);
+    let error = "standard deviation in a coordinate (units of the gradient)";
+    let chart = |x: Axis, y: Axis, look: LineStyle, points: fn(&MechanismResult) -> Vec<Point>| {
+        let series = result.runs.iter().map(|run| Series::new(run.mechanism.clone(), look, points(run)));
+        Chart { title: String::new(), x, y, series: series.collect() }
+    };
+    let tested = result.runs.iter().flat_map(|run| &run.accuracy_by_step);
+    let has_errors = tested.into_iter().any(|accuracy| accuracy.standard_error.is_some());
+    let bands =
+        if has_errors { " Bands: one standard error of the mean over repeats, to each side." } else { "" };
+    let whole = section(
+        "Test accuracy",
+        &format!("Share of the test examples that are recognised.{bands}"),
+        WHOLE,
+        chart(steps(), Axis::linear("test accuracy (percent)").covering(0.0), LineStyle::Line, accuracies),
+    )? + &section(
+        "Error of the prefix sums",
+        "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
+         gradients by each step; plain SGD adds it to the parameters, times the learning rate.",
+        WHOLE,
+        chart(steps(), Axis::linear(error).covering(0.0), LineStyle::Line, |run| {
+            of_private(run, |figures| {
+                (1..).map(f64::from).zip(figures.prefix_errors.iter().copied()).map(Point::from).collect()
+            })
+        }),
+    )?;
+    let spent = if result.private().all(|(_, private)| private.figures.spent.is_empty()) {
+        String::new()
+    } else {
+        section(
+            "Privacy spent",
+            "&epsilon; of the first steps alone, at the same &delta;: that of a run which is stopped there for a reason that has nothing to do \
+             with the data. Of several released models, that of one; where the claim is shown by simulation, an upper bound.",
+            WHOLE,
+            chart(steps(), Axis::linear("epsilon (no unit)").covering(0.0), LineStyle::Line, |run| {
+                of_private(run, |figures| {
+                    figures.spent.iter().map(|&(step, epsilon)| Point::from((step as f64, epsilon))).collect()
+                })
+            }),
+        )?
+    };
+    let halves = section(
+        "Diagonals of C",
+        "The strategy: how much of each gradient is encoded in which later release.",
+        HALF,
+        chart(lags(), entry("C"), LineStyle::Points, |run| {
+            of_private(run, |figures| by_lag(&figures.strategy))
+        }),
+    )? + &section(
+        "Diagonals of C<sup>-1</sup>",
+        "The noise: what each step adds, and what later steps take back.",
+        HALF,
+        chart(lags(), entry("C\u{207b}\u{b9}"), LineStyle::Points, |run| {
+            of_private(run, |figures| by_lag(&figures.noise_correlating))
+        }),
+    )?;
+    Ok(format!("{whole}{spent}<div class=\"pair\">\n{halves}</div>\n"))
+}
+
+/// In percent, with their errors.
+fn accuracies(run: &MechanismResult) -> Vec<Point> {
+    let point = |accuracy: &Accuracy| Point {
+        x: accuracy.step as f64,
+        y: 100.0 * accuracy.mean,
+        error: accuracy.standard_error.map(|error| [100.0 * error; 2]),
+    };
+    run.accuracy_by_step.iter().map(point).collect()
+}
+
+fn by_lag(column: &[f64]) -> Vec<Point> {
+    (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).map(Point::from).collect()
+}
+
+/// A run a column: a screen that is narrow has room for a few.
+fn table(result: &StudyResult) -> String {
+    type Cell = fn(&MechanismResult) -> String;
+    let quantities: [(&str, Cell); 12] = [
+        ("test accuracy", accuracy),
+        ("&epsilon;", |run| if_private(run, epsilon)),
+        ("&epsilon; of a model, by canaries", |run| {
+            if_private(run, |private| {
+                private.audit.as_ref().map_or(DASH.into(), |audit| {
+                    format!("{} or more (95%)", short_down(audit.epsilon_lower, 3))
+                })
+            })
+        }),
+        ("&delta;", |run| if_private(run, |private| format!("{:e}", private.delta))),
+        ("noise multiplier &sigma;", |run| {
+            if_private(run, |private| format!("{:.4}", private.figures.noise_multiplier))
+        }),
+        ("sensitivity", |run| if_private(run, |private| format!("{:.4}", private.figures.sensitivity))),
+        ("error of the last prefix sum", |run| {
+            if_private(run, |private| {
+                private.figures.prefix_errors.last().map_or(DASH.into(), |&error| short(error, 3))
+            })
+        }),
+        ("steps", |run| run.steps.to_string()),
+        ("learning rate", |run| run.learning_rate.to_string()),
+        ("models trained", |run| run.models_trained.to_string()),
+        ("seconds", |run| format!("{:.1}", run.seconds)),
+        ("seconds in noise", |run| match run.private {
+            Some(_) => format!("{:.2}", run.seconds_in_noise),
+            None => DASH.into(),
+        }),
+    ];
+    let head = |(index, run): (usize, &MechanismResult)| {
+        format!("<th scope=\"col\">{}{}</th>", chip(index), escaped(&run.mechanism))
+    };
+    let heads: String = result.runs.iter().enumerate().map(head).collect();
+    let row = |(name, cell): (&str, Cell)| {
+        let cells: Vec<String> = result.runs.iter().map(cell).collect();
+        // A quantity that no run has is no row.
+        if cells.iter().all(|cell| cell == DASH) {
+            return String::new();
+        }
+        let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
+    };
+    let rows: String = quantities.into_iter().map(row).collect();
+    format!(
+        "<section class=\"panel\">\n<h2>Results</h2>\n<table>\n<thead><tr><td></td>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+    )
+}
+
+/// The cell of a quantity that a run does not have.
+const DASH: &str = "&ndash;";
+
+/// Each statement: three sentences, and the rest folded.
+fn privacy(result: &StudyResult) -> String {
+    let mut statements = String::new();
+    for (index, run) in result.runs.iter().enumerate() {
+        let text = match &run.private {
+            // The page breaks lines where it must.
+            Some(PrivateResult { statement, .. }) => format!(
+                "<p>{}</p><details><summary>The whole statement</summary><p>{}</p></details>",
+                escaped(&statement.summary().join("\n")),
+                escaped(&format!("{statement:#}")),
+            ),
+            None => "<p>Not private: neither clipping nor noise. This run is a baseline for readers who may see the \
+                     data; its models were not kept.</p>"
+                .into(),
+        };
+        let _ = writeln!(
+            statements,
+            "<div class=\"statement\"><h3>{}{}</h3>{text}</div>",
+            chip(index),
+            escaped(&run.mechanism),
+        );
+    }
+    format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
+}
+
+/// The square in a run's colour next to its name.
+fn chip(index: usize) -> String {
+    format!("<span class=\"chip run-{}\"></span>", index % SERIES)
+}
+
+/// The last accuracy, with its standard error where there are repeats.
+fn accuracy(run: &MechanismResult) -> String {
+    with_error(run.test_accuracy, run.standard_error)
+}
+
+/// A cell of a private run, or a dash where there is no privacy.
+fn if_private(run: &MechanismResult, cell: fn(&PrivateResult) -> String) -> String {
+    run.private.as_ref().map_or(DASH.into(), cell)
+}
+
+/// "(epsilon, delta) = ..." of a run.
+fn budget(run: &MechanismResult) -> String {
+    let Some(private) = &run.private else { return "no privacy".into() };
+    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{:e})", epsilon(private), private.delta)
+}
+
+/// Four decimals, never below the truth.
+fn epsilon(private: &PrivateResult) -> String {
+    format!("{}", rounded_to_4(private.epsilon, f64::ceil))
+}

@@ -1,0 +1,77 @@
+//! The results at several epsilons.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::result::{CHOSEN, MechanismResult, PrivateResult, StudyResult, percent};
+use crate::numbers::short_up;
+use crate::output;
+
+/// The results at several epsilons.
+#[derive(Debug, Serialize)]
+pub struct EpsilonSweep {
+    /// In increasing order.
+    pub epsilons: Vec<AtEpsilon>,
+    pub report: PathBuf,
+    /// The name of the report of each epsilon, from the folder of `report`.
+    #[serde(skip)]
+    pub links: Vec<String>,
+}
+
+/// The results at one epsilon.
+#[derive(Debug, Serialize)]
+pub struct AtEpsilon {
+    /// As it was asked for.
+    pub epsilon: f64,
+    #[serde(flatten)]
+    pub result: StudyResult,
+}
+
+/// The warning for readers who see models of several epsilons.
+pub const TOGETHER: &str = "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
+                            of them (in Rust, antinoise_plan::compose gives the total).";
+
+impl EpsilonSweep {
+    /// The results by increasing epsilon.
+    pub fn rows(&self) -> impl Iterator<Item = &MechanismResult> {
+        self.epsilons.iter().flat_map(|at| &at.result.runs)
+    }
+
+    /// The name of a result in a figure over all epsilons: that of its mechanism if every epsilon has it,
+    /// else "chosen", since it was chosen at its epsilon.
+    pub fn series(&self, row: &MechanismResult) -> String {
+        let names = |at: &AtEpsilon| at.result.runs.iter().any(|other| other.mechanism == row.mechanism);
+        if row.baseline.is_some() || self.epsilons.iter().all(names) {
+            return row.mechanism.clone();
+        }
+        "chosen".into()
+    }
+}
+
+impl fmt::Display for EpsilonSweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["epsilon", "mechanism", "test accuracy", "RMS loss", "learning rate", "in noise"];
+        let cells = |row: &MechanismResult| {
+            let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("-".into(), cell);
+            vec![
+                private(|private| short_up(private.epsilon, 5)),
+                row.mechanism.clone(),
+                percent(row.test_accuracy, row.standard_error),
+                private(|private| format!("{:.5}", private.rms_loss)),
+                row.learning_rate.to_string(),
+                format!("{:.1}%", 100.0 * row.seconds_in_noise / row.seconds),
+            ]
+        };
+        let cells: Vec<Vec<String>> = self.rows().map(cells).collect();
+        writeln!(f, "{}\n\n{}", self.epsilons[0].result.title, output::table(&header, &cells))?;
+        writeln!(f, "{CHOSEN}")?;
+        self.rows().filter_map(MechanismResult::edge).try_for_each(|edge| writeln!(f, "{edge}"))?;
+        writeln!(f, "{TOGETHER}")?;
+        for AtEpsilon { epsilon, result } in &self.epsilons {
+            writeln!(f, "Model to give away at epsilon {epsilon}: {}", result.model.display())?;
+        }
+        writeln!(f, "Report: {}", self.report.display())
+    }
+}

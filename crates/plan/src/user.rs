@@ -1,0 +1,99 @@
+//! The claim of a user who has several examples, by group privacy.
+
+use antinoise_accounting::{Composition, Gdp};
+use antinoise_input::{InvalidParameter, at_least};
+use antinoise_mechanism::PrivacyUnit;
+
+use crate::plan::zero_outs;
+use crate::{Accountant, Result, VerifiedPlan};
+
+impl VerifiedPlan {
+    /// An upper bound on the epsilon of a user with `examples` of the plan's examples, at the plan's delta:
+    /// all of them change together.
+    ///
+    /// Under Gaussian differential privacy mu grows by the factor `examples`. With Poisson sampling the bound
+    /// is [`Composition::group_epsilon`]. With balls in bins or b-min-sep sampling, amplification is not used
+    /// for more than one example.
+    ///
+    /// # Errors
+    /// When `examples` is 0, the plan's unit is a user already, or no finite bound is known for that number.
+    ///
+    /// # Source
+    /// Dong, Roth and Su (2022), theorem 2.14; Vadhan (2017), lemma 2.2.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert_eq!(plan.epsilon_of_user(1)?, plan.privacy.epsilon);
+    /// assert!(plan.epsilon_of_user(5)? > 5.0 * plan.privacy.epsilon);
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn epsilon_of_user(&self, examples: usize) -> Result<f64> {
+        at_least("examples_per_user", examples, 1)?;
+        let (privacy, size) = (&self.privacy, examples as u64);
+        if privacy.unit != PrivacyUnit::Example {
+            let must_be = "left out: the plan's unit is a user, however many examples a user has";
+            return Err(InvalidParameter::new("examples_per_user", examples, must_be).into());
+        }
+        if size == 1 {
+            return Ok(privacy.epsilon);
+        }
+        Ok(match privacy.accountant {
+            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
+                let one = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
+                one.group_upper(size)?.epsilon_upper(privacy.delta)?
+            }
+            Accountant::SampledGaussian => {
+                let run = Composition::new([self.sampled_run(self.steps)?])?;
+                run.group_epsilon_upper(privacy.delta, size.saturating_mul(zero_outs(privacy.adjacency)))?
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antinoise_input::BadInput;
+
+    use super::*;
+    use crate::{Length, Request, Setting, choose};
+
+    fn plan(setting: Setting) -> VerifiedPlan {
+        let request = Request { epsilon: 1.0, ..Request::new(1000, 50, Length::Epochs(2), setting) };
+        choose(&request).unwrap().plan
+    }
+
+    /// A user with k examples moves the release k times as far: the noise multiplier is divided by k.
+    #[test]
+    fn k_examples_cost_what_a_kth_of_the_noise_does() {
+        let plan = plan(Setting::Cyclic);
+        for k in [2usize, 5, 20] {
+            let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier / k as f64).unwrap();
+            let wanted = gdp.epsilon_upper(plan.privacy.delta).unwrap();
+            let found = plan.epsilon_of_user(k).unwrap();
+            assert!(
+                found >= wanted * (1.0 - 1e-12) && found < wanted * (1.0 + 1e-9),
+                "{k}: {found} {wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_bound_grows_with_the_number_of_examples_whatever_the_accountant() {
+        for setting in [Setting::Cyclic, Setting::Poisson, Setting::BMinSep] {
+            let plan = plan(setting);
+            let found: Vec<f64> = [1, 2, 3, 5].map(|k| plan.epsilon_of_user(k).unwrap()).to_vec();
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
+            assert!(found[1] > 2.0 * plan.privacy.epsilon_lower, "{found:?}");
+            assert!(plan.epsilon_of_user(0).unwrap_err().is_bad_input());
+        }
+    }
+
+    #[test]
+    fn a_plan_for_users_has_no_examples_to_count() {
+        let setting = Setting::Federated { min_sep: 3, max_participations: Some(3) };
+        let request = Request { unit: PrivacyUnit::User, ..Request::new(40, 2, Length::Steps(8), setting) };
+        let plan = choose(&request).unwrap().plan;
+        assert!(plan.epsilon_of_user(2).unwrap_err().to_string().contains("unit is a user"));
+    }
+}

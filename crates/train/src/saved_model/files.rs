@@ -1,0 +1,66 @@
+//! Parameters in a safetensors file, which PyTorch, JAX and candle read.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::model::Model;
+
+/// The bytes of a file with the model's tensors.
+pub(super) fn written(model: &Model, parameters: &[f32]) -> Result<Vec<u8>, InvalidParameter> {
+    let tensors = model.tensors();
+    let bytes: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|tensor| tensor.indices.iter().flat_map(|&index| parameters[index].to_le_bytes()).collect())
+        .collect();
+    let refused = |error: safetensors::SafeTensorError| {
+        InvalidParameter::new("model's tensors", error, "tensors that a safetensors file can hold")
+    };
+    let views = tensors
+        .iter()
+        .zip(&bytes)
+        .map(|(tensor, bytes)| {
+            Ok((&tensor.name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(refused)?))
+        })
+        .collect::<Result<Vec<_>, InvalidParameter>>()?;
+    let metadata = HashMap::from([("format".into(), "pt".into()), ("model".into(), model.name().into())]);
+    safetensors::serialize(views, Some(metadata)).map_err(refused)
+}
+
+/// The parameters in the bytes of such a file.
+pub(super) fn read(path: &Path, model: &Model, bytes: &[u8]) -> Result<Vec<f32>, InvalidParameter> {
+    let refused =
+        |got: String, must_be: String| InvalidParameter::new(path.display().to_string(), got, must_be);
+    // Before memory is taken for parameters that the file cannot hold.
+    if bytes.len() / 4 < model.parameters() {
+        let must_be = format!("a file of {} numbers, the model's", model.parameters());
+        return Err(refused(format!("{} bytes", bytes.len()), must_be));
+    }
+    let file = SafeTensors::deserialize(bytes)
+        .map_err(|error| refused(error.to_string(), "a safetensors file".into()))?;
+    let tensors = model.tensors();
+    let names = || tensors.iter().map(|tensor| &*tensor.name).collect::<Vec<_>>().join(", ");
+    if file.len() != tensors.len() {
+        return Err(refused(format!("a file of {} tensors", file.len()), format!("one of {}", names())));
+    }
+    let mut parameters = vec![0.0; model.parameters()];
+    for tensor in &tensors {
+        let found = file
+            .tensor(&tensor.name)
+            .map_err(|_| refused(format!("without {}", tensor.name), format!("a file of {}", names())))?;
+        if found.dtype() != Dtype::F32 || found.shape() != tensor.shape {
+            let got = format!("{} of {:?} {:?}", tensor.name, found.dtype(), found.shape());
+            return Err(refused(got, format!("{} of F32 {:?}", tensor.name, tensor.shape)));
+        }
+        for (number, &index) in found.data().chunks_exact(4).zip(&tensor.indices) {
+            parameters[index] = f32::from_le_bytes(number.try_into().expect("4 bytes"));
+        }
+    }
+    if let Some(other) = parameters.iter().find(|x| !x.is_finite()) {
+        return Err(refused(format!("a parameter of {other}"), "a file of finite numbers".into()));
+    }
+    Ok(parameters)
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Loads models that `antinoise train` leaves into PyTorch by the lines of their cards, and compares
+predictions.
+
+    cargo build --release && python3 scripts/train/load_in_pytorch.py [--program target/release/antinoise]
+
+It needs torch, numpy and safetensors (pip install torch numpy safetensors). A logistic regression, a
+perceptron and a convolutional network are trained on the embedded digits; probabilities of the 357 test
+images must agree to 1e-5.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES, TRAIN = 1797, 1440
+
+
+def test_images():
+    """The last 357 digits: examples x channels x height x width, from 0 to 1."""
+    raw = gzip.decompress((ROOT / "crates/train/data/digits.bin.gz").read_bytes())
+    ink = torch.frombuffer(bytearray(raw[: EXAMPLES * 64]), dtype=torch.uint8)
+    return ink.reshape(EXAMPLES, 1, 8, 8)[TRAIN:].float() / 16
+
+
+def run(program, *arguments):
+    command = [program, *map(str, arguments), "--json"]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def probabilities(folder, x):
+    """What the lines of the model card compute from x."""
+    code = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL).group(1)
+    names, before = {"x": x}, Path.cwd()
+    os.chdir(folder)
+    try:
+        exec(code, names)
+    finally:
+        os.chdir(before)
+    return names["probabilities"].detach()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", type=Path, default=ROOT / "target/release/antinoise")
+    program, x = parser.parse_args().program.resolve(), test_images()
+    with tempfile.TemporaryDirectory() as folder:
+        for model in ("logistic", "mlp", "cnn"):
+            out = Path(folder) / model
+            common = ["--setting", "cyclic", "--mechanism", "identity", "--epochs", 1, "--repeats", 1]
+            run(program, "train", "--model", model, *common, "--learning-rate", 0.1, "--out", out)
+            predicted = run(program, "predict", out / "model", "--data", "digits")["predictions"]
+            expected = torch.tensor([row["probabilities"] for row in predicted])
+            difference = (probabilities(out / "model", x) - expected).abs().max().item()
+            print(f"{model}: largest difference of a probability {difference:.1e}")
+            if not difference < 1e-5:
+                raise SystemExit(f"{model} in PyTorch is another model")
+
+
+if __name__ == "__main__":
+    main()
