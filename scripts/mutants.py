@@ -92,7 +92,7 @@ TESTS = {
     "ledger": "damage laws federation",
 }
 # Features without which some of the tests are not built.
-FEATURES = {"train": "antinoise-train/parquet", "release": "antinoise-release/parquet"}
+FEATURES = {"train": "antinoise-train/parquet,antinoise-train/candle", "release": "antinoise-release/parquet"}
 
 
 def main() -> None:

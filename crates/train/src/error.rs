@@ -28,7 +28,8 @@ pub enum Error {
     #[cfg(feature = "federated")]
     #[error(transparent)]
     Ledger(#[from] antinoise_ledger::Error),
-    /// A tensor operation failed.
+    /// An operation of candle failed.
+    #[cfg(feature = "candle")]
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
 }

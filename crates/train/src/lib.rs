@@ -1,4 +1,4 @@
-//! Private training on candle.
+//! Private training.
 //!
 //! One step of private training on a batch of examples S with expected size B:
 //!
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! [`trainer::Trainer`] runs a plan with such steps; [`trainer::History`] holds the measurements. The model
-//! is a [`model::Model`], whose gradients cost one pass per batch, or any model written in candle:
-//! [`learner::Own`].
+//! is a [`model::Model`], whose gradients cost one pass per batch, or, with the feature `candle`, any model
+//! that is written in candle: `candle::CandleModel`.
 //!
 //! Parameters are one flat vector everywhere, so that noise, optimizer and checkpoints need not know about
 //! layers. Results do not depend on the number of threads.
@@ -22,12 +22,13 @@
 //! and models know nothing of privacy, clipping nothing of plans and noise: only the trainer combines them.
 //!
 //! ```layers
-//! error, date, tensor, product, vectorized: what can go wrong; days; what candle's tensors hold; products of matrices; functions for each instruction set
+//! error, date, matmul, vectorized: what can go wrong; days; products of matrices; functions for each instruction set
 //! data, optimizer: examples; how a step follows from a gradient
 //! model: layers in a row
 //! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
-//! learner: what a trainer needs of a model: this crate's, or anyone's
+//! learner: what a trainer needs of a model, and this crate's models as such
+//! candle: models that are written in candle (feature `candle`)
 //! local: what a user of a federated run computes, and the sum of a cohort (feature `federated`, and what follows)
 //! lstm: a character model for users
 //! reference, trainer: training without privacy, and with it
@@ -36,9 +37,11 @@
 
 mod date;
 mod error;
-mod product;
+mod matmul;
 mod vectorized;
 
+#[cfg(feature = "candle")]
+pub mod candle;
 pub mod clip;
 pub mod data;
 #[cfg(feature = "federated")]
@@ -51,8 +54,6 @@ pub mod lstm;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
-pub mod saved_model;
-mod tensor;
 pub mod trainer;
 
 pub use error::Error;

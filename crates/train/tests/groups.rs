@@ -8,11 +8,9 @@ use antinoise_noise::RunId;
 use antinoise_plan::Setting;
 use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum, sum_margin};
 use antinoise_train::data::{Examples, ImageShape};
-use antinoise_train::learner::{Learner, Network, Own};
 use antinoise_train::model::{Activation, Layer, Model, Pooling};
 use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
 use chacha20::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
-use common::mlp::{HIDDEN, Mlp};
 use common::{Case, HOSTILE, SGD, plan};
 
 const CLASSES: usize = 3;
@@ -179,50 +177,6 @@ fn no_example_moves_a_sum_further_than_the_clip_norm_whatever_the_groups() {
 }
 
 #[test]
-fn a_model_written_both_ways_is_clipped_by_the_same_layers() {
-    let mut case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), SGD);
-    case.model = Model::mlp(case.dataset.shape, 10, HIDDEN).unwrap();
-    let own = Own::new("own mlp", Mlp).unwrap();
-    assert_eq!(own.layers(), case.model.layers());
-    let groups = Groups::by_layer(&own.layers()).unwrap();
-    let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
-    let mut compared = 0;
-    for norm in [1e-3, 0.5, 20.0] {
-        let clipping = Clipping { norm, groups: Some(&groups) };
-        let ghost = clipped_sum(&case.model, &start, train, &batch, clipping).unwrap();
-        let each = own.clipped_sum(&start, train, &batch, clipping).unwrap();
-        let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
-        assert!(length(&apart) <= 1e-5 * norm * batch.len() as f64, "{}", length(&apart));
-        assert_eq!(ghost.clipped, each.clipped);
-        let whole = own.clipped_sum(&start, train, &batch, norm.into()).unwrap();
-        compared += usize::from(whole.gradient != each.gradient);
-    }
-    assert!(compared >= 2, "groups changed {compared} of 3 sums");
-}
-
-/// Layers that are not made of the network's tensors.
-struct Odd(Vec<usize>);
-
-impl Network for Odd {
-    fn identity(&self) -> String {
-        "odd".into()
-    }
-    fn shapes(&self) -> Vec<Vec<usize>> {
-        Mlp.shapes()
-    }
-    fn layers(&self) -> Vec<usize> {
-        self.0.clone()
-    }
-    fn outputs(
-        &self,
-        parameters: &[candle_core::Tensor],
-        example: antinoise_train::data::Example,
-    ) -> candle_core::Result<candle_core::Tensor> {
-        Mlp.outputs(parameters, example)
-    }
-}
-
-#[test]
 fn groups_of_other_layers_are_refused_by_name() {
     let case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), SGD);
     let groups = Groups::by_layer(&[640, 10]).unwrap();
@@ -230,16 +184,8 @@ fn groups_of_other_layers_are_refused_by_name() {
     let (start, train) = (case.start(), &case.dataset.train);
     let error = clipped_sum(&case.model, &start, train, &[0], clipping).unwrap_err();
     assert!(error.to_string().starts_with("parameters of the layers in groups is [640, 10]"), "{error}");
-    let own = Own::new("own mlp", Mlp).unwrap();
-    let of_own = vec![0.0; own.parameters()];
-    assert!(own.clipped_sum(&of_own, train, &[0], clipping).is_err());
     let setup = Setup { groups: Some(&groups), ..case.setup() };
     assert!(setup.check(&start).unwrap_err().to_string().starts_with("parameters of the layers in groups"));
-    for tensors in [vec![], vec![1, 2], vec![3, 2], vec![usize::MAX, 5]] {
-        let error = Own::new("odd", Odd(tensors)).err().unwrap().to_string();
-        assert!(error.starts_with("tensors of the layers is ["), "{error}");
-    }
-    assert_eq!(Own::new("odd", Odd(vec![0, 1, 3])).unwrap().layers(), [64 * HIDDEN, 11 * HIDDEN + 10]);
 }
 
 /// A run continues with the groups that it began with, to the same bits, and with no others.

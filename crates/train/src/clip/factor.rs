@@ -87,8 +87,8 @@ impl<'a> Clip<'a> {
         }
     }
 
-    /// Converts a sum to the caller's units.
-    pub(crate) fn scale_back(self, mut sum: GradientSum) -> GradientSum {
+    /// Converts a sum from units of `unit` to the caller's.
+    pub(crate) fn unscale(self, mut sum: GradientSum) -> GradientSum {
         sum.gradient.iter_mut().for_each(|x| *x *= self.unit);
         sum
     }

@@ -1,11 +1,8 @@
 //! One affine layer's per-example gradients: their lengths, and their weighted sum.
 
-use candle_core::{Result as TensorResult, Tensor};
-
 use super::kernel::{Weighted, norms_squared};
+use crate::matmul::{Matrix, multiply};
 use crate::model::Captured;
-use crate::product::product;
-use crate::tensor::with_values;
 
 /// The factor of each example's gradient, and the examples with a factor other than 0.
 pub(super) struct Factors<'a> {
@@ -22,79 +19,73 @@ impl<'a> Factors<'a> {
 }
 
 /// The per-example gradients of one layer, in the cheaper of two forms.
-pub(super) enum LayerGradients {
+pub(super) enum LayerGradients<'a> {
     /// One row of X (examples x inputs) and of G (examples x outputs) per example: dW_i = G_i^T X_i, db_i =
     /// G_i.
-    OneEach { x: Tensor, g: Tensor },
+    Factored { x: &'a [f32], g: &'a [f32], inputs: usize, outputs: usize },
     /// Explicit gradients: dW_i (examples x outputs * inputs) and db_i (examples x outputs).
-    Made { weights: Tensor, biases: Vec<f32>, outputs: usize },
+    Explicit { weights: Vec<f32>, biases: Vec<f32>, inputs: usize, outputs: usize },
 }
 
-impl LayerGradients {
-    pub(super) fn new(layer: &Captured) -> TensorResult<Self> {
-        let g = layer.output_gradient();
-        let (examples, positions, outputs) = g.dims3()?;
-        if positions == 1 {
-            return Ok(Self::OneEach { x: layer.input.flatten_to(1)?, g: g.flatten_to(1)? });
+impl<'a> LayerGradients<'a> {
+    pub(super) fn new(layer: &'a Captured) -> Self {
+        let Captured { input: x, output_gradient: g, inputs, outputs, positions } = layer;
+        let (&inputs, &outputs) = (inputs, outputs);
+        if *positions == 1 {
+            return Self::Factored { x, g, inputs, outputs };
         }
-        let weights = product(&g.transpose(1, 2)?, &layer.input)?.flatten_from(1)?;
-        let biases = with_values(g, |g| {
-            let mut biases = vec![0.0; examples * outputs];
-            let each = g.chunks_exact(positions * outputs);
-            for (g, bias) in each.zip(biases.chunks_exact_mut(outputs)) {
-                for row in g.chunks_exact(outputs) {
-                    bias.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-                }
+        let examples = x.len() / (positions * inputs);
+        let mut weights = vec![0.0; examples * outputs * inputs];
+        let mut biases = vec![0.0; examples * outputs];
+        let sums = weights.chunks_exact_mut(outputs * inputs).zip(biases.chunks_exact_mut(outputs));
+        let each = x.chunks_exact(positions * inputs).zip(g.chunks_exact(positions * outputs));
+        for ((weight, bias), (x, g)) in sums.zip(each) {
+            multiply(Matrix::of_rows(g, outputs).transpose(), Matrix::of_rows(x, inputs), weight);
+            for row in g.chunks_exact(outputs) {
+                bias.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             }
-            biases
-        })?;
-        Ok(Self::Made { weights, biases, outputs })
+        }
+        Self::Explicit { weights, biases, inputs, outputs }
     }
 
     /// Adds each example's |dW_i|^2 + |db_i|^2.
-    pub(super) fn add_norms_squared(&self, sums: &mut [f64]) -> TensorResult<()> {
-        let squares = |tensor: &Tensor| with_values(tensor, |values| norms_squared(values, sums.len()));
+    pub(super) fn add_norms_squared(&self, sums: &mut [f64]) {
+        let squares = |values: &[f32]| norms_squared(values, sums.len());
         let norms: Vec<f64> = match self {
             // |g|^2 |x|^2 + |g|^2 for the bias.
-            Self::OneEach { x, g } => {
-                squares(x)?.iter().zip(squares(g)?).map(|(x, g)| g * (x + 1.0)).collect()
+            Self::Factored { x, g, .. } => {
+                squares(x).iter().zip(squares(g)).map(|(x, g)| g * (x + 1.0)).collect()
             }
-            Self::Made { weights, biases, .. } => {
-                let biases = norms_squared(biases, sums.len());
-                squares(weights)?.iter().zip(biases).map(|(weight, bias)| weight + bias).collect()
+            Self::Explicit { weights, biases, .. } => {
+                squares(weights).iter().zip(squares(biases)).map(|(weight, bias)| weight + bias).collect()
             }
         };
         sums.iter_mut().zip(norms).for_each(|(sum, norm)| *sum += norm);
-        Ok(())
     }
 
     /// Appends the sum over i of factors\[i\] dW_i, then of factors\[i\] db_i.
-    pub(super) fn append_sum(
-        &self,
-        sum: &mut Vec<f64>,
-        Factors { factors, kept }: &Factors,
-    ) -> TensorResult<()> {
+    pub(super) fn append_sum(&self, sum: &mut Vec<f64>, Factors { factors, kept }: &Factors) {
+        let (&inputs, &outputs) = match self {
+            Self::Factored { inputs, outputs, .. } | Self::Explicit { inputs, outputs, .. } => {
+                (inputs, outputs)
+            }
+        };
         let start = sum.len();
+        sum.resize(start + (inputs + 1) * outputs, 0.0);
+        let (weight, bias) = sum[start..].split_at_mut(inputs * outputs);
         match self {
-            Self::OneEach { x, g } => {
-                let ((_, inputs), (_, outputs)) = (x.dims2()?, g.dims2()?);
-                sum.resize(start + (inputs + 1) * outputs, 0.0);
-                let (weight, bias) = sum[start..].split_at_mut(inputs * outputs);
-                let scaled: Vec<f64> = with_values(g, |g| {
-                    let rows = g.chunks_exact(outputs).zip(*factors);
-                    rows.flat_map(|(row, factor)| row.iter().map(move |&g| factor * f64::from(g))).collect()
-                })?;
+            Self::Factored { x, g, .. } => {
+                let rows = g.chunks_exact(outputs).zip(*factors);
+                let scaled: Vec<f64> =
+                    rows.flat_map(|(row, factor)| row.iter().map(move |&g| factor * f64::from(g))).collect();
                 for &i in kept {
                     bias.iter_mut().zip(&scaled[i * outputs..]).for_each(|(sum, g)| *sum += g);
                 }
-                with_values(x, |rows| Weighted { rows, factors: &scaled, outputs, kept }.add_to(weight))
+                Weighted { rows: x, factors: &scaled, outputs, kept }.add_to(weight);
             }
-            Self::Made { weights, biases, outputs } => {
-                let (_, each) = weights.dims2()?;
-                sum.resize(start + each + outputs, 0.0);
-                let (weight, bias) = sum[start..].split_at_mut(each);
+            Self::Explicit { weights, biases, .. } => {
                 Weighted { rows: biases, factors, outputs: 1, kept }.add_to(bias);
-                with_values(weights, |rows| Weighted { rows, factors, outputs: 1, kept }.add_to(weight))
+                Weighted { rows: weights, factors, outputs: 1, kept }.add_to(weight);
             }
         }
     }

@@ -33,21 +33,19 @@ mod margin;
 mod sum;
 #[cfg(test)]
 mod tests;
-mod whole;
-
-use candle_core::Result as TensorResult;
+mod vectors;
 
 use crate::Error;
 use crate::data::Examples;
-use crate::model::{Captured, Model, Record};
-pub(crate) use factor::Clip;
+use crate::model::{Captured, Model};
+use factor::Clip;
 pub use groups::{Clipping, Groups};
 use layer::{Factors, LayerGradients};
 pub use margin::sum_margin;
 pub use sum::GradientSum;
 pub(crate) use sum::check_batch;
-use sum::in_halves;
-pub(crate) use whole::sum_of_whole;
+use sum::pairwise_sum;
+pub use vectors::sum_clipped_vectors;
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.
 /// `clipping` is a clip norm, or one with [`Groups`] of layers that are clipped apart.
@@ -120,9 +118,9 @@ impl Pass<'_> {
     fn sum(self, batch: &[usize]) -> Result<GradientSum, Error> {
         self.model.check(self.parameters, self.examples)?;
         check_batch(batch, self.examples.len())?;
-        let sum = in_halves(batch, self.model.chunk(), &|chunk| self.chunk_sum(chunk))?;
+        let sum = pairwise_sum(batch, self.model.chunk(), &|chunk| self.chunk_sum(chunk))?;
         Ok(match self.clip {
-            Some(clip) => clip.scale_back(sum),
+            Some(clip) => clip.unscale(sum),
             None => sum,
         })
     }
@@ -131,14 +129,14 @@ impl Pass<'_> {
     fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
         let count = chunk.len();
         if count == 0 {
-            return Ok(GradientSum::none(self.parameters.len()));
+            return Ok(GradientSum::zeros(self.parameters.len()));
         }
-        let (losses, layers) = self.capture(chunk)?;
-        let layers = layers.iter().map(LayerGradients::new).collect::<TensorResult<Vec<_>>>()?;
+        let (losses, layers) = self.capture(chunk);
+        let layers: Vec<LayerGradients> = layers.iter().map(LayerGradients::new).collect();
         let size = self.model.chunk();
         let (factors, clipped) = match self.clip {
             Some(clip) => {
-                let mut squares = norms_squared(&layers, clip, size)?;
+                let mut squares = norms_squared(&layers, clip, size);
                 let clipped = clip.factors(&mut squares, size, count);
                 (squares, clipped)
             }
@@ -148,7 +146,7 @@ impl Pass<'_> {
         let of_layer = |layer| &groups[self.clip.map_or(0, |clip| clip.group_of(layer))];
         let mut gradient = Vec::with_capacity(self.parameters.len());
         for (i, layer) in layers.iter().enumerate() {
-            layer.append_sum(&mut gradient, of_layer(i))?;
+            layer.append_sum(&mut gradient, of_layer(i));
         }
         let loss = losses[..count].iter().map(|&loss| f64::from(loss)).sum();
         Ok(GradientSum { gradient, loss, clipped })
@@ -156,22 +154,18 @@ impl Pass<'_> {
 
     /// Each example's loss, and each layer's X and G, from one forward and one backward pass. A chunk that is
     /// not full is padded with its first example: products of another shape may round in another order.
-    fn capture(self, chunk: &[usize]) -> Result<(Vec<f32>, Vec<Captured>), Error> {
+    fn capture(self, chunk: &[usize]) -> (Vec<f32>, Vec<Captured>) {
         let mut full = chunk.to_vec();
         full.resize(self.model.chunk(), chunk[0]);
-        let mut record = Record::new()?;
-        let logits = self.model.logits(self.parameters, self.examples, &full, Some(&mut record))?;
-        let losses = Model::losses(&logits, self.examples, &full)?;
-        losses.sum_all()?.backward()?;
-        Ok((losses.flatten_all()?.to_vec1()?, record.layers))
+        self.model.capture(self.parameters, self.examples, &full)
     }
 }
 
 /// The squared lengths of a chunk's gradients: one number per example, group after group.
-fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> TensorResult<Vec<f64>> {
+fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> Vec<f64> {
     let mut squares = vec![0.0; clip.groups() * chunk];
     for (i, layer) in layers.iter().enumerate() {
-        layer.add_norms_squared(&mut squares[clip.group_of(i) * chunk..][..chunk])?;
+        layer.add_norms_squared(&mut squares[clip.group_of(i) * chunk..][..chunk]);
     }
-    Ok(squares)
+    squares
 }

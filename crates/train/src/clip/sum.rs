@@ -2,8 +2,6 @@
 
 use antinoise_input::InvalidParameter;
 
-use crate::Error;
-
 /// The sum of a batch's gradients, clipped or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientSum {
@@ -18,7 +16,7 @@ pub struct GradientSum {
 
 impl GradientSum {
     /// The sum of no examples, over `dim` parameters.
-    pub(crate) fn none(dim: usize) -> Self {
+    pub(crate) fn zeros(dim: usize) -> Self {
         Self { gradient: vec![0.0; dim], loss: 0.0, clipped: 0 }
     }
 
@@ -32,16 +30,17 @@ impl GradientSum {
 /// Sums the results of `sum_of` on consecutive parts of `batch` of length `chunk`, joined in halves: the
 /// order of additions depends only on the length of the batch, each number takes part in few additions, and
 /// few sums are in memory at a time.
-pub(crate) fn in_halves(
+pub(crate) fn pairwise_sum<E: Send>(
     batch: &[usize],
     chunk: usize,
-    sum_of: &(impl Fn(&[usize]) -> Result<GradientSum, Error> + Sync),
-) -> Result<GradientSum, Error> {
+    sum_of: &(impl Fn(&[usize]) -> Result<GradientSum, E> + Sync),
+) -> Result<GradientSum, E> {
     if batch.len() <= chunk {
         return sum_of(batch);
     }
     let (left, right) = batch.split_at(batch.len().div_ceil(chunk).div_ceil(2) * chunk);
-    let (left, right) = rayon::join(|| in_halves(left, chunk, sum_of), || in_halves(right, chunk, sum_of));
+    let (left, right) =
+        rayon::join(|| pairwise_sum(left, chunk, sum_of), || pairwise_sum(right, chunk, sum_of));
     let (mut sum, right) = (left?, right?);
     sum.add(&right);
     Ok(sum)

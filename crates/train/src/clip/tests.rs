@@ -1,8 +1,6 @@
 //! An assumption of the privacy proof outside of arithmetic: an example's captured numbers do not depend on
 //! other examples.
 
-use candle_core::Tensor;
-
 use super::*;
 use crate::data::ImageShape;
 
@@ -35,9 +33,9 @@ fn examples(count: usize, shape: ImageShape) -> Examples {
 /// The bits of every number of each place in a chunk: loss, X, G and dW of each layer, norm and factor.
 fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
     let size = pass.model.chunk();
-    let (losses, captured) = pass.capture(chunk).unwrap();
-    let layers: Vec<_> = captured.iter().map(|layer| LayerGradients::new(layer).unwrap()).collect();
-    let norms = norms_squared(&layers, Clip::new(1.0).unwrap(), size).unwrap();
+    let (losses, captured) = pass.capture(chunk);
+    let layers: Vec<_> = captured.iter().map(LayerGradients::new).collect();
+    let norms = norms_squared(&layers, Clip::new(1.0).unwrap(), size);
     let mut bits: Vec<Vec<u64>> =
         losses.iter().zip(&norms).map(|(loss, norm)| vec![key(f64::from(*loss)), key(*norm)]).collect();
     let mut push = |values: &[f32]| {
@@ -45,12 +43,11 @@ fn bits(pass: Pass, chunk: &[usize]) -> Vec<Vec<u64>> {
             bits.extend(part.iter().map(|&x| key(f64::from(x))));
         }
     };
-    let values = |tensor: &Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     for (captured, layer) in captured.iter().zip(&layers) {
-        push(&values(&captured.input));
-        push(&values(captured.output_gradient()));
-        if let LayerGradients::Made { weights, biases, .. } = layer {
-            push(&values(weights));
+        push(&captured.input);
+        push(&captured.output_gradient);
+        if let LayerGradients::Explicit { weights, biases, .. } = layer {
+            push(weights);
             push(biases);
         }
     }

@@ -5,7 +5,6 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 
 use super::cohort::drawn;
 use crate::Error;
-use crate::clip::Clip;
 use crate::local::{LocalSteps, Population, cohort_sum};
 use crate::optimizer::{Optimizer, Rule};
 
@@ -37,7 +36,6 @@ impl<P: Population> Reference<'_, P> {
         at_least("cohort", self.cohort, 1)?;
         at_least("min_sep", self.min_sep, 1)?;
         let local = self.local.check()?;
-        let clip = self.clip_norm.map(Clip::new).transpose()?;
         let (mut parameters, mut optimizer) =
             (start, Optimizer::new(self.rule, self.population.parameters())?);
         let (run, users) = (RunId::default(), self.population.users());
@@ -53,7 +51,7 @@ impl<P: Population> Reference<'_, P> {
             let own = |user| {
                 KeyedRng::new(key, &run, Purpose::DataOrder, 1 + round as u64 * users as u64 + user as u64)
             };
-            let sum = cohort_sum(self.population, local, &parameters, &cohort, clip, own)?.gradient;
+            let sum = cohort_sum(self.population, local, &parameters, &cohort, self.clip_norm, own)?.gradient;
             let mean: Vec<f32> = sum.iter().map(|x| (x / self.cohort as f64) as f32).collect();
             optimizer.step(&mut parameters, &mean);
         }

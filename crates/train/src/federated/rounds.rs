@@ -111,7 +111,7 @@ impl<P: Population> Federation<'_, P> {
             let (noise, users) = (&self.noise, self.setup.population.users() as u64);
             let own = |user| noise.rng(Purpose::DataOrder, 1 + step as u64 * users + user as u64);
             let Setup { population, local, .. } = self.setup;
-            cohort_sum(population, local, &self.parameters, &cohort, Some(self.setup.clip()?), own)?
+            cohort_sum(population, local, &self.parameters, &cohort, Some(plan.clip_norm), own)?
         };
         let noise_start = Instant::now();
         let mut mean = vec![0.0; self.parameters.len()];

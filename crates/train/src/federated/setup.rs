@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, hex};
 use antinoise_plan::{CLIP_ROUNDING, VerifiedPlan};
 
 use crate::Error;
-use crate::clip::{Clip, sum_margin};
+use crate::clip::sum_margin;
 use crate::local::{CHUNK, LocalSteps, Population};
 use crate::optimizer::Rule;
 use crate::trainer::Identity;
@@ -54,10 +54,6 @@ impl<P: Population> Setup<'_, P> {
             return Err(InvalidParameter::new("cohort of the plan", self.plan.batch_size, must_be).into());
         }
         Ok(())
-    }
-
-    pub(super) fn clip(&self) -> Result<Clip<'static>, InvalidParameter> {
-        Clip::new(self.plan.clip_norm)
     }
 
     pub(super) fn identity(&self) -> Identity {

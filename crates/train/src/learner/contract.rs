@@ -9,7 +9,7 @@ use crate::model::Evaluation;
 ///
 /// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin)**: an
 /// implementation of this trait states a theorem about floating-point sums (`docs/training.md`). To train a
-/// model of your own, implement [`Network`](super::Network) instead, and let [`Own`](super::Own) clip and
+/// model of your own, implement `candle::ExampleModel` instead, and let `candle::CandleModel` clip and
 /// sum.
 pub trait Learner: Debug + Sync {
     /// The name in reports.

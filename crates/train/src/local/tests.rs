@@ -4,7 +4,7 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 
 use super::{CHUNK, LocalSteps, Population, UserExamples, cohort_sum};
 use crate::Error;
-use crate::clip::{Clip, GradientSum, plain_sum, sum_margin};
+use crate::clip::{GradientSum, plain_sum, sum_margin};
 use crate::data::digits;
 use crate::model::Model;
 
@@ -59,8 +59,7 @@ fn rng(user: usize) -> KeyedRng {
 }
 
 fn sum(population: &Pulls, local: LocalSteps, cohort: &[usize], clip_norm: f64) -> GradientSum {
-    let clip = Some(Clip::new(clip_norm).unwrap());
-    cohort_sum(population, local, &[0.0; DIM], cohort, clip, rng).unwrap()
+    cohort_sum(population, local, &[0.0; DIM], cohort, Some(clip_norm), rng).unwrap()
 }
 
 fn length(x: impl Iterator<Item = f64>) -> f64 {
@@ -125,8 +124,7 @@ fn one_local_step_of_rate_one_is_the_mean_gradient() {
     let users = UserExamples::new(&model, &dataset.train, &user_of).unwrap();
     let cohort = [0, 3, 7, 11];
     let clip_norm = 0.8;
-    let clip = Some(Clip::new(clip_norm).unwrap());
-    let found = cohort_sum(&users, LocalSteps::ONE_GRADIENT, &start, &cohort, clip, rng).unwrap();
+    let found = cohort_sum(&users, LocalSteps::ONE_GRADIENT, &start, &cohort, Some(clip_norm), rng).unwrap();
     let mut expected = vec![0.0; start.len()];
     let mut clipped = 0;
     for user in cohort {

@@ -128,6 +128,5 @@ impl Model {
 
 const MAX_PARAMETERS: usize = 1 << 32;
 
-/// Bound on the numbers in an activation of one chunk. For larger tensors candle divides an elementwise
-/// operation among threads that wait by spinning, a loss if the chunks already keep every thread busy.
+/// Bound on the numbers in an activation of one chunk, which keeps a chunk's memory small.
 const CHUNK_NUMBERS: usize = (1 << 16) - 1;

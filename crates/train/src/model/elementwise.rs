@@ -1,7 +1,3 @@
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
-use serde::{Deserialize, Serialize};
-
-use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
 /// An elementwise function.
@@ -14,39 +10,36 @@ pub enum Activation {
     Tanh,
 }
 
-impl CustomOp1 for Activation {
-    fn name(&self) -> &'static str {
-        "activation"
-    }
-
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let x = contiguous(storage, layout)?;
+impl Activation {
+    /// Applies the function to each number of `x`.
+    pub(super) fn forward(self, x: &[f32]) -> Vec<f32> {
         let mut y = vec![0.0; x.len()];
-        fill(*self, x, &mut y);
-        Ok((CpuStorage::F32(y), layout.shape().clone()))
+        fill(self, x, &mut y);
+        y
     }
 
-    fn bwd(&self, _: &Tensor, y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let product = with_values(y, |y| {
-            with_values(gradient, |gradient| -> Vec<f32> {
-                let pairs = y.iter().zip(gradient);
-                match self {
-                    Self::Relu => pairs.map(|(&y, &g)| if y > 0.0 { g } else { 0.0 }).collect(),
-                    Self::Tanh => pairs.map(|(y, g)| g * (1.0 - y * y)).collect(),
-                }
-            })
-        })??;
-        Ok(Some(Tensor::from_vec(product, y.shape(), y.device())?))
+    /// Turns the gradient with respect to the results `y` into that with respect to the arguments.
+    pub(super) fn backward(self, y: &[f32], gradient: &mut [f32]) {
+        multiply_by_slope(self, y, gradient);
     }
 }
 
 vectorized! {
-    /// Applies the function to each number of `x`.
     fn fill(activation: Activation, x: &[f32], y: &mut [f32]) {
         let pairs = y.iter_mut().zip(x);
         match activation {
             Activation::Relu => pairs.for_each(|(y, &x)| *y = if x < 0.0 { 0.0 } else { x }),
             Activation::Tanh => pairs.for_each(|(y, &x)| *y = tanh(x)),
+        }
+    }
+}
+
+vectorized! {
+    fn multiply_by_slope(activation: Activation, y: &[f32], gradient: &mut [f32]) {
+        let pairs = gradient.iter_mut().zip(y);
+        match activation {
+            Activation::Relu => pairs.for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
+            Activation::Tanh => pairs.for_each(|(g, &y)| *g *= 1.0 - y * y),
         }
     }
 }

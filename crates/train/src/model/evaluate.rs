@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
 use super::network::Model;
+use super::softmax::{cross_entropy, largest};
 use crate::Error;
 use crate::data::Examples;
 
@@ -58,18 +59,19 @@ impl Model {
     pub fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
         self.check(parameters, examples)?;
         let all: Vec<usize> = (0..examples.len()).collect();
-        let chunks: Result<Vec<(f64, usize)>, Error> = all
+        let chunks: Vec<(f64, usize)> = all
             .par_chunks(self.chunk())
             .map(|batch| {
-                let logits = self.logits(parameters, examples, batch, None)?;
-                let losses: Vec<f32> = Self::losses(&logits, examples, batch)?.flatten_all()?.to_vec1()?;
-                let loss = losses.into_iter().map(f64::from).sum::<f64>();
-                let guesses: Vec<u32> = logits.argmax(1)?.to_vec1()?;
-                let right = guesses.iter().zip(batch).filter(|(guess, i)| **guess == examples.labels()[**i]);
-                Ok((loss, right.count()))
+                let mut logits = self.logits(parameters, examples, batch);
+                let each = logits.chunks_exact_mut(self.classes()).zip(batch);
+                each.fold((0.0, 0), |(loss, right), (logits, &i)| {
+                    let label = examples.labels()[i] as usize;
+                    let right = right + usize::from(largest(logits) == label);
+                    (loss + f64::from(cross_entropy(logits, label)), right)
+                })
             })
             .collect();
-        let (loss, right) = chunks?.iter().fold((0.0, 0), |sum, chunk| (sum.0 + chunk.0, sum.1 + chunk.1));
+        let (loss, right) = chunks.iter().fold((0.0, 0), |sum, chunk| (sum.0 + chunk.0, sum.1 + chunk.1));
         let count = examples.len() as f64;
         Ok(Evaluation { accuracy: right as f64 / count, loss: loss / count })
     }

@@ -1,10 +1,6 @@
 use antinoise_input::{InvalidParameter, at_least};
-use candle_core::{Device, Tensor};
 
-use super::affine::{Record, affine};
-use super::pool::Pool;
 use super::stage::Stage;
-use crate::Error;
 use crate::data::{Examples, ImageShape};
 
 /// A classifier of images: a sequence of layers, from features to one logit per class.
@@ -65,13 +61,13 @@ impl Model {
         sizes.filter(|&parameters| parameters > 0).collect()
     }
 
-    /// Examples per tensor. It depends only on the model, so that sums over a batch have the same order of
+    /// Examples in one pass. It depends only on the model, so that sums over a batch have the same order of
     /// additions for any number of threads.
     pub fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// Sets the number of examples per tensor; fewer take less memory. It changes the last bits of sums, and
+    /// Sets the number of examples in one pass; fewer take less memory. It changes the last bits of sums, and
     /// [`crate::clip::sum_margin`].
     ///
     /// ```
@@ -101,40 +97,5 @@ impl Model {
             return Err(InvalidParameter::new("label", label, format!("below {} classes", self.classes)));
         }
         Ok(())
-    }
-
-    /// Logits (examples x classes) of the examples at `batch`; with `record`, captures the pass for clipping.
-    pub(crate) fn logits(
-        &self,
-        parameters: &[f32],
-        examples: &Examples,
-        batch: &[usize],
-        mut record: Option<&mut Record>,
-    ) -> Result<Tensor, Error> {
-        let features: Vec<f32> = batch.iter().flat_map(|&index| examples.features(index)).copied().collect();
-        let ImageShape { height, width, channels } = self.shape;
-        let mut x = Tensor::from_vec(features, (batch.len(), height, width, channels), &Device::Cpu)?;
-        for stage in &self.stages {
-            x = match stage {
-                Stage::Affine { windows, inputs, outputs, offset } => {
-                    let weights = &parameters[*offset..][..inputs * outputs];
-                    let bias = &parameters[offset + inputs * outputs..][..*outputs];
-                    let weight = Tensor::from_slice(weights, (*outputs, *inputs), &Device::Cpu)?;
-                    affine(&x, *windows, weight, bias, record.as_deref_mut())?
-                }
-                Stage::Activation(activation) => x.apply_op1(*activation)?,
-                Stage::Pool(kind, window) => x.apply_op1(Pool { kind: *kind, window: *window })?,
-            };
-        }
-        Ok(x.reshape((batch.len(), self.classes))?)
-    }
-
-    /// The cross entropies of `batch` in nats: examples x 1.
-    pub(crate) fn losses(logits: &Tensor, examples: &Examples, batch: &[usize]) -> Result<Tensor, Error> {
-        let labels: Vec<u32> = batch.iter().map(|&index| examples.labels()[index]).collect();
-        let labels = Tensor::from_vec(labels, (batch.len(), 1), &Device::Cpu)?;
-        let shifted = logits.broadcast_sub(&logits.detach().max_keepdim(1)?)?;
-        let log_sum = shifted.exp()?.sum_keepdim(1)?.log()?;
-        Ok((log_sum - shifted.gather(&labels, 1)?)?)
     }
 }

@@ -1,8 +1,4 @@
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
-use serde::{Deserialize, Serialize};
-
 use super::window::Window;
-use crate::tensor::{contiguous, with_values};
 use crate::vectorized::vectorized;
 
 /// The reduction of a window to one number.
@@ -15,38 +11,26 @@ pub enum Pooling {
     Average,
 }
 
-/// Pooling of windows without padding; the output is examples x down x across x channels.
-pub(super) struct Pool {
-    pub(super) kind: Pooling,
-    pub(super) window: Window,
-}
-
-impl CustomOp1 for Pool {
-    fn name(&self) -> &'static str {
-        "pool"
+impl Pooling {
+    /// Pools windows without padding; the result is examples x down x across x channels.
+    pub(super) fn forward(self, window: Window, images: &[f32]) -> Vec<f32> {
+        let outputs = window.positions() * window.image.channels;
+        let mut pooled = vec![0.0; images.len() / window.image.len() * outputs];
+        gather(self, window, images, &mut pooled);
+        pooled
     }
 
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let images = contiguous(storage, layout)?;
-        let Self { kind, window } = self;
-        let channels = window.image.channels;
-        let examples = images.len() / window.image.len();
-        let (down, across) = window.outputs();
-        let mut pooled = vec![0.0; examples * down * across * channels];
-        gather(*kind, *window, images, &mut pooled);
-        Ok((CpuStorage::F32(pooled), (examples, down, across, channels).into()))
-    }
-
-    fn bwd(&self, images: &Tensor, pooled: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let mut spread = vec![0.0; images.elem_count()];
-        with_values(images, |images| {
-            with_values(pooled, |pooled| {
-                with_values(gradient, |gradient| {
-                    spread_back(self.kind, self.window, images, pooled, gradient, &mut spread)
-                })
-            })
-        })???;
-        Ok(Some(Tensor::from_vec(spread, images.shape(), images.device())?))
+    /// The gradient with respect to `images`, from that with respect to `pooled`.
+    pub(super) fn backward(
+        self,
+        window: Window,
+        images: &[f32],
+        pooled: &[f32],
+        gradient: &[f32],
+    ) -> Vec<f32> {
+        let mut spread = vec![0.0; images.len()];
+        spread_back(self, window, images, pooled, gradient, &mut spread);
+        spread
     }
 }
 

@@ -7,6 +7,8 @@ use super::elementwise::Activation;
 use super::pool::Pooling;
 use super::window::Window;
 use crate::data::ImageShape;
+use crate::matmul::{Matrix, product};
+use crate::vectorized::vectorized;
 
 /// One layer as described by a caller; the size of its input follows from the previous layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,5 +92,63 @@ impl Stage {
         };
         let (height, width) = windows.outputs();
         ImageShape { height, width, channels }
+    }
+    /// The windows of a convolution's images, as rows; `None` for other stages.
+    pub(super) fn unfold(&self, images: &[f32]) -> Option<Vec<f32>> {
+        match self {
+            Self::Affine { windows: Some(windows), .. } => Some(windows.unfold(images)),
+            _ => None,
+        }
+    }
+
+    /// The outputs of the stage for images, which are unfolded for a convolution.
+    pub(super) fn forward(&self, parameters: &[f32], images: &[f32]) -> Vec<f32> {
+        match *self {
+            Self::Affine { inputs, outputs, offset, .. } => {
+                let (weight, bias) =
+                    parameters[offset..][..(inputs + 1) * outputs].split_at(inputs * outputs);
+                let weight = Matrix::of_rows(weight, inputs).transpose();
+                let mut y = product(Matrix::of_rows(images, inputs), weight);
+                add_bias(bias, &mut y);
+                y
+            }
+            Self::Activation(activation) => activation.forward(images),
+            Self::Pool(kind, window) => kind.forward(window, images),
+        }
+    }
+
+    /// The gradient with respect to the stage's images, from that with respect to its outputs, which an
+    /// activation overwrites.
+    pub(super) fn backward(
+        &self,
+        parameters: &[f32],
+        images: &[f32],
+        outputs: &[f32],
+        gradient: &mut Vec<f32>,
+    ) -> Vec<f32> {
+        match *self {
+            Self::Affine { windows, inputs, outputs, offset } => {
+                let weight = Matrix::of_rows(&parameters[offset..][..inputs * outputs], inputs);
+                let rows = product(Matrix::of_rows(gradient, outputs), weight);
+                match windows {
+                    Some(windows) => windows.fold(&rows),
+                    None => rows,
+                }
+            }
+            Self::Activation(activation) => {
+                activation.backward(outputs, gradient);
+                std::mem::take(gradient)
+            }
+            Self::Pool(kind, window) => kind.backward(window, images, outputs, gradient),
+        }
+    }
+}
+
+vectorized! {
+    /// Adds `bias` to each row of `y`.
+    fn add_bias(bias: &[f32], y: &mut [f32]) {
+        for row in y.chunks_exact_mut(bias.len()) {
+            row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
+        }
     }
 }

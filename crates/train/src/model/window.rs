@@ -3,10 +3,8 @@
 use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, at_least};
-use candle_core::{Device, Result as TensorResult, Tensor};
 
 use crate::data::ImageShape;
-use crate::tensor::with_values;
 use crate::vectorized::vectorized;
 
 /// Square windows over images stored pixel by pixel, with a pixel's channels adjacent.
@@ -72,33 +70,25 @@ impl Window {
         (top..top + self.size).map(move |row| (row, columns.clone()))
     }
 
-    /// Writes every window of every image as a row: examples x positions x (row, column, channel of the
-    /// window).
-    pub(super) fn unfold(&self, images: &Tensor) -> TensorResult<Tensor> {
-        let examples = images.dim(0)?;
-        let mut rows = vec![0.0; examples * self.positions() * self.len()];
-        with_values(images, |images| {
-            let each = rows.chunks_exact_mut(self.positions() * self.len());
-            for (rows, image) in each.zip(images.chunks_exact(self.image.len())) {
-                for (position, row) in rows.chunks_exact_mut(self.len()).enumerate() {
-                    for run in self.runs(position) {
-                        copy(&image[run.image.clone()], &mut row[run.window..][..run.image.len()]);
-                    }
+    /// Every window of every image as a row: examples x positions x (row, column, channel of the window).
+    pub(super) fn unfold(&self, images: &[f32]) -> Vec<f32> {
+        let of_image = self.positions() * self.len();
+        let mut rows = vec![0.0; images.len() / self.image.len() * of_image];
+        for (rows, image) in rows.chunks_exact_mut(of_image).zip(images.chunks_exact(self.image.len())) {
+            for (position, row) in rows.chunks_exact_mut(self.len()).enumerate() {
+                for run in self.runs(position) {
+                    copy(&image[run.image.clone()], &mut row[run.window..][..run.image.len()]);
                 }
             }
-        })?;
-        Tensor::from_vec(rows, (examples, self.positions(), self.len()), &Device::Cpu)
+        }
+        rows
     }
 
     /// The transpose of [`Self::unfold`]: each pixel is the sum of its copies in the windows.
-    pub(super) fn fold(&self, rows: &Tensor) -> TensorResult<Tensor> {
-        let ImageShape { height, width, channels } = self.image;
-        let examples = rows.dim(0)?;
-        let mut images = vec![0.0; examples * self.image.len()];
-        with_values(rows, |rows| {
-            add_windows(*self, rows, &mut images);
-        })?;
-        Tensor::from_vec(images, (examples, height, width, channels), &Device::Cpu)
+    pub(super) fn fold(&self, rows: &[f32]) -> Vec<f32> {
+        let mut images = vec![0.0; rows.len() / (self.positions() * self.len()) * self.image.len()];
+        add_windows(*self, rows, &mut images);
+        images
     }
 }
 

@@ -1,7 +1,7 @@
 //! A model written in candle's operations that this crate has too.
 
+use antinoise_train::candle::ExampleModel;
 use antinoise_train::data::Example;
-use antinoise_train::learner::Network;
 use candle_core::{Result, Tensor};
 
 pub const HIDDEN: usize = 24;
@@ -9,7 +9,7 @@ pub const HIDDEN: usize = 24;
 /// `Model::mlp`, written in candle's operations.
 pub struct Mlp;
 
-impl Network for Mlp {
+impl ExampleModel for Mlp {
     fn identity(&self) -> String {
         format!("mlp 64 {HIDDEN} 10")
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[cfg(feature = "candle")]
 pub mod mlp;
 
 use antinoise_noise::{Key, RunId};

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
-use antinoise_train::clip::{clipped_sum, plain_sum};
+use antinoise_train::candle::{CandleModel, ExampleModel};
+use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum};
 use antinoise_train::data::{Example, Examples};
-use antinoise_train::learner::{Learner, Network, Own};
+use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::{Checkpoints, Options, Setup, Trainer};
 use candle_core::{
@@ -18,8 +19,8 @@ use candle_core::{
 use common::mlp::{HIDDEN, Mlp};
 use common::{Case, KEY, SGD, plan};
 
-fn own() -> Own<Mlp> {
-    Own::new("own mlp", Mlp).unwrap()
+fn own() -> CandleModel<Mlp> {
+    CandleModel::new("own mlp", Mlp).unwrap()
 }
 
 fn case() -> Case {
@@ -66,11 +67,11 @@ fn a_model_that_is_put_on_the_cpu_keeps_its_bits() {
     let (case, own, on) = (case(), own(), own().on(Device::Cpu).unwrap());
     let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
     assert_eq!(own.identity(), on.identity());
-    let sum = |model: &Own<Mlp>| model.clipped_sum(&start, train, &batch, 0.5.into()).unwrap();
+    let sum = |model: &CandleModel<Mlp>| model.clipped_sum(&start, train, &batch, 0.5.into()).unwrap();
     assert_eq!(sum(&own), sum(&on));
-    let plain = |model: &Own<Mlp>| model.plain_sum(&start, train, &batch).unwrap();
+    let plain = |model: &CandleModel<Mlp>| model.plain_sum(&start, train, &batch).unwrap();
     assert_eq!(plain(&own), plain(&on));
-    let evaluate = |model: &Own<Mlp>| model.evaluate(&start, &case.dataset.test).unwrap();
+    let evaluate = |model: &CandleModel<Mlp>| model.evaluate(&start, &case.dataset.test).unwrap();
     let (of_own, of_on) = (evaluate(&own), evaluate(&on));
     assert_eq!((of_own.loss.to_bits(), of_own.accuracy), (of_on.loss.to_bits(), of_on.accuracy));
 }
@@ -169,7 +170,7 @@ impl CustomOp1 for Careless {
     }
 }
 
-impl Network for Fault {
+impl ExampleModel for Fault {
     fn identity(&self) -> String {
         "a fault".into()
     }
@@ -205,7 +206,7 @@ impl Network for Fault {
 /// Three outputs for ten labels; or no parameter at all.
 struct Few(usize);
 
-impl Network for Few {
+impl ExampleModel for Few {
     fn identity(&self) -> String {
         "few".into()
     }
@@ -232,20 +233,20 @@ fn networks_that_are_no_functions_of_one_example_to_one_number_are_refused() {
         ),
         (
             Fault::TwoDevices,
-            "device of a network's tensor is Cpu with Cuda { gpu_id: 0 } in mul but must be that",
+            "device of a model's tensor is Cpu with Cuda { gpu_id: 0 } in mul but must be that",
         ),
     ] {
-        let own = Own::new("fault", fault).unwrap();
+        let own = CandleModel::new("fault", fault).unwrap();
         let setup = Setup { model: &own, ..case.setup() };
         let refused = Trainer::new(setup, RunId::default(), vec![0.1; 64], Key::from_seed_insecure(1)).err();
         let message = refused.expect(words).to_string();
         assert!(message.contains(words), "{message}");
     }
     let nine = case.dataset.train.labels().iter().position(|&label| label == 9).unwrap();
-    let few = Own::new("few", Few(1)).unwrap();
+    let few = CandleModel::new("few", Few(1)).unwrap();
     let error = few.plain_sum(&[0.0; 3], &case.dataset.train, &[nine]).unwrap_err();
     assert!(error.to_string().contains("label 9 of 3 classes"), "{error}");
-    assert!(Own::new("empty", Few(0)).unwrap_err().to_string().starts_with("number of parameters"));
+    assert!(CandleModel::new("empty", Few(0)).unwrap_err().to_string().starts_with("number of parameters"));
 }
 
 /// The model trains under a plan and resumes with the same bits, and its checkpoint refuses another model,
@@ -274,4 +275,60 @@ fn an_own_model_trains_resumes_and_is_known_again() {
         resumed.step().unwrap();
     }
     assert_eq!(resumed.parameters(), whole.parameters());
+}
+
+#[test]
+fn a_model_written_both_ways_is_clipped_by_the_same_layers() {
+    let (case, own) = (case(), own());
+    assert_eq!(own.layers(), case.model.layers());
+    let groups = Groups::by_layer(&own.layers()).unwrap();
+    let (start, train, batch) = (case.start(), &case.dataset.train, (0..300).collect::<Vec<_>>());
+    let mut compared = 0;
+    for norm in [1e-3, 0.5, 20.0] {
+        let clipping = Clipping { norm, groups: Some(&groups) };
+        let ghost = clipped_sum(&case.model, &start, train, &batch, clipping).unwrap();
+        let each = own.clipped_sum(&start, train, &batch, clipping).unwrap();
+        let apart: Vec<f64> = ghost.gradient.iter().zip(&each.gradient).map(|(x, y)| x - y).collect();
+        assert!(length(&apart) <= 1e-5 * norm * batch.len() as f64, "{}", length(&apart));
+        assert_eq!(ghost.clipped, each.clipped);
+        let whole = own.clipped_sum(&start, train, &batch, norm.into()).unwrap();
+        compared += usize::from(whole.gradient != each.gradient);
+    }
+    assert!(compared >= 2, "groups changed {compared} of 3 sums");
+}
+
+/// Layers that are not made of the model's tensors.
+struct Odd(Vec<usize>);
+
+impl ExampleModel for Odd {
+    fn identity(&self) -> String {
+        "odd".into()
+    }
+    fn shapes(&self) -> Vec<Vec<usize>> {
+        Mlp.shapes()
+    }
+    fn layers(&self) -> Vec<usize> {
+        self.0.clone()
+    }
+    fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
+        Mlp.outputs(parameters, example)
+    }
+}
+
+#[test]
+fn groups_of_other_layers_are_refused() {
+    let (case, own) = (case(), own());
+    let groups = Groups::by_layer(&[640, 10]).unwrap();
+    let clipping = Clipping { norm: 1.0, groups: Some(&groups) };
+    let of_own = vec![0.0; own.parameters()];
+    let error = own.clipped_sum(&of_own, &case.dataset.train, &[0], clipping).unwrap_err();
+    assert!(error.to_string().starts_with("parameters of the layers in groups is [640, 10]"), "{error}");
+    for tensors in [vec![], vec![1, 2], vec![3, 2], vec![usize::MAX, 5]] {
+        let error = CandleModel::new("odd", Odd(tensors)).err().unwrap().to_string();
+        assert!(error.starts_with("tensors of the layers is ["), "{error}");
+    }
+    assert_eq!(
+        CandleModel::new("odd", Odd(vec![0, 1, 3])).unwrap().layers(),
+        [64 * HIDDEN, 11 * HIDDEN + 10]
+    );
 }

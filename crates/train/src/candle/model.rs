@@ -4,42 +4,42 @@ use antinoise_input::{InvalidParameter, at_least};
 use candle_core::Device;
 use rayon::prelude::*;
 
-use super::contract::Learner;
+use super::example_model::ExampleModel;
 use super::gradient::{Variables, tensors};
-use super::network::Network;
-use super::place::Place;
+use super::worker::Worker;
 use crate::Error;
-use crate::clip::{self, Clip, Clipping, GradientSum, check_batch, sum_of_whole};
+use crate::clip::{self, Clipping, GradientSum, check_batch, sum_clipped_vectors};
 use crate::data::Examples;
+use crate::learner::Learner;
 use crate::model::Evaluation;
 
-/// A [`Network`] under private training: one backward pass per example, on all threads or on a GPU
+/// An [`ExampleModel`] under private training: one backward pass per example, on all threads or on a GPU
 /// ([`on`](Self::on)), then clipping and sums as for this crate's models, with the same proof
 /// (`docs/training.md`).
 ///
 /// A pass sees only one example, so that an example's gradient does not depend on others. A step takes as
 /// long as its passes: a model that can be expressed as a [`Model`](crate::model::Model) is many times faster
 /// there.
-pub struct Own<N> {
+pub struct CandleModel<M> {
     name: String,
-    network: N,
+    model: M,
     shapes: Vec<Vec<usize>>,
     parameters: usize,
     layers: Vec<usize>,
-    place: Place,
+    worker: Worker,
 }
 
 /// Examples per sum of one thread. A constant, so that summation order does not depend on the machine.
 const CHUNK: usize = 8;
 const MAX_PARAMETERS: usize = 1 << 32;
 
-impl<N: Network> Own<N> {
-    /// Wraps `network`; `name` is its name in reports.
+impl<M: ExampleModel> CandleModel<M> {
+    /// Wraps `model`; `name` is its name in reports.
     ///
     /// # Errors
-    /// If the network has no parameters, or more than 2^32, or its layers are not made of its tensors.
-    pub fn new(name: &str, network: N) -> Result<Self, InvalidParameter> {
-        let shapes = network.shapes();
+    /// If the model has no parameters, or more than 2^32, or its layers are not made of its tensors.
+    pub fn new(name: &str, model: M) -> Result<Self, InvalidParameter> {
+        let shapes = model.shapes();
         let sizes = shapes.iter().map(|shape| shape.iter().try_fold(1usize, |size, &d| size.checked_mul(d)));
         let parameters = sizes.into_iter().try_fold(0usize, |sum, size| sum.checked_add(size?));
         let parameters = parameters.filter(|&count| count <= MAX_PARAMETERS).ok_or_else(|| {
@@ -47,24 +47,24 @@ impl<N: Network> Own<N> {
             InvalidParameter::new("shapes of the parameters", format!("{shapes:?}"), must_be)
         })?;
         at_least("number of parameters", parameters, 1)?;
-        let layers = layers(&network.layers(), &shapes)?;
-        Ok(Self { name: name.into(), network, shapes, parameters, layers, place: Place::CPU })
+        let layers = layers(&model.layers(), &shapes)?;
+        Ok(Self { name: name.into(), model, shapes, parameters, layers, worker: Worker::CPU })
     }
 
     /// Runs passes on `device`, a GPU say (feature `cuda`); the default is the CPU.
     ///
     /// Parameters are copied to the device, and gradients are copied back to be clipped and summed on the
     /// CPU. On a device other than the CPU, passes run one after the other, in one thread. Tensors that the
-    /// network holds must be on the same device, copied there by the thread that trains or before a
+    /// model holds must be on the same device, copied there by the thread that trains or before a
     /// [`Device::synchronize`]. Bits differ between devices: a GPU run cannot resume a checkpoint of a CPU
     /// run, nor the reverse (`docs/training.md`).
     ///
     /// ```
     /// # use antinoise_train::data::Example;
-    /// # use antinoise_train::learner::{Network, Own};
+    /// # use antinoise_train::candle::{CandleModel, ExampleModel};
     /// # use candle_core::{Device, Result, Tensor};
     /// # struct Linear;
-    /// impl Network for Linear {
+    /// impl ExampleModel for Linear {
     ///     // Inputs go to the device of the parameters.
     ///     fn outputs(&self, parameters: &[Tensor], example: Example) -> Result<Tensor> {
     ///         Tensor::from_slice(example.features, (1, 64), parameters[0].device())?.matmul(&parameters[0])
@@ -74,7 +74,7 @@ impl<N: Network> Own<N> {
     /// }
     ///
     /// // The CPU, unless there is a GPU and the feature `cuda`.
-    /// let model = Own::new("linear", Linear)?.on(Device::cuda_if_available(0)?)?;
+    /// let model = CandleModel::new("linear", Linear)?.on(Device::cuda_if_available(0)?)?;
     /// # use antinoise_train::learner::Learner;
     /// # model.check(&[0.0; 640], &antinoise_train::data::digits().train)?;
     /// # Ok::<(), antinoise_train::Error>(())
@@ -83,12 +83,12 @@ impl<N: Network> Own<N> {
     /// # Errors
     /// If the device cannot be used.
     pub fn on(self, device: Device) -> Result<Self, Error> {
-        Ok(Self { place: Place::on(device)?, ..self })
+        Ok(Self { worker: Worker::on(device)?, ..self })
     }
 
-    /// The network.
-    pub fn network(&self) -> &N {
-        &self.network
+    /// The model of one example.
+    pub fn model(&self) -> &M {
+        &self.model
     }
 
     fn check_length(&self, parameters: &[f32]) -> Result<(), InvalidParameter> {
@@ -104,20 +104,20 @@ impl<N: Network> Own<N> {
         parameters: &[f32],
         examples: &Examples,
         batch: &[usize],
-        clip: Option<Clip<'_>>,
+        clipping: Option<Clipping<'_>>,
     ) -> Result<GradientSum, Error> {
         self.check_length(parameters)?;
         check_batch(batch, examples.len())?;
-        self.place.run(|| {
-            let variables = Variables::new(&self.shapes, parameters, self.place.device())?;
-            sum_of_whole(
+        self.worker.run(|| {
+            let variables = Variables::new(&self.shapes, parameters, self.worker.device())?;
+            sum_clipped_vectors(
                 batch,
                 CHUNK,
                 parameters.len(),
-                clip,
+                clipping,
                 || (),
                 |(), index, add| {
-                    let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
+                    let (loss, gradient) = variables.gradient(&self.model, examples.example(index))?;
                     add(&gradient, f64::from(loss));
                     Ok(())
                 },
@@ -139,7 +139,7 @@ fn layers(tensors: &[usize], shapes: &[Vec<usize>]) -> Result<Vec<usize>, Invali
     Ok(layers.filter(|&parameters| parameters > 0).collect())
 }
 
-impl<N: Network> Learner for Own<N> {
+impl<M: ExampleModel> Learner for CandleModel<M> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -153,8 +153,8 @@ impl<N: Network> Learner for Own<N> {
     }
 
     fn identity(&self) -> String {
-        let (network, place) = (self.network.identity(), self.place.identity());
-        format!("{network:?} of shapes {:?} in chunks of {CHUNK}{place}", self.shapes)
+        let (model, device) = (self.model.identity(), self.worker.identity());
+        format!("{model:?} of shapes {:?} in chunks of {CHUNK}{device}", self.shapes)
     }
 
     /// Also computes the gradients of the first and the last example, and the first one again: its bits must
@@ -162,10 +162,10 @@ impl<N: Network> Learner for Own<N> {
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
         self.check_length(parameters)?;
         let Some(last) = examples.len().checked_sub(1) else { return Ok(()) };
-        self.place.run(|| {
-            let variables = Variables::new(&self.shapes, parameters, self.place.device())?;
+        self.worker.run(|| {
+            let variables = Variables::new(&self.shapes, parameters, self.worker.device())?;
             let bits = |index| -> Result<Vec<u32>, Error> {
-                let (loss, gradient) = variables.gradient(&self.network, examples.example(index))?;
+                let (loss, gradient) = variables.gradient(&self.model, examples.example(index))?;
                 let bits = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
                 Ok(gradient.into_iter().chain([loss]).map(bits).collect())
             };
@@ -194,8 +194,7 @@ impl<N: Network> Learner for Own<N> {
         if let Some(groups) = clipping.groups {
             groups.check(&self.layers)?;
         }
-        let clip = Clip::new(clipping)?;
-        self.sum(parameters, examples, batch, Some(clip))
+        self.sum(parameters, examples, batch, Some(clipping))
     }
 
     fn plain_sum(
@@ -213,12 +212,12 @@ impl<N: Network> Learner for Own<N> {
 
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
         self.check_length(parameters)?;
-        let each: Vec<(f64, usize)> = self.place.run(|| {
-            let parameters = tensors(&self.shapes, parameters, self.place.device())?;
+        let each: Vec<(f64, usize)> = self.worker.run(|| {
+            let parameters = tensors(&self.shapes, parameters, self.worker.device())?;
             let one = |index| -> Result<(f64, usize), Error> {
                 let example = examples.example(index);
-                let loss = self.network.loss(&parameters, example)?.flatten_all()?.to_vec1::<f32>()?;
-                let right = self.network.is_right(&parameters, example)?;
+                let loss = self.model.loss(&parameters, example)?.flatten_all()?.to_vec1::<f32>()?;
+                let right = self.model.is_right(&parameters, example)?;
                 Ok((loss.into_iter().map(f64::from).sum(), usize::from(right)))
             };
             (0..examples.len()).into_par_iter().map(one).collect()
@@ -229,9 +228,12 @@ impl<N: Network> Learner for Own<N> {
     }
 }
 
-impl<N> fmt::Debug for Own<N> {
+impl<M> fmt::Debug for CandleModel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").field("name", &self.name).field("shapes", &self.shapes).finish_non_exhaustive()
+        f.debug_struct("CandleModel")
+            .field("name", &self.name)
+            .field("shapes", &self.shapes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -250,7 +252,7 @@ mod tests {
     #[derive(Default)]
     struct Linear(Mutex<HashSet<ThreadId>>);
 
-    impl Network for Linear {
+    impl ExampleModel for Linear {
         fn identity(&self) -> String {
             "linear".into()
         }
@@ -269,16 +271,16 @@ mod tests {
     /// changes.
     #[test]
     fn one_thread_does_all_passes_and_makes_the_same_bits() {
-        let mut one = Own::new("linear", Linear::default()).unwrap();
-        one.place = Place::in_one_thread(Device::Cpu).unwrap();
-        let all = Own::new("linear", Linear::default()).unwrap();
+        let mut one = CandleModel::new("linear", Linear::default()).unwrap();
+        one.worker = Worker::in_one_thread(Device::Cpu).unwrap();
+        let all = CandleModel::new("linear", Linear::default()).unwrap();
         let (digits, start) = (digits(), (0..640).map(|i| (i as f32).sin()).collect::<Vec<_>>());
-        let made = |own: &Own<Linear>| {
-            own.check(&start, &digits.train).unwrap();
+        let made = |model: &CandleModel<Linear>| {
+            model.check(&start, &digits.train).unwrap();
             let batch: Vec<usize> = (0..300).collect();
-            let sum = own.clipped_sum(&start, &digits.train, &batch, 0.5.into()).unwrap();
-            let plain = own.plain_sum(&start, &digits.train, &batch).unwrap();
-            let Evaluation { accuracy, loss } = own.evaluate(&start, &digits.test).unwrap();
+            let sum = model.clipped_sum(&start, &digits.train, &batch, 0.5.into()).unwrap();
+            let plain = model.plain_sum(&start, &digits.train, &batch).unwrap();
+            let Evaluation { accuracy, loss } = model.evaluate(&start, &digits.test).unwrap();
             (sum, plain, accuracy, loss.to_bits())
         };
         let expected = made(&all);
@@ -288,6 +290,6 @@ mod tests {
                 assert_eq!(caller.join().expect("no panic"), expected);
             }
         });
-        assert_eq!(one.network.0.lock().expect("no panic").len(), 1);
+        assert_eq!(one.model.0.lock().expect("no panic").len(), 1);
     }
 }

@@ -1,12 +1,11 @@
 //! The gradient of one example, by candle's automatic differentiation.
 
 use antinoise_input::InvalidParameter;
-use candle_core::{DType, Device, Result as TensorResult, Tensor, Var};
+use candle_core::{DType, Device, Result as TensorResult, Storage, Tensor, Var, bail};
 
-use super::network::Network;
+use super::example_model::ExampleModel;
 use crate::Error;
 use crate::data::Example;
-use crate::tensor::with_values;
 
 /// The parameters as tensors of these shapes on `device`, not recorded for differentiation.
 pub(super) fn tensors(
@@ -42,10 +41,10 @@ impl Variables {
     /// The loss of one example and its gradient, flattened; 0 for parameters that the loss does not use.
     pub(super) fn gradient(
         &self,
-        network: &impl Network,
+        model: &impl ExampleModel,
         example: Example,
     ) -> Result<(f32, Vec<f32>), Error> {
-        let loss = network.loss(&self.tensors, example)?;
+        let loss = model.loss(&self.tensors, example)?;
         if loss.elem_count() != 1 || loss.dtype() != DType::F32 {
             let got = format!("{:?} of {:?}", loss.dims(), loss.dtype());
             return Err(InvalidParameter::new("loss of an example", got, "one number of F32").into());
@@ -58,12 +57,23 @@ impl Variables {
                 Some(gradient) => {
                     check_shape(index, gradient, variable)?;
                     let gradient = gradient.to_device(&Device::Cpu)?;
-                    with_values(&gradient, |values| flat.extend_from_slice(values))?;
+                    append(&gradient, &mut flat)?;
                 }
             }
         }
         Ok((loss.flatten_all()?.to_vec1::<f32>()?[0], flat))
     }
+}
+
+/// Appends the numbers of a CPU tensor in row-major order.
+fn append(tensor: &Tensor, flat: &mut Vec<f32>) -> TensorResult<()> {
+    let tensor = tensor.contiguous()?;
+    let (storage, layout) = tensor.storage_and_layout();
+    let (Storage::Cpu(storage), Some((from, to))) = (&*storage, layout.contiguous_offsets()) else {
+        bail!("a gradient must be contiguous and on the CPU");
+    };
+    flat.extend_from_slice(&storage.as_slice::<f32>()?[from..to]);
+    Ok(())
 }
 
 /// Checks a gradient's shape and type, since a caller's own operation may return anything.

@@ -11,13 +11,13 @@ use crate::Error;
 /// candle queues the GPU work of each thread in a stream of its own, and streams do not wait for each other:
 /// data that one thread uploaded may not have arrived when another thread reads them. With one thread, all
 /// work is done in order.
-pub(super) struct Place {
+pub(super) struct Worker {
     device: Device,
-    worker: Option<ThreadPool>,
+    thread: Option<ThreadPool>,
 }
 
-impl Place {
-    pub(super) const CPU: Self = Self { device: Device::Cpu, worker: None };
+impl Worker {
+    pub(super) const CPU: Self = Self { device: Device::Cpu, thread: None };
 
     /// Uses the device once, so that an absent device fails here.
     pub(super) fn on(device: Device) -> Result<Self, Error> {
@@ -29,8 +29,8 @@ impl Place {
     }
 
     pub(super) fn in_one_thread(device: Device) -> Result<Self, Error> {
-        let worker = ThreadPoolBuilder::new().num_threads(1).build().map_err(TensorError::wrap)?;
-        Ok(Self { device, worker: Some(worker) })
+        let thread = ThreadPoolBuilder::new().num_threads(1).build().map_err(TensorError::wrap)?;
+        Ok(Self { device, thread: Some(thread) })
     }
 
     pub(super) fn device(&self) -> &Device {
@@ -48,12 +48,12 @@ impl Place {
 
     /// Runs `work` on the device's thread or, for the CPU, on the calling thread.
     pub(super) fn run<R: Send>(&self, work: impl FnOnce() -> Result<R, Error> + Send) -> Result<R, Error> {
-        let made = match &self.worker {
+        let made = match &self.thread {
             None => work(),
-            Some(worker) => {
-                // Uploads of the calling thread for its network must be complete first.
+            Some(thread) => {
+                // Uploads of the calling thread for its model must be complete first.
                 self.device.synchronize()?;
-                worker.install(work)
+                thread.install(work)
             }
         };
         made.map_err(of_two_devices)
@@ -75,7 +75,7 @@ fn of_two_devices(error: Error) -> Error {
     match mixed(&error) {
         Some(got) => {
             let must_be = "that of the parameters, `parameters[0].device()`";
-            InvalidParameter::new("device of a network's tensor", got, must_be).into()
+            InvalidParameter::new("device of a model's tensor", got, must_be).into()
         }
         None => error.into(),
     }

@@ -1,23 +1,24 @@
 //! Models of a caller's own on an NVIDIA GPU:
-//! `cargo test --release -p antinoise-train --features cuda --test own_cuda -- --ignored`.
+//! `cargo test --release -p antinoise-train --features cuda --test candle_cuda -- --ignored`.
 
 mod common;
 
 use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
+use antinoise_train::candle::{CandleModel, ExampleModel};
 use antinoise_train::data::Example;
-use antinoise_train::learner::{Learner, Network, Own};
+use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
 use candle_core::{Device, Result, Tensor};
 use common::mlp::{HIDDEN, Mlp};
 use common::{Case, KEY, SGD, plan};
 
-/// A network that puts its inputs on the CPU, wherever its parameters are.
+/// A model that puts its inputs on the CPU, wherever its parameters are.
 struct Lost;
 
-impl Network for Lost {
+impl ExampleModel for Lost {
     fn identity(&self) -> String {
         "lost".into()
     }
@@ -31,12 +32,12 @@ impl Network for Lost {
     }
 }
 
-fn on_the_cpu() -> Own<Mlp> {
-    Own::new("mlp", Mlp).unwrap()
+fn on_the_cpu() -> CandleModel<Mlp> {
+    CandleModel::new("mlp", Mlp).unwrap()
 }
 
-fn on_the_gpu<N: Network>(network: N) -> Own<N> {
-    Own::new("mlp", network).unwrap().on(Device::new_cuda(0).expect("an NVIDIA GPU")).unwrap()
+fn on_the_gpu<M: ExampleModel>(model: M) -> CandleModel<M> {
+    CandleModel::new("mlp", model).unwrap().on(Device::new_cuda(0).expect("an NVIDIA GPU")).unwrap()
 }
 
 fn case() -> Case {
@@ -77,7 +78,7 @@ fn sums_are_those_of_the_cpu_and_their_bits_are_the_same_each_time() {
 #[ignore = "needs an NVIDIA GPU"]
 fn a_network_that_does_not_follow_its_parameters_is_refused() {
     let error = on_the_gpu(Lost).check(&[0.1; 640], &case().dataset.train).unwrap_err();
-    assert!(error.is_bad_input() && error.to_string().starts_with("device of a network's tensor"), "{error}");
+    assert!(error.is_bad_input() && error.to_string().starts_with("device of a model's tensor"), "{error}");
 }
 
 #[test]

@@ -2,23 +2,24 @@ use candle_core::{Result as TensorResult, Tensor, bail};
 
 use crate::data::Example;
 
-/// A model of your own, written in candle's operations on one example at a time.
+/// A model that is written in candle's operations on one example at a time.
 ///
 /// Parameters are tensors of single precision, one per shape, on the CPU or on the device set by
-/// [`Own::on`](super::Own::on); tensors made from an example must be on the same device,
+/// [`CandleModel::on`](super::CandleModel::on); tensors made from an example must be on the same device,
 /// `parameters[0].device()`. Results must be a function of the parameters and the one example: no state
 /// carried from one example to the next, no random numbers, no dependence on the order of threads. Gradients
 /// come from candle's automatic differentiation, so that parameters may be used in any way, or not at all.
 ///
 /// ```
 /// use antinoise_train::data::Example;
-/// use antinoise_train::learner::{Learner, Network, Own};
+/// use antinoise_train::candle::{CandleModel, ExampleModel};
+/// use antinoise_train::learner::Learner;
 /// use candle_core::{Result, Tensor};
 ///
 /// /// Logistic regression: one matrix, no bias.
 /// struct Linear { inputs: usize, classes: usize }
 ///
-/// impl Network for Linear {
+/// impl ExampleModel for Linear {
 ///     fn identity(&self) -> String {
 ///         format!("linear {} {}", self.inputs, self.classes)
 ///     }
@@ -31,12 +32,12 @@ use crate::data::Example;
 /// }
 ///
 /// let digits = antinoise_train::data::digits();
-/// let model = Own::new("linear", Linear { inputs: 64, classes: 10 })?;
+/// let model = CandleModel::new("linear", Linear { inputs: 64, classes: 10 })?;
 /// let sum = model.clipped_sum(&vec![0.0; 640], &digits.train, &[3, 1, 4], 0.5.into())?;
 /// assert_eq!((model.parameters(), sum.clipped), (640, 3));
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
-pub trait Network: Sync {
+pub trait ExampleModel: Sync {
     /// The identity in checkpoints: its kind, its sizes, and everything else that changes its results.
     fn identity(&self) -> String;
 

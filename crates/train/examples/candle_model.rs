@@ -2,7 +2,7 @@
 //! row.
 //!
 //! ```text
-//! cargo run --release -p antinoise-train --example own_model
+//! cargo run --release -p antinoise-train --features candle --example candle_model
 //! ```
 //!
 //! An example is a row of 8 tokens out of 16, one of them token 0 or token 1, which is its class. The model
@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
-use antinoise_train::data::{Dataset, Example, Examples, ImageShape, numbered_classes};
-use antinoise_train::learner::{Learner, Network, Own};
+use antinoise_train::candle::{CandleModel, ExampleModel};
+use antinoise_train::data::{Dataset, Example, Examples, ImageShape};
+use antinoise_train::learner::Learner;
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
 use antinoise_train::trainer::{Options, Setup, Trainer};
 use candle_core::{D, Device, Result, Tensor};
@@ -26,7 +27,7 @@ const WIDTH: usize = 8;
 
 struct Transformer;
 
-impl Network for Transformer {
+impl ExampleModel for Transformer {
     fn identity(&self) -> String {
         format!("one block, {TOKENS} tokens, length {LENGTH}, width {WIDTH}, 2 classes")
     }
@@ -77,7 +78,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         test,
     };
     // The CPU, unless there is a GPU and the feature `cuda`.
-    let model = Own::new("transformer", Transformer)?.on(Device::cuda_if_available(0)?)?;
+    let model = CandleModel::new("transformer", Transformer)?.on(Device::cuda_if_available(0)?)?;
 
     let recipe = Recipe {
         schedule: Schedule { warm_up: 5, decay: Decay::Cosine { last: 0.1 } },
