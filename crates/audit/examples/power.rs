@@ -8,7 +8,7 @@
 //! Fails if an audit rejects, or proves less than nine tenths of the stated mu and of the mu that the
 //! releases can reveal.
 
-use antinoise_audit::{Claim, Real, Report, Settings, audit};
+use antinoise_audit::{BuiltinMechanism, Claim, Report, Settings, audit};
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};
 use antinoise_plan::ReleaseKind;
@@ -39,7 +39,7 @@ fn audited(
     release: ReleaseKind,
 ) -> Result<Report, antinoise_audit::Error> {
     let claim = Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0 / mu, release)?;
-    audit(&claim, &mut Real::new(claim.clone(), 1), &Settings::new(ALPHA, strategy.steps()))
+    audit(&claim, &mut BuiltinMechanism::new(claim.clone(), 1), &Settings::new(ALPHA, strategy.steps()))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,15 +1,18 @@
-//! The real mechanism, built from a claim: clipping and sums of the train crate, streams of the noise crate.
+//! The built-in mechanism, made from a claim: clipping and sums of the train crate, if there is one, and
+//! streams of the noise crate.
 
 use antinoise_noise::{Key, NoiseStream, RunId, Shard, StreamBuilder};
-use antinoise_train::clip::clipped_sum;
 use tempfile::TempDir;
 
 use crate::memo::Memo;
-use crate::{Claim, Data, Error, UnderAudit};
+use crate::{AuditInputs, Claim, Error, Mechanism};
 
-/// The real mechanism, with one key for all of its runs.
+/// This project's mechanism, with one key for all of its runs.
+///
+/// With the feature `train` the gradients are computed, clipped and summed by `antinoise-train`; without it
+/// they are clipped by definition, and only the noise and its release are this project's own code.
 #[derive(Debug)]
-pub struct Real {
+pub struct BuiltinMechanism {
     claim: Claim,
     seed: u64,
     sums: Memo,
@@ -18,20 +21,40 @@ pub struct Real {
     released: Vec<f32>,
 }
 
-impl Real {
+impl BuiltinMechanism {
     /// The mechanism of `claim`, with a key made from `seed`: the noise of an audit protects nothing.
     pub fn new(claim: Claim, seed: u64) -> Self {
         Self { claim, seed, sums: Memo::default(), processes: Vec::new(), released: Vec::new() }
     }
 }
 
-fn clipped(clip_norm: f64, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-    Ok(clipped_sum(data.model(), data.parameters(), data.examples(), batch, clip_norm)?.gradient)
+/// The sum of a batch's clipped gradients.
+#[cfg(feature = "train")]
+pub(crate) fn clipped_sum(inputs: &AuditInputs, batch: &[usize], clip_norm: f64) -> Result<Vec<f64>, Error> {
+    let (model, parameters, examples) = inputs.model();
+    Ok(antinoise_train::clip::clipped_sum(model, parameters, examples, batch, clip_norm)?.gradient)
 }
 
-impl UnderAudit for Real {
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let mut sum = clipped(self.claim.clip_norm, data, batch)?;
+/// The sum of a batch's clipped gradients; one that is not finite adds nothing.
+#[cfg(not(feature = "train"))]
+pub(crate) fn clipped_sum(inputs: &AuditInputs, batch: &[usize], clip_norm: f64) -> Result<Vec<f64>, Error> {
+    /// Keeps a clipped gradient within the clip norm in spite of rounding.
+    const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
+    let mut sum = vec![0.0; inputs.dim()];
+    for &example in batch {
+        let gradient = inputs.gradient(example);
+        let length = gradient.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        if length.is_finite() {
+            let factor = (clip_norm * MARGIN / length).min(1.0);
+            sum.iter_mut().zip(gradient).for_each(|(sum, x)| *sum += factor * f64::from(x));
+        }
+    }
+    Ok(sum)
+}
+
+impl Mechanism for BuiltinMechanism {
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let mut sum = clipped_sum(inputs, batch, self.claim.clip_norm)?;
         if let Some(grid) = self.claim.grid {
             sum.iter_mut().for_each(|x| *x = (*x / grid.spacing()).round_ties_even() * grid.spacing());
         }
@@ -68,8 +91,8 @@ impl UnderAudit for Real {
         Ok(())
     }
 
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let sum = self.sums.of(data, batch, || clipped(self.claim.clip_norm, data, batch))?;
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let sum = self.sums.of(inputs, batch, || clipped_sum(inputs, batch, self.claim.clip_norm))?;
         let (mut sum, mut released) = (&sum[..], &mut self.released[..]);
         for (_, stream) in &mut self.processes {
             let (own, others) = sum.split_at(stream.len());

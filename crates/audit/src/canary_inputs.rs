@@ -6,12 +6,10 @@
 //! own: many experiments in one run.
 
 use antinoise_mechanism::Adjacency;
-use antinoise_train::data::{Examples, ImageShape};
-use antinoise_train::model::Model;
 
-use crate::attack::Sequence;
 use crate::random::Random;
-use crate::{Data, Error};
+use crate::worst_case::Sequence;
+use crate::{AuditInputs, Error};
 
 /// Number of examples that take part in every step, in addition to the units.
 const OTHERS: usize = 3;
@@ -20,31 +18,30 @@ const LARGE: f64 = 65_536.0;
 
 /// A linear model and its examples: units 0, 1, ..., each with either sign, then the other examples.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) data: Data,
+pub(crate) struct CanaryInputs {
+    pub(crate) inputs: AuditInputs,
     units: usize,
 }
 
 /// The experiment of a unit, and its side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Role {
-    /// Index of the sequence that the unit follows.
+pub(crate) struct Arm {
+    /// Index of the sequence that it follows.
     pub(crate) attack: usize,
     /// Whether the unit takes part in runs with even numbers. If so, it takes no part in runs with odd
     /// numbers, and vice versa.
     pub(crate) even: bool,
 }
 
-impl Role {
+impl Arm {
     pub(crate) fn takes_part(self, run: usize) -> bool {
         self.even == run.is_multiple_of(2)
     }
 }
 
-impl Stage {
+impl CanaryInputs {
     /// `units` units with gradients that are clipped to `clip_norm`.
     pub(crate) fn new(units: usize, clip_norm: f64, random: &mut Random) -> Result<Self, Error> {
-        let model = linear_model(units)?;
         let mut features = vec![0.0f32; (2 * units + OTHERS) * units];
         let large = (LARGE * clip_norm).clamp(1e-30, 1e15) as f32;
         for j in 0..units {
@@ -57,14 +54,13 @@ impl Stage {
             row.iter_mut().for_each(|x| *x = (random.sign() * size) as f32);
         }
         let labels = (0..2 * units + OTHERS).map(|i| (i % 2) as u32).collect();
-        let parameters = vec![0.0; model.parameters()];
-        let examples = Examples::new(features, labels, units).map_err(Error::from)?;
-        Ok(Self { data: Data::new(model, parameters, examples), units })
+        let parameters = vec![0.0; 2 * (units + 1)];
+        Ok(Self { inputs: AuditInputs::new(units, parameters, features, labels)?, units })
     }
 
     /// Number of coordinates of a release.
     pub(crate) fn dim(&self) -> usize {
-        self.data.model().parameters()
+        self.inputs.dim()
     }
 
     /// The component of `release` along u_j.
@@ -85,16 +81,16 @@ impl Stage {
         steps: usize,
         adjacency: Adjacency,
         attacks: &[Sequence],
-        roles: &[Role],
+        arms: &[Arm],
     ) -> Vec<Vec<usize>> {
         let mut batches = vec![self.others(); steps];
-        for (j, role) in roles.iter().enumerate() {
-            let sign = match (role.takes_part(run), adjacency) {
+        for (j, arm) in arms.iter().enumerate() {
+            let sign = match (arm.takes_part(run), adjacency) {
                 (true, _) => 1.0,
                 (false, Adjacency::ReplaceOne) => -1.0,
                 (false, Adjacency::ZeroOut) => continue,
             };
-            for &(t, s) in &attacks[role.attack] {
+            for &(t, s) in &attacks[arm.attack] {
                 batches[t].push(2 * j + usize::from(sign * s > 0.0));
             }
         }
@@ -102,29 +98,21 @@ impl Stage {
     }
 }
 
-/// Logistic regression of two classes on `features` features.
-pub(crate) fn linear_model(features: usize) -> Result<Model, Error> {
-    Ok(Model::logistic(ImageShape { height: 1, width: features, channels: 1 }, 2)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use antinoise_train::clip::clipped_sum;
-
     use super::*;
+    use crate::builtin::clipped_sum;
 
     /// A unit moves the sum by the clip norm along its direction, and not otherwise.
     #[test]
     fn gradients_are_steered() {
         for clip_norm in [0.02, 1.0, 37.0] {
-            let stage = Stage::new(5, clip_norm, &mut Random(1)).unwrap();
-            let (model, parameters, examples) =
-                (stage.data.model(), stage.data.parameters(), stage.data.examples());
+            let canaries = CanaryInputs::new(5, clip_norm, &mut Random(1)).unwrap();
             for (example, j, sign) in [(0, 0, -1.0), (1, 0, 1.0), (8, 4, -1.0), (9, 4, 1.0)] {
-                let sum = clipped_sum(model, parameters, examples, &[example], clip_norm).unwrap();
-                let along = stage.along(&sum.gradient, j);
+                let sum = clipped_sum(&canaries.inputs, &[example], clip_norm).unwrap();
+                let along = canaries.along(&sum, j);
                 assert!((along / (sign * clip_norm) - 1.0).abs() < 2e-6, "{along}");
-                let rest: f64 = sum.gradient.iter().map(|x| x * x).sum::<f64>() - along * along;
+                let rest: f64 = sum.iter().map(|x| x * x).sum::<f64>() - along * along;
                 assert!(rest.abs() < 1e-6 * clip_norm * clip_norm, "{rest}");
             }
         }

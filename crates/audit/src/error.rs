@@ -17,6 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Noise(#[from] antinoise_noise::Error),
     /// Gradients could not be clipped and summed.
+    #[cfg(feature = "train")]
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
     /// A folder for checkpoints could not be made.
@@ -34,6 +35,7 @@ impl BadInput for Error {
             Self::Mechanism(error) => error.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
+            #[cfg(feature = "train")]
             Self::Train(error) => error.is_bad_input(),
             Self::Io(error) => error.is_bad_input(),
             Self::Singular(_) => false,

@@ -3,12 +3,12 @@
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::{Adjacency, Encoder, Participation, Strategy};
 
-use crate::attack::{Sequence, densest, drawn, longest};
-use crate::membership::Experiment;
+use crate::canary_inputs::{Arm, CanaryInputs};
+use crate::membership_test::MembershipTest;
 use crate::operator::{MOST_RECTANGULAR, Operator, is_rectangular};
 use crate::random::Random;
 use crate::settings::{MOST_STEPS, Settings};
-use crate::stage::{Role, Stage};
+use crate::worst_case::{Sequence, densest, drawn, longest};
 use crate::{Claim, Error};
 
 /// The names of the sequences that units follow; the first is the worst one found.
@@ -16,22 +16,22 @@ pub(crate) const SEQUENCES: [&str; 4] =
     ["the worst sequence", "the densest pattern", "a sequence at random", "another sequence at random"];
 
 /// The constants of all runs.
-pub(crate) struct Scene {
+pub(crate) struct Experiment {
     pub(crate) steps: usize,
     pub(crate) whitening: Operator,
     /// The length of the longest image of a sequence under C, in clip norms.
     longest: f64,
-    pub(crate) stage: Stage,
+    pub(crate) canaries: CanaryInputs,
     pub(crate) noise_std: f64,
     /// Shifts along a unit's direction where its sequence is +1: if the unit takes part, and if it does not.
     shifts: (f64, f64),
     sequences: Vec<Sequence>,
     /// The batches of runs with even numbers, and of runs with odd numbers.
     pub(crate) batches: [Vec<Vec<usize>>; 2],
-    pub(crate) roles: Vec<Role>,
+    pub(crate) arms: Vec<Arm>,
 }
 
-impl Scene {
+impl Experiment {
     pub(crate) fn new(claim: &Claim, settings: &Settings) -> Result<Self, Error> {
         let mut random = Random(settings.seed);
         let attacked = Attacked::new(&*claim.strategy, &claim.participation, &mut random)?;
@@ -42,18 +42,18 @@ impl Scene {
         let densest = densest(&claim.participation, steps);
         let densest = if densest.is_empty() { worst.clone() } else { densest };
         let sequences: Vec<Sequence> = [worst, densest].into_iter().chain(others).collect();
-        let stage = Stage::new(settings.units, claim.clip_norm, &mut random)?;
+        let canaries = CanaryInputs::new(settings.units, claim.clip_norm, &mut random)?;
         // Three of four units follow the worst sequence.
         let attack = |j: usize| if j % 4 < 3 { 0 } else { 1 + j / 4 % (SEQUENCES.len() - 1) };
-        let roles: Vec<Role> =
-            (0..settings.units).map(|j| Role { attack: attack(j), even: random.sign() > 0.0 }).collect();
-        let batches = [0, 1].map(|run| stage.batches(run, steps, claim.adjacency, &sequences, &roles));
+        let arms: Vec<Arm> =
+            (0..settings.units).map(|j| Arm { attack: attack(j), even: random.sign() > 0.0 }).collect();
+        let batches = [0, 1].map(|run| canaries.batches(run, steps, claim.adjacency, &sequences, &arms));
         let without = match claim.adjacency {
             Adjacency::ZeroOut => 0.0,
             Adjacency::ReplaceOne => -claim.clip_norm,
         };
         let (noise_std, shifts) = (claim.noise_std, (claim.clip_norm, without));
-        Ok(Self { steps, whitening, longest, stage, noise_std, shifts, sequences, batches, roles })
+        Ok(Self { steps, whitening, longest, canaries, noise_std, shifts, sequences, batches, arms })
     }
 
     /// The largest distance between neighbours found, in standard deviations of the noise.
@@ -61,17 +61,17 @@ impl Scene {
         self.longest * claim.adjacency.sensitivity_factor() * claim.widened_clip_norm / claim.noise_std
     }
 
-    /// One experiment per sequence, without guesses yet.
-    pub(crate) fn experiments(&self) -> Vec<Experiment> {
-        let experiment = |(name, sequence): (&&'static str, &Sequence)| {
-            Experiment::new(name, sequence, (&self.whitening, self.steps), self.noise_std, self.shifts)
+    /// One membership test per sequence, without guesses yet.
+    pub(crate) fn membership_tests(&self) -> Vec<MembershipTest> {
+        let test = |(name, sequence): (&&'static str, &Sequence)| {
+            MembershipTest::new(name, sequence, (&self.whitening, self.steps), self.noise_std, self.shifts)
         };
-        SEQUENCES.iter().zip(&self.sequences).map(experiment).collect()
+        SEQUENCES.iter().zip(&self.sequences).map(test).collect()
     }
 
     /// Number of units that follow the worst sequence.
     pub(crate) fn units_of_worst(&self) -> usize {
-        self.roles.iter().filter(|role| role.attack == 0).count()
+        self.arms.iter().filter(|arm| arm.attack == 0).count()
     }
 }
 

@@ -2,42 +2,83 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use antinoise_train::data::Examples;
-use antinoise_train::model::Model;
+#[cfg(feature = "train")]
+use antinoise_train::{data::Examples, data::ImageShape, model::Model};
 
 use crate::Error;
 
-/// The inputs of gradients, all chosen by the audit: it acts as an adversary who knows everything except the
-/// noise.
+/// Examples and their gradients, all chosen by the audit: it acts as an adversary who knows everything except
+/// the noise.
+///
+/// The gradients are those of logistic regression of two classes: each example's gradient is determined by
+/// its features and its label.
 #[derive(Debug)]
-pub struct Data {
-    model: Model,
+pub struct AuditInputs {
+    features_each: usize,
     parameters: Vec<f32>,
-    examples: Examples,
+    features: Vec<f32>,
+    labels: Vec<u32>,
+    #[cfg(feature = "train")]
+    of_train: (Model, Examples),
     number: u64,
 }
 
-/// Number of [`Data`] values made so far.
-static DATA: AtomicU64 = AtomicU64::new(0);
+/// Number of [`AuditInputs`] values made so far.
+static CREATED: AtomicU64 = AtomicU64::new(0);
 
-impl Data {
-    pub(crate) fn new(model: Model, parameters: Vec<f32>, examples: Examples) -> Self {
-        Self { model, parameters, examples, number: DATA.fetch_add(1, Ordering::Relaxed) }
+impl AuditInputs {
+    /// Parameters: weights of class 0 and of class 1, then both biases.
+    pub(crate) fn new(
+        features_each: usize,
+        parameters: Vec<f32>,
+        features: Vec<f32>,
+        labels: Vec<u32>,
+    ) -> Result<Self, Error> {
+        #[cfg(feature = "train")]
+        let of_train =
+            (linear_model(features_each)?, Examples::new(features.clone(), labels.clone(), features_each)?);
+        Ok(Self {
+            features_each,
+            parameters,
+            features,
+            labels,
+            #[cfg(feature = "train")]
+            of_train,
+            number: CREATED.fetch_add(1, Ordering::Relaxed),
+        })
     }
 
-    /// A linear model of two classes: each example's gradient is determined by its features and label.
-    pub fn model(&self) -> &Model {
-        &self.model
+    /// Number of coordinates of a gradient, and of a release.
+    pub fn dim(&self) -> usize {
+        self.parameters.len()
     }
 
-    /// The parameters.
-    pub fn parameters(&self) -> &[f32] {
-        &self.parameters
+    /// Number of examples.
+    #[allow(clippy::len_without_is_empty, reason = "there are always some")]
+    pub fn len(&self) -> usize {
+        self.labels.len()
     }
 
-    /// The examples of which batches consist.
-    pub fn examples(&self) -> &Examples {
-        &self.examples
+    /// The gradient of an example, not clipped: (p - e_label) (x) (features, 1), with p the probabilities of
+    /// the two classes. It may not be finite.
+    pub fn gradient(&self, example: usize) -> Vec<f32> {
+        let x = &self.features[example * self.features_each..][..self.features_each];
+        let (weights, biases) = self.parameters.split_at(2 * self.features_each);
+        let logit = |class: usize| -> f64 {
+            let row = weights[class * self.features_each..][..self.features_each].iter();
+            let products = row.zip(x).map(|(&w, &x)| f64::from(w) * f64::from(x));
+            products.sum::<f64>() + f64::from(biases[class])
+        };
+        let share = 1.0 / (1.0 + (logit(1) - logit(0)).exp());
+        let slope = share - f64::from(u8::from(self.labels[example] == 0));
+        let row = |sign: f64| x.iter().map(move |&x| sign * slope * f64::from(x));
+        row(1.0).chain(row(-1.0)).chain([slope, -slope]).map(|x| x as f32).collect()
+    }
+
+    /// The model, its parameters and the examples, for a mechanism that computes gradients itself.
+    #[cfg(feature = "train")]
+    pub fn model(&self) -> (&Model, &[f32], &Examples) {
+        (&self.of_train.0, &self.parameters, &self.of_train.1)
     }
 
     /// A number that is unique within the process.
@@ -46,13 +87,19 @@ impl Data {
     }
 }
 
+/// Logistic regression of two classes on `features` features.
+#[cfg(feature = "train")]
+pub(crate) fn linear_model(features: usize) -> Result<Model, Error> {
+    Ok(Model::logistic(ImageShape { height: 1, width: features, channels: 1 }, 2)?)
+}
+
 /// A mechanism under audit: it clips and sums gradients, and releases the sums with noise.
-pub trait UnderAudit {
-    /// The sum of a batch's clipped gradients to which the noise is added.
+pub trait Mechanism {
+    /// The sum of the clipped [gradients](AuditInputs::gradient) of a batch, to which the noise is added.
     ///
     /// # Errors
     /// If it cannot be computed.
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error>;
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error>;
 
     /// Starts run number `run` over `dim` coordinates, which are divided among `processes` processes. Runs
     /// are independent of each other; the number of processes does not change a bit of a release.
@@ -78,5 +125,5 @@ pub trait UnderAudit {
     ///
     /// # Errors
     /// If there is no further step.
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error>;
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error>;
 }

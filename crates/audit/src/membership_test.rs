@@ -10,16 +10,16 @@
 //!
 //! For any mu-GDP mechanism, guesses with error rates a and b satisfy a + b >= 2 Phi(-mu / 2). So with
 //! equally many units that take part and that do not, at most a fraction Phi(mu / 2) of the guesses is right
-//! on average, and the fraction of right guesses bounds mu from below. This assumes only that experiments are
+//! on average, and the fraction of right guesses bounds mu from below. This assumes only that guesses are
 //! independent, and nothing about the law of T.
 
-use crate::attack::{Sequence, length, vector};
 use crate::operator::Operator;
 use crate::report::Test;
 use crate::stats::{binomial_lower_bound, binomial_upper_tail, normal_quantile, normal_tail};
+use crate::worst_case::{Sequence, length, vector};
 
 /// One sequence, with the guesses about its units.
-pub(crate) struct Experiment {
+pub(crate) struct MembershipTest {
     name: &'static str,
     /// W^T q / (nu |q|): T is the sum over steps of these weights times R.
     pub(crate) weights: Vec<f64>,
@@ -33,8 +33,8 @@ pub(crate) struct Experiment {
     right: usize,
 }
 
-impl Experiment {
-    /// An experiment with a unit that adds `with` times g to R if it takes part, and `without` times g if it
+impl MembershipTest {
+    /// A test with a unit that adds `with` times g to R if it takes part, and `without` times g if it
     /// does not.
     pub(crate) fn new(
         name: &'static str,
@@ -75,14 +75,14 @@ fn mu_of_chance(chance: f64) -> f64 {
     if chance > 0.5 { 2.0 * normal_quantile(1.0 - chance) } else { 0.0 }
 }
 
-/// Maximum result of [`experiments_for`]: enough for a mu of a thousandth.
-const MOST_EXPERIMENTS: usize = 1 << 36;
+/// Maximum result of [`guesses_for`]: enough for a mu of a thousandth.
+const MOST_GUESSES: usize = 1 << 36;
 /// Number of standard deviations by which right guesses may fall below their expectation and still suffice.
 const UNLUCKY: f64 = 3.0;
 
-/// Number of experiments on a mechanism that is exactly `mu`-GDP, half of them with the unit, that prove
+/// Number of guesses about a mechanism that is exactly `mu`-GDP, half of them with the unit, that prove
 /// `wanted` < mu at confidence 1 - alpha in all but one of 700 audits.
-pub(crate) fn experiments_for(mu: f64, wanted: f64, alpha: f64) -> usize {
+pub(crate) fn guesses_for(mu: f64, wanted: f64, alpha: f64) -> usize {
     let chance = normal_tail(-0.5 * mu);
     let wanted = normal_tail(-0.5 * wanted);
     let suffice = |n: usize| {
@@ -91,7 +91,7 @@ pub(crate) fn experiments_for(mu: f64, wanted: f64, alpha: f64) -> usize {
         binomial_upper_tail(n, right as usize, wanted) <= alpha
     };
     let mut high = 64;
-    while high < MOST_EXPERIMENTS && !suffice(high) {
+    while high < MOST_GUESSES && !suffice(high) {
         high *= 2;
     }
     let mut low = high / 2;
@@ -108,25 +108,24 @@ mod tests {
     use crate::random::Random;
 
     /// Guesses for a mechanism that is exactly mu-GDP: the bound exceeds mu as rarely as stated, and with the
-    /// computed number of experiments it exceeds the wanted mu.
+    /// computed number of guesses it exceeds the wanted mu.
     #[test]
     fn bounds_hold_as_often_as_they_say_and_are_sharp() {
         let mut random = Random(3);
         let operator = Operator::Toeplitz(vec![1.0]);
         let alpha = 0.02;
         for mu in [0.7, 1.0, 3.0] {
-            let n = experiments_for(mu, 0.9 * mu, alpha);
+            let n = guesses_for(mu, 0.9 * mu, alpha);
             let chance = normal_tail(-0.5 * mu) * 2f64.powi(64);
             let mut above = 0;
             for _ in 0..40 {
-                let mut experiment =
-                    Experiment::new("", &vec![(0, 1.0)], (&operator, 1), 1.0 / mu, (1.0, 0.0));
+                let mut test = MembershipTest::new("", &vec![(0, 1.0)], (&operator, 1), 1.0 / mu, (1.0, 0.0));
                 for i in 0..n {
                     let right = (random.next() as f64) < chance;
                     let takes_part = i % 2 == 0;
-                    experiment.add(takes_part, if right == takes_part { mu } else { 0.0 });
+                    test.add(takes_part, if right == takes_part { mu } else { 0.0 });
                 }
-                let lower = experiment.mu_lower(alpha);
+                let lower = test.mu_lower(alpha);
                 above += usize::from(lower > mu);
                 assert!(lower >= 0.89 * mu, "{mu}: {lower} of {n}");
             }

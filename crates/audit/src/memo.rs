@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::{Data, Error};
+use crate::{AuditInputs, Error};
 
 /// Maximum number of cached sums.
 const MOST: usize = 1 << 12;
@@ -14,7 +14,7 @@ pub(crate) struct Memo(HashMap<u64, Known>);
 
 #[derive(Debug)]
 struct Known {
-    data: u64,
+    inputs: u64,
     batch: Vec<usize>,
     sum: Rc<Vec<f64>>,
 }
@@ -23,13 +23,13 @@ impl Memo {
     /// The sum of `batch`, computed by `make` if it is not cached.
     pub(crate) fn of(
         &mut self,
-        data: &Data,
+        inputs: &AuditInputs,
         batch: &[usize],
         make: impl FnOnce() -> Result<Vec<f64>, Error>,
     ) -> Result<Rc<Vec<f64>>, Error> {
-        let hash = batch.iter().fold(data.number(), mixed);
+        let hash = batch.iter().fold(inputs.number(), mixed);
         if let Some(known) = self.0.get(&hash)
-            && known.data == data.number()
+            && known.inputs == inputs.number()
             && known.batch == batch
         {
             return Ok(Rc::clone(&known.sum));
@@ -38,7 +38,7 @@ impl Memo {
         if self.0.len() >= MOST {
             self.0.clear();
         }
-        self.0.insert(hash, Known { data: data.number(), batch: batch.to_vec(), sum: Rc::clone(&sum) });
+        self.0.insert(hash, Known { inputs: inputs.number(), batch: batch.to_vec(), sum: Rc::clone(&sum) });
         Ok(sum)
     }
 }

@@ -13,11 +13,11 @@ const KEPT: usize = 1 << 17;
 /// Maximum number of numbers whose distribution is tested.
 const SAMPLED: usize = 1 << 20;
 
-/// Number of tests of [`Law::tests`].
+/// Number of tests of [`NoiseTests::tests`].
 pub(crate) const TESTS: usize = 7;
 
 /// The statistics of the runs so far.
-pub(crate) struct Law {
+pub(crate) struct NoiseTests {
     steps: usize,
     dim: usize,
     runs: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Law {
     sample: Vec<f64>,
 }
 
-impl Law {
+impl NoiseTests {
     pub(crate) fn new(steps: usize, dim: usize) -> Self {
         Self {
             steps,

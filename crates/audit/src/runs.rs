@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use crate::law::Law;
-use crate::membership::{Experiment, experiments_for};
+use crate::experiment::Experiment;
+use crate::membership_test::{MembershipTest, guesses_for};
 use crate::memo::Memo;
+use crate::noise_tests::NoiseTests;
 use crate::random::Random;
 use crate::report::Test;
-use crate::scene::Scene;
 use crate::settings::Settings;
-use crate::{Error, UnderAudit};
+use crate::{Error, Mechanism};
 
 /// Fraction of the stated mu that guesses about neighbours should prove.
 const WANTED: f64 = 0.91;
@@ -36,8 +36,8 @@ pub(crate) struct Count {
 
 /// The runs of one audit.
 pub(crate) struct Runs<'a> {
-    scene: &'a Scene,
-    mechanism: &'a mut dyn UnderAudit,
+    experiment: &'a Experiment,
+    mechanism: &'a mut dyn Mechanism,
     sums: Memo,
     random: Random,
 }
@@ -51,8 +51,8 @@ struct Course {
 }
 
 impl<'a> Runs<'a> {
-    pub(crate) fn new(scene: &'a Scene, mechanism: &'a mut dyn UnderAudit, seed: u64) -> Self {
-        Self { scene, mechanism, sums: Memo::default(), random: Random(seed) }
+    pub(crate) fn new(experiment: &'a Experiment, mechanism: &'a mut dyn Mechanism, seed: u64) -> Self {
+        Self { experiment, mechanism, sums: Memo::default(), random: Random(seed) }
     }
 
     /// Runs until guesses about neighbours prove the wanted mu at confidence 1 - `alpha`, or up to the
@@ -62,22 +62,22 @@ impl<'a> Runs<'a> {
         settings: &Settings,
         (alpha, mu): (f64, f64),
         watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<(Law, Vec<Experiment>, Count), Error> {
-        let mut law = Law::new(self.scene.steps, self.scene.stage.dim());
-        let mut experiments = self.scene.experiments();
-        let count = self.count(settings, alpha, (mu, experiments[0].apart));
+    ) -> Result<(NoiseTests, Vec<MembershipTest>, Count), Error> {
+        let mut noise_tests = NoiseTests::new(self.experiment.steps, self.experiment.canaries.dim());
+        let mut membership_tests = self.experiment.membership_tests();
+        let count = self.count(settings, alpha, (mu, membership_tests[0].apart));
         let runs = count.runs;
         for run in 0..runs {
             watch(run, runs);
             if run < settings.runs {
-                let residuals = self.tested(run, &mut experiments)?;
-                law.add(&self.scene.whitening, self.scene.noise_std, &residuals);
+                let residuals = self.tested(run, &mut membership_tests)?;
+                noise_tests.add(&self.experiment.whitening, self.experiment.noise_std, &residuals);
             } else {
                 let course = Course { run: run as u64, processes: 1, interrupted_before: Vec::new() };
-                self.guessed(&course, &mut experiments, |_, _, _| Ok(()))?;
+                self.guessed(&course, &mut membership_tests, |_, _, _| Ok(()))?;
             }
         }
-        Ok((law, experiments, count))
+        Ok((noise_tests, membership_tests, count))
     }
 
     /// The number of runs, which is even: as many as suffice, or as the settings allow.
@@ -87,8 +87,8 @@ impl<'a> Runs<'a> {
         } else {
             WANTED_OF_APART * apart
         };
-        let wanted = experiments_for(apart, mu_wanted, alpha).div_ceil(self.scene.units_of_worst());
-        let each = (self.scene.steps * self.scene.stage.dim()) as u64;
+        let wanted = guesses_for(apart, mu_wanted, alpha).div_ceil(self.experiment.units_of_worst());
+        let each = (self.experiment.steps * self.experiment.canaries.dim()) as u64;
         let most = usize::try_from(settings.most_numbers / each).unwrap_or(usize::MAX);
         let runs = wanted.min(most).max(settings.runs).next_multiple_of(2);
         Count { runs, wanted, mu_wanted }
@@ -96,17 +96,21 @@ impl<'a> Runs<'a> {
 
     /// R - G of each coordinate, for a run that is divided among processes and, if its number is odd,
     /// interrupted.
-    fn tested(&mut self, run: usize, experiments: &mut [Experiment]) -> Result<Vec<Vec<f64>>, Error> {
-        let scene = self.scene;
-        let interrupted = (run % 2 == 1).then(|| self.random.midway(scene.steps));
+    fn tested(
+        &mut self,
+        run: usize,
+        membership_tests: &mut [MembershipTest],
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        let experiment = self.experiment;
+        let interrupted = (run % 2 == 1).then(|| self.random.midway(experiment.steps));
         let course = Course {
             run: run as u64,
             processes: 1 + run % PROCESSES,
             interrupted_before: interrupted.into_iter().collect(),
         };
-        let mut residuals = vec![vec![0.0; scene.steps]; scene.stage.dim()];
-        self.guessed(&course, experiments, |runs, t, release| {
-            let sum = runs.sum(&scene.batches[run % 2][t])?;
+        let mut residuals = vec![vec![0.0; experiment.steps]; experiment.canaries.dim()];
+        self.guessed(&course, membership_tests, |runs, t, release| {
+            let sum = runs.sum(&experiment.batches[run % 2][t])?;
             for ((residual, r), g) in residuals.iter_mut().zip(release).zip(&*sum) {
                 residual[t] = r - g;
             }
@@ -119,28 +123,29 @@ impl<'a> Runs<'a> {
     fn guessed(
         &mut self,
         course: &Course,
-        experiments: &mut [Experiment],
+        membership_tests: &mut [MembershipTest],
         mut see: impl FnMut(&mut Self, usize, &[f64]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let scene = self.scene;
+        let experiment = self.experiment;
         let run = course.run as usize;
-        let base = self.sum(&scene.stage.others())?;
-        let base: Vec<f64> = (0..scene.roles.len()).map(|j| scene.stage.along(&base, j)).collect();
-        let mut statistics = vec![0.0; scene.roles.len()];
-        self.mechanism.begin(course.run, scene.stage.dim(), course.processes)?;
-        for (t, batch) in scene.batches[run % 2].iter().enumerate() {
+        let base = self.sum(&experiment.canaries.others())?;
+        let base: Vec<f64> =
+            (0..experiment.arms.len()).map(|j| experiment.canaries.along(&base, j)).collect();
+        let mut statistics = vec![0.0; experiment.arms.len()];
+        self.mechanism.begin(course.run, experiment.canaries.dim(), course.processes)?;
+        for (t, batch) in experiment.batches[run % 2].iter().enumerate() {
             if course.interrupted_before.contains(&t) {
                 self.mechanism.interrupt()?;
             }
-            let release = self.mechanism.release(&scene.stage.data, batch)?;
-            for (j, (role, statistic)) in scene.roles.iter().zip(&mut statistics).enumerate() {
-                let moved = scene.stage.along(&release, j) - base[j];
-                *statistic += experiments[role.attack].weights[t] * moved;
+            let release = self.mechanism.release(&experiment.canaries.inputs, batch)?;
+            for (j, (arm, statistic)) in experiment.arms.iter().zip(&mut statistics).enumerate() {
+                let moved = experiment.canaries.along(&release, j) - base[j];
+                *statistic += membership_tests[arm.attack].weights[t] * moved;
             }
             see(self, t, &release)?;
         }
-        for (role, statistic) in scene.roles.iter().zip(statistics) {
-            experiments[role.attack].add(role.takes_part(run), statistic);
+        for (arm, statistic) in experiment.arms.iter().zip(statistics) {
+            membership_tests[arm.attack].add(arm.takes_part(run), statistic);
         }
         Ok(())
     }
@@ -152,7 +157,7 @@ impl<'a> Runs<'a> {
         if !self.mechanism.repeats() {
             return Ok(Vec::new());
         }
-        let steps = self.scene.steps.min(COMPARED_STEPS);
+        let steps = self.experiment.steps.min(COMPARED_STEPS);
         let plain = Course { run: 0, processes: 1, interrupted_before: Vec::new() };
         let interruptions = (0..INTERRUPTIONS).map(|_| self.random.midway(steps)).collect();
         let expected = self.releases(&plain, steps)?;
@@ -175,19 +180,19 @@ impl<'a> Runs<'a> {
     }
 
     fn releases(&mut self, course: &Course, steps: usize) -> Result<Vec<f64>, Error> {
-        self.mechanism.begin(course.run, self.scene.stage.dim(), course.processes)?;
-        let mut all = Vec::with_capacity(steps * self.scene.stage.dim());
-        for (t, batch) in self.scene.batches[0][..steps].iter().enumerate() {
+        self.mechanism.begin(course.run, self.experiment.canaries.dim(), course.processes)?;
+        let mut all = Vec::with_capacity(steps * self.experiment.canaries.dim());
+        for (t, batch) in self.experiment.batches[0][..steps].iter().enumerate() {
             if course.interrupted_before.contains(&t) {
                 self.mechanism.interrupt()?;
             }
-            all.extend(self.mechanism.release(&self.scene.stage.data, batch)?);
+            all.extend(self.mechanism.release(&self.experiment.canaries.inputs, batch)?);
         }
         Ok(all)
     }
 
     fn sum(&mut self, batch: &[usize]) -> Result<Rc<Vec<f64>>, Error> {
-        let data = &self.scene.stage.data;
-        self.sums.of(data, batch, || self.mechanism.sum(data, batch))
+        let inputs = &self.experiment.canaries.inputs;
+        self.sums.of(inputs, batch, || self.mechanism.sum(inputs, batch))
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Real, Settings, audit};
+use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class};
 use antinoise_plan::ReleaseKind;
@@ -31,7 +31,7 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
                     Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0, release)
                         .unwrap();
                 let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
-                let mut real = Real::new(claim.clone(), 1000 + (i * 4 + j) as u64);
+                let mut real = BuiltinMechanism::new(claim.clone(), 1000 + (i * 4 + j) as u64);
                 let report = audit(&claim, &mut real, &settings).unwrap();
                 // For these, part of the noise that the stated sensitivity counts as known is never released,
                 // or the sensitivity is an upper bound.

@@ -2,7 +2,9 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Ground, Real, RealTraining, Settings, audit, audit_with};
+use antinoise_audit::{
+    BuiltinMechanism, BuiltinTraining, Claim, Settings, TrainingInputs, audit, audit_with_training,
+};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
@@ -20,7 +22,7 @@ fn rejections(alpha: f64, seed: u64) -> usize {
             .unwrap();
     let rejected = |i: u64| {
         let settings = Settings { alpha, runs: 4, most_numbers: 0, units: 16, examples: 8, seed: i };
-        let mut real = Real::new(claim.clone(), seed + i);
+        let mut real = BuiltinMechanism::new(claim.clone(), seed + i);
         !audit(&claim, &mut real, &settings).unwrap().accepted
     };
     (0..AUDITS).filter(|&i| rejected(i)).count()
@@ -98,17 +100,17 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
             let report = if i % TRAINED == 0 {
                 let plan = &plans[(i / TRAINED) as usize % plans.len()];
                 let claim = Claim::of_plan(plan).unwrap();
-                let ground = Ground::new(plan.clone()).unwrap();
+                let ground = TrainingInputs::new(plan.clone()).unwrap();
                 let (mut real, mut training) =
-                    (Real::new(claim.clone(), seed), RealTraining::new(&ground, seed));
-                audit_with(&claim, &mut real, &settings(plan.steps), Some(&mut training), &mut |_, _| ())
+                    (BuiltinMechanism::new(claim.clone(), seed), BuiltinTraining::new(&ground, seed));
+                audit_with_training(&claim, &mut real, &settings(plan.steps), &mut training, &mut |_, _| ())
             } else {
                 let (strategy, schema) = &strategies[(7 * i) as usize % strategies.len()];
                 let release = if i % 2 == 0 { ReleaseKind::Grid } else { ReleaseKind::PlainFloatingPoint };
                 let adjacency = if i % 3 == 0 { Adjacency::ReplaceOne } else { Adjacency::ZeroOut };
                 let claim =
                     Claim::of_strategy(strategy.clone(), schema.clone(), adjacency, 1.0, release).unwrap();
-                audit(&claim, &mut Real::new(claim.clone(), seed), &settings(24))
+                audit(&claim, &mut BuiltinMechanism::new(claim.clone(), seed), &settings(24))
             };
             let report = report.unwrap();
             if !report.accepted {

@@ -1,6 +1,6 @@
 //! The bound from one training run stays below the stated epsilon, and exceeds it if the noise is too small.
 
-use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
+use antinoise_audit::{Canary, OneRunReport, OneRunSettings, one_run};
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Sampler, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{self, Dataset};
@@ -33,7 +33,7 @@ impl Case {
         let rule = Rule::Sgd { learning_rate: 0.05, momentum: 0.9 };
         let setup =
             Setup { plan, model: &self.model, dataset: &self.dataset, recipe: rule.into(), groups: None };
-        let settings = OneRun { canary, canaries: 1200, alpha: 0.05, seed };
+        let settings = OneRunSettings { canary, canaries: 1200, alpha: 0.05, seed };
         let start = vec![0.01; self.model.parameters()];
         one_run(setup, RunId::default(), start, Key::from_seed_insecure(seed), &settings).unwrap()
     }

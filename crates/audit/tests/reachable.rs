@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::RangeInclusive;
 
-use antinoise_audit::{Claim, Real, Settings, audit};
+use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use antinoise_plan::ReleaseKind;
@@ -108,7 +108,7 @@ fn no_unit_is_farther_from_its_neighbour_than_the_audit_says_can_be_seen() {
             );
             let claim = claim.unwrap();
             let settings = Settings { most_numbers: 0, examples: 100, ..Settings::new(1e-3, STEPS) };
-            let report = audit(&claim, &mut Real::new(claim.clone(), 1), &settings).unwrap();
+            let report = audit(&claim, &mut BuiltinMechanism::new(claim.clone(), 1), &settings).unwrap();
             let (low, high) = (farthest.start() / sensitivity, farthest.end() / sensitivity);
             println!(
                 "{} {schema}: {low:.4} of the stated mu, the audit finds {:.4}",

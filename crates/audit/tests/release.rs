@@ -1,6 +1,6 @@
 //! An audit of a continual release through its folder: frozen and published period by period.
 
-use antinoise_audit::{Claim, Data, Error, Settings, UnderAudit, audit};
+use antinoise_audit::{AuditInputs, Claim, Error, Mechanism, Settings, audit};
 use antinoise_release::{Period, Release, Unit};
 use antinoise_train::clip::clipped_sum;
 use tempfile::TempDir;
@@ -29,9 +29,10 @@ fn begun(dim: usize) -> (Release, TempDir) {
     (Release::create(folder.path(), &settings).unwrap(), folder)
 }
 
-impl UnderAudit for Counted {
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let sum = clipped_sum(data.model(), data.parameters(), data.examples(), batch, ROWS as f64)?.gradient;
+impl Mechanism for Counted {
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let (model, parameters, examples) = inputs.model();
+        let sum = clipped_sum(model, parameters, examples, batch, ROWS as f64)?.gradient;
         Ok(sum.into_iter().map(|x| (self.times * x).round_ties_even()).collect())
     }
 
@@ -54,8 +55,8 @@ impl UnderAudit for Counted {
         Ok(())
     }
 
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let counts: Vec<i64> = self.sum(data, batch)?.into_iter().map(|x| x as i64).collect();
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let counts: Vec<i64> = self.sum(inputs, batch)?.into_iter().map(|x| x as i64).collect();
         let (release, _) = self.release.as_mut().expect("a run was begun");
         let period = Period::Number(self.step);
         self.step += 1;

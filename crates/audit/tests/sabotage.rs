@@ -3,12 +3,12 @@
 
 mod common;
 
-use antinoise_audit::{Claim, Data, Error, Real, Report, Settings, UnderAudit, audit};
+use antinoise_audit::{AuditInputs, BuiltinMechanism, Claim, Error, Mechanism, Report, Settings, audit};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload};
 use antinoise_noise::{Cipher, Key, SeedNoise};
 use antinoise_plan::ReleaseKind;
-use common::{design, linear_sum};
+use common::{design, sum_by_definition};
 
 const STEPS: usize = 24;
 const ALPHA: f64 = 1e-3;
@@ -30,11 +30,11 @@ fn settings() -> Settings {
     Settings { examples: 2000, units: 64, most_numbers: 0, ..Settings::new(ALPHA, STEPS) }
 }
 
-fn real(claim: &Claim) -> Real {
-    Real::new(claim.clone(), 7)
+fn real(claim: &Claim) -> BuiltinMechanism {
+    BuiltinMechanism::new(claim.clone(), 7)
 }
 
-fn run(claim: &Claim, mechanism: &mut dyn UnderAudit) -> Report {
+fn run(claim: &Claim, mechanism: &mut dyn Mechanism) -> Report {
     audit(claim, mechanism, &settings()).unwrap()
 }
 
@@ -139,7 +139,7 @@ fn cross_terms_dropped() {
 /// N Z by definition.
 struct Naive {
     claim: Claim,
-    real: Real,
+    real: BuiltinMechanism,
     /// N, one column per seed.
     columns: Vec<Vec<f64>>,
     seeds: SeedNoise,
@@ -169,9 +169,9 @@ impl Naive {
     }
 }
 
-impl UnderAudit for Naive {
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        self.real.sum(data, batch)
+impl Mechanism for Naive {
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.real.sum(inputs, batch)
     }
 
     fn begin(&mut self, run: u64, _: usize, _: usize) -> Result<(), Error> {
@@ -184,8 +184,8 @@ impl UnderAudit for Naive {
         Ok(())
     }
 
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        let mut out = self.sum(data, batch)?;
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        let mut out = self.sum(inputs, batch)?;
         let mut z = vec![0.0; out.len()];
         for (seed, column) in self.columns.iter().enumerate().filter(|(_, column)| column[self.step] != 0.0) {
             self.draws += 1;
@@ -250,7 +250,7 @@ const FAULTS: [(Fault, &str); 9] = [
 ];
 
 struct Broken {
-    real: Real,
+    real: BuiltinMechanism,
     fault: Fault,
     run: u64,
     step: usize,
@@ -295,9 +295,9 @@ impl Broken {
     }
 }
 
-impl UnderAudit for Broken {
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        self.real.sum(data, batch)
+impl Mechanism for Broken {
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        self.real.sum(inputs, batch)
     }
 
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error> {
@@ -322,7 +322,7 @@ impl UnderAudit for Broken {
         }
     }
 
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         if let Fault::Reset { same_key } = self.fault
             && self.step == STEPS / 2
         {
@@ -330,12 +330,12 @@ impl UnderAudit for Broken {
         }
         if std::mem::take(&mut self.skipped) {
             for _ in 1..self.step {
-                self.real.release(data, &[])?;
+                self.real.release(inputs, &[])?;
             }
         }
         self.step += 1;
         // The real noise: the release of an empty batch.
-        let (sum, mut noise) = (self.sum(data, batch)?, self.real.release(data, &[])?);
+        let (sum, mut noise) = (self.sum(inputs, batch)?, self.real.release(inputs, &[])?);
         match self.fault {
             Fault::Halves => {
                 let half = noise.len() / 2;
@@ -382,14 +382,14 @@ fn noise_a_tenth_too_small() {
 
 /// The definition of clipping, example by example, summed in the given precision, `chunk` examples at a time.
 struct Summed {
-    real: Real,
+    real: BuiltinMechanism,
     single: bool,
     chunk: usize,
 }
 
-impl UnderAudit for Summed {
-    fn sum(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        Ok(linear_sum(data, batch, 1.0, self.single, self.chunk))
+impl Mechanism for Summed {
+    fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        Ok(sum_by_definition(inputs, batch, 1.0, self.single, self.chunk))
     }
 
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error> {
@@ -400,10 +400,10 @@ impl UnderAudit for Summed {
         self.real.interrupt()
     }
 
-    fn release(&mut self, data: &Data, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         // The real noise: the release of an empty batch.
-        let noise = self.real.release(data, &[])?;
-        Ok(self.sum(data, batch)?.into_iter().zip(noise).map(|(sum, noise)| sum + noise).collect())
+        let noise = self.real.release(inputs, &[])?;
+        Ok(self.sum(inputs, batch)?.into_iter().zip(noise).map(|(sum, noise)| sum + noise).collect())
     }
 }
 

@@ -2,7 +2,8 @@
 //! intended test.
 
 use antinoise_audit::{
-    Claim, Error, Ground, Real, RealTraining, Report, Seen, Settings, TrainingUnderAudit, audit_with,
+    BuiltinMechanism, BuiltinTraining, Claim, Error, Report, Settings, StepRecord, Training, TrainingInputs,
+    audit_with_training,
 };
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Request, Sampler, Setting, VerifiedPlan, choose};
@@ -32,8 +33,8 @@ fn plans() -> Vec<VerifiedPlan> {
     .into()
 }
 
-fn audited(training: &mut dyn TrainingUnderAudit) -> Report {
-    let claim = Claim::of_plan(training.ground().plan()).unwrap();
+fn audited(training: &mut dyn Training) -> Report {
+    let claim = Claim::of_plan(training.inputs().plan()).unwrap();
     let settings = Settings {
         runs: 2,
         units: 16,
@@ -41,7 +42,14 @@ fn audited(training: &mut dyn TrainingUnderAudit) -> Report {
         examples: 100,
         ..Settings::new(ALPHA, claim.strategy.steps())
     };
-    audit_with(&claim, &mut Real::new(claim.clone(), 5), &settings, Some(training), &mut |_, _| ()).unwrap()
+    audit_with_training(
+        &claim,
+        &mut BuiltinMechanism::new(claim.clone(), 5),
+        &settings,
+        training,
+        &mut |_, _| (),
+    )
+    .unwrap()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,7 +81,7 @@ enum Fault {
 
 /// A naive trainer with a fault.
 struct Broken<'a> {
-    ground: &'a Ground,
+    inputs: &'a TrainingInputs,
     fault: Fault,
     run: RunId,
     noise_only: bool,
@@ -86,11 +94,11 @@ struct Broken<'a> {
 }
 
 impl<'a> Broken<'a> {
-    fn new(ground: &'a Ground, fault: Fault) -> Self {
-        let (run, dim) = (RunId::default(), ground.parameters());
+    fn new(inputs: &'a TrainingInputs, fault: Fault) -> Self {
+        let (run, dim) = (RunId::default(), inputs.parameters());
         let (parameters, velocity, sums) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
         Self {
-            ground,
+            inputs,
             fault,
             run,
             noise_only: false,
@@ -104,14 +112,14 @@ impl<'a> Broken<'a> {
     }
 
     fn stream(&self, run: &RunId) -> Result<NoiseStream, Error> {
-        let plan = self.ground.plan();
-        let (recursion, dim) = (plan.strategy.recursion()?, self.ground.parameters());
+        let plan = self.inputs.plan();
+        let (recursion, dim) = (plan.strategy.recursion()?, self.inputs.parameters());
         let builder = NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run.clone());
         Ok(builder.grid(plan.release.grid()?).build(Key::from_seed_insecure(3))?)
     }
 
     fn batch(&self) -> Vec<usize> {
-        let plan = self.ground.plan();
+        let plan = self.inputs.plan();
         let run = if self.fault == Fault::RunsShareBatches { RunId::default() } else { self.run.clone() };
         let rng = |purpose, step| KeyedRng::new(&Key::from_seed_insecure(4), &run, purpose, step);
         let (mut sampler, mut size) = (plan.sampler, plan.batch_size);
@@ -136,13 +144,13 @@ impl<'a> Broken<'a> {
     }
 }
 
-impl TrainingUnderAudit for Broken<'_> {
-    fn ground(&self) -> &Ground {
-        self.ground
+impl Training for Broken<'_> {
+    fn inputs(&self) -> &TrainingInputs {
+        self.inputs
     }
 
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error> {
-        *self = Self { run: RunId::from(run), noise_only, ..Self::new(self.ground, self.fault) };
+        *self = Self { run: RunId::from(run), noise_only, ..Self::new(self.inputs, self.fault) };
         self.noise = Some(self.stream(&self.run)?);
         Ok(())
     }
@@ -157,10 +165,10 @@ impl TrainingUnderAudit for Broken<'_> {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Seen, Error> {
+    fn step(&mut self) -> Result<StepRecord, Error> {
         let batch = self.batch();
         self.step += 1;
-        let mut sum = self.ground.sum(&self.parameters, &batch)?;
+        let mut sum = self.inputs.sum(&self.parameters, &batch)?;
         if self.noise_only {
             sum.fill(0.0);
         }
@@ -170,14 +178,14 @@ impl TrainingUnderAudit for Broken<'_> {
         }
         let mut release = vec![0.0; sum.len()];
         self.noise.as_mut().expect("a run was begun").release(&sum, &mut release)?;
-        let Rule::Sgd { learning_rate, momentum } = self.ground.rule() else { unreachable!("SGD") };
-        let share = (1.0 / self.ground.plan().expected_batch_size()) as f32;
+        let Rule::Sgd { learning_rate, momentum } = self.inputs.rule() else { unreachable!("SGD") };
+        let share = (1.0 / self.inputs.plan().expected_batch_size()) as f32;
         for (i, theta) in self.parameters.iter_mut().enumerate() {
             let noisy = if self.fault == Fault::OptimizerSeesSums { sum[i] as f32 } else { release[i] };
             self.velocity[i] = momentum as f32 * self.velocity[i] + share * noisy;
             *theta -= learning_rate as f32 * self.velocity[i];
         }
-        Ok(Seen { batch, release, parameters: self.parameters.clone() })
+        Ok(StepRecord { batch, release, parameters: self.parameters.clone() })
     }
 }
 
@@ -186,10 +194,10 @@ fn the_trainer_is_accepted_under_every_sampler() {
     let mut samplers = Vec::new();
     for plan in plans() {
         samplers.push(plan.sampler);
-        let ground = Ground::new(plan).unwrap();
-        let real = audited(&mut RealTraining::new(&ground, 9));
+        let inputs = TrainingInputs::new(plan).unwrap();
+        let real = audited(&mut BuiltinTraining::new(&inputs, 9));
         assert!(real.accepted, "{real:#?}");
-        let written_out = audited(&mut Broken::new(&ground, Fault::Nothing));
+        let written_out = audited(&mut Broken::new(&inputs, Fault::Nothing));
         assert!(written_out.accepted, "{written_out:#?}");
     }
     for kind in
@@ -226,17 +234,17 @@ fn every_fault_of_a_training_is_rejected() {
     ];
     let mut tried = 0;
     for plan in plans() {
-        let ground = Ground::new(plan).unwrap();
+        let inputs = TrainingInputs::new(plan).unwrap();
         for (fault, by, can_have) in &table {
             // One pass over the data has no second round.
-            let passes = ground.plan().steps * 60 / 1200;
-            if !can_have(ground.plan().sampler) || passes == 1 && *fault == Fault::Separation {
+            let passes = inputs.plan().steps * 60 / 1200;
+            if !can_have(inputs.plan().sampler) || passes == 1 && *fault == Fault::Separation {
                 continue;
             }
-            let report = audited(&mut Broken::new(&ground, *fault));
+            let report = audited(&mut Broken::new(&inputs, *fault));
             let by_all: Vec<&str> =
                 report.tests.iter().filter(|test| test.rejected).map(|test| test.name.as_str()).collect();
-            println!("{:?}: {fault:?}: {by_all:?}", ground.plan().sampler);
+            println!("{:?}: {fault:?}: {by_all:?}", inputs.plan().sampler);
             assert!(by_all.iter().any(|name| name.contains(by)), "{fault:?} by {by}: {report:#?}");
             tried += 1;
         }

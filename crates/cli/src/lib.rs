@@ -61,7 +61,6 @@ enum Command {
     Advise(commands::advise::Arguments),
     Plan(commands::plan::Arguments),
     Verify(commands::verify::Arguments),
-    #[cfg(feature = "train")]
     Audit(Box<commands::audit::Arguments>),
     #[cfg(feature = "train")]
     AuditTraining(Box<commands::audit_training::Arguments>),
@@ -95,7 +94,6 @@ fn command(cli: &Cli) -> failure::Result<u8> {
             output::print(&report, cli.json)?;
             return Ok(if report.holds { 0 } else { 2 });
         }
-        #[cfg(feature = "train")]
         Command::Audit(arguments) => {
             let report = commands::audit::run(arguments)?;
             output::print(&report, cli.json)?;

@@ -18,7 +18,7 @@ use crate::watched::Watched;
 
 /// The settings of an audit of one training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OneRun {
+pub struct OneRunSettings {
     /// The kind of canaries.
     pub canary: Canary,
     /// The number of canaries, each of which replaces an example.
@@ -71,7 +71,7 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run.
 ///
 /// ```
-/// use antinoise_audit::{Canary, OneRun, one_run};
+/// use antinoise_audit::{Canary, OneRunSettings, one_run};
 /// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, Request, Setting, choose};
 /// use antinoise_train::{data, model::Model, optimizer::Rule, trainer::Setup};
@@ -80,7 +80,7 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
 /// let rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
 /// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
-/// let settings = OneRun { canary: Canary::Gradient, canaries: 300, alpha: 0.05, seed: 1 };
+/// let settings = OneRunSettings { canary: Canary::Gradient, canaries: 300, alpha: 0.05, seed: 1 };
 /// let start = vec![0.0; model.parameters()];
 /// let found = one_run(setup, RunId::default(), start, Key::from_os()?, &settings)?;
 /// assert!(found.epsilon_lower <= found.epsilon_stated); // but with probability 0.05
@@ -91,7 +91,7 @@ pub fn one_run(
     run: RunId,
     start: Vec<f32>,
     key: Key,
-    settings: &OneRun,
+    settings: &OneRunSettings,
 ) -> Result<OneRunReport, Error> {
     in_open_unit("alpha", settings.alpha)?;
     if matches!(setup.plan.sampler, Sampler::BMinSep { .. }) && settings.canary == Canary::Gradient {

@@ -4,7 +4,7 @@ use antinoise_input::largest;
 use antinoise_mechanism::{Participation, Separation};
 use antinoise_plan::{Accountant, Sampler, VerifiedPlan};
 
-use super::contract::Seen;
+use super::contract::StepRecord;
 use crate::report::Test;
 use crate::stats::deviation;
 
@@ -14,7 +14,7 @@ pub(super) const TESTS_BY_CHANCE: usize = 2;
 const COMPARED: usize = 64;
 
 /// The tests of two runs' batches; random tests have false-alarm probability `alpha`.
-pub(super) fn tests(plan: &VerifiedPlan, runs: [&[Seen]; 2], alpha: f64) -> Vec<Test> {
+pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -> Vec<Test> {
     let batches = runs.map(|run| run.iter().map(|step| &step.batch[..]).collect::<Vec<_>>());
     let count = |violations: fn(&VerifiedPlan, &[&[usize]]) -> usize| {
         batches.iter().map(|batches| violations(plan, batches)).sum::<usize>() as f64

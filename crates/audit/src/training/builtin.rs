@@ -4,39 +4,39 @@ use antinoise_noise::{Key, RunId};
 use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
 use tempfile::TempDir;
 
-use super::contract::{Seen, TrainingUnderAudit};
-use super::ground::Ground;
+use super::contract::{StepRecord, Training};
+use super::inputs::TrainingInputs;
 use crate::Error;
 
 /// The real trainer, with one key for all of its runs.
-pub struct RealTraining<'a> {
-    ground: &'a Ground,
+pub struct BuiltinTraining<'a> {
+    inputs: &'a TrainingInputs,
     seed: u64,
     run: RunId,
     trainer: Option<Trainer<'a>>,
 }
 
-impl<'a> RealTraining<'a> {
+impl<'a> BuiltinTraining<'a> {
     /// The training on `ground`, with a key made from `seed`: the noise of an audit protects nothing.
-    pub fn new(ground: &'a Ground, seed: u64) -> Self {
-        Self { ground, seed, run: RunId::default(), trainer: None }
+    pub fn new(inputs: &'a TrainingInputs, seed: u64) -> Self {
+        Self { inputs, seed, run: RunId::default(), trainer: None }
     }
 
     fn setup(&self) -> Setup<'a> {
-        let Ground { plan, dataset, model } = self.ground;
-        Setup { plan, model, dataset, recipe: self.ground.rule().into(), groups: None }
+        let TrainingInputs { plan, dataset, model } = self.inputs;
+        Setup { plan, model, dataset, recipe: self.inputs.rule().into(), groups: None }
     }
 }
 
-impl TrainingUnderAudit for RealTraining<'_> {
-    fn ground(&self) -> &Ground {
-        self.ground
+impl Training for BuiltinTraining<'_> {
+    fn inputs(&self) -> &TrainingInputs {
+        self.inputs
     }
 
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error> {
-        self.ground.model.watch.set_noise_only(noise_only);
+        self.inputs.model.watch.set_noise_only(noise_only);
         self.run = RunId::from(run);
-        let (start, key) = (vec![0.0; self.ground.parameters()], Key::from_seed_insecure(self.seed));
+        let (start, key) = (vec![0.0; self.inputs.parameters()], Key::from_seed_insecure(self.seed));
         self.trainer = Some(Trainer::new(self.setup(), self.run.clone(), start, key)?);
         Ok(())
     }
@@ -51,11 +51,11 @@ impl TrainingUnderAudit for RealTraining<'_> {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Seen, Error> {
+    fn step(&mut self) -> Result<StepRecord, Error> {
         let trainer = self.trainer.as_mut().expect("a run was begun");
         trainer.step()?;
-        Ok(Seen {
-            batch: self.ground.model.watch.take_batch(),
+        Ok(StepRecord {
+            batch: self.inputs.model.watch.take_batch(),
             release: trainer.release().to_vec(),
             parameters: trainer.parameters().to_vec(),
         })

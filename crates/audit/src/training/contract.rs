@@ -1,12 +1,12 @@
 //! Training as a black box: its steps.
 
-use super::ground::Ground;
+use super::inputs::TrainingInputs;
 use crate::Error;
 
 /// A training run under audit: SGD with the ground's momentum and learning rate.
-pub trait TrainingUnderAudit {
+pub trait Training {
     /// The plan that the training states, and its data.
-    fn ground(&self) -> &Ground;
+    fn inputs(&self) -> &TrainingInputs;
 
     /// Starts run number `run`. If `noise_only` is true, each gradient counts as 0, which changes neither
     /// batches nor noise.
@@ -25,12 +25,12 @@ pub trait TrainingUnderAudit {
     ///
     /// # Errors
     /// If there is none, or it fails.
-    fn step(&mut self) -> Result<Seen, Error>;
+    fn step(&mut self) -> Result<StepRecord, Error>;
 }
 
 /// An observer's view of a step, if the observer holds the key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct StepRecord {
     /// The examples whose gradients were summed.
     pub batch: Vec<usize>,
     /// The noisy sum.

@@ -10,8 +10,8 @@ use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 
 use crate::Error;
+use crate::mechanism::linear_model;
 use crate::random::Random;
-use crate::stage::linear_model;
 use crate::watched::{Watch, Watched};
 
 /// Features of an example.
@@ -21,13 +21,13 @@ const MOMENTUM: f64 = 0.9;
 
 /// A plan, the number of examples that it states, and a linear model of two classes.
 #[derive(Debug)]
-pub struct Ground {
+pub struct TrainingInputs {
     pub(crate) plan: VerifiedPlan,
     pub(crate) dataset: Dataset,
     pub(crate) model: Watched<Model, Observed>,
 }
 
-impl Ground {
+impl TrainingInputs {
     /// Maximum number of examples of a plan whose training is audited.
     pub const MOST_EXAMPLES: usize = 1 << 22;
 

@@ -1,17 +1,17 @@
 //! Audits of training: its batches, the inputs of its optimizer, and its resumption.
 
 mod batches;
+mod builtin;
 mod contract;
-mod ground;
-mod real;
+mod inputs;
 mod steps;
 
 use std::ops::Range;
 
 use antinoise_plan::VerifiedPlan;
-pub use contract::{Seen, TrainingUnderAudit};
-pub use ground::Ground;
-pub use real::RealTraining;
+pub use builtin::BuiltinTraining;
+pub use contract::{StepRecord, Training};
+pub use inputs::TrainingInputs;
 
 use crate::Error;
 use crate::random::Random;
@@ -33,15 +33,11 @@ fn steps_of(plan: &VerifiedPlan) -> Range<usize> {
 }
 
 /// All tests; random ones have false-alarm probability `alpha` each.
-pub(crate) fn tests(
-    training: &mut dyn TrainingUnderAudit,
-    alpha: f64,
-    seed: u64,
-) -> Result<Vec<Test>, Error> {
-    let steps = steps_of(&training.ground().plan);
+pub(crate) fn tests(training: &mut dyn Training, alpha: f64, seed: u64) -> Result<Vec<Test>, Error> {
+    let steps = steps_of(&training.inputs().plan);
     let mut random = Random(seed);
     let interrupted: Vec<usize> = (0..INTERRUPTIONS).map(|_| random.midway(steps.end)).collect();
-    let mut train = |run, noise_only, interrupted: &[usize]| -> Result<Vec<Seen>, Error> {
+    let mut train = |run, noise_only, interrupted: &[usize]| -> Result<Vec<StepRecord>, Error> {
         training.begin(run, noise_only)?;
         let step = |t: usize| {
             if interrupted.contains(&t) {
@@ -51,15 +47,15 @@ pub(crate) fn tests(
         };
         steps.clone().map(step).collect()
     };
-    let seen = train(0, false, &interrupted)?;
+    let records = train(0, false, &interrupted)?;
     let uninterrupted = train(0, false, &[])?;
     let noise = train(0, true, &[])?;
     let other = train(1, true, &[])?;
-    let ground = training.ground();
-    let differ = seen.iter().zip(&uninterrupted).filter(|(x, y)| x != y).count();
-    let mut tests = batches::tests(&ground.plan, [&seen, &other], alpha);
+    let inputs = training.inputs();
+    let differ = records.iter().zip(&uninterrupted).filter(|(x, y)| x != y).count();
+    let mut tests = batches::tests(&inputs.plan, [&records, &other], alpha);
     tests.push(Test::new("training: steps that interruptions change", differ as f64, 0.0));
-    tests.push(steps::released(ground, &seen, &noise)?);
-    tests.push(steps::optimized(ground, &seen));
+    tests.push(steps::released(inputs, &records, &noise)?);
+    tests.push(steps::optimized(inputs, &records));
     Ok(tests)
 }

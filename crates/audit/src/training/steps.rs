@@ -3,8 +3,8 @@
 use antinoise_input::largest;
 use antinoise_train::optimizer::Rule;
 
-use super::contract::Seen;
-use super::ground::Ground;
+use super::contract::StepRecord;
+use super::inputs::TrainingInputs;
 use crate::Error;
 use crate::report::Test;
 
@@ -15,12 +15,16 @@ const ROUNDING_OF_STEPS: f64 = 1e-5;
 
 /// The largest distance between a release minus its own noise and the clipped sum of its batch, in units of
 /// the possible rounding error. The noise is the release of the same step with gradients of 0.
-pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result<Test, Error> {
-    let spacing = ground.plan.release.grid()?.map_or(0.0, |grid| grid.spacing());
-    let mut parameters = vec![0.0; ground.parameters()];
+pub(super) fn released(
+    inputs: &TrainingInputs,
+    records: &[StepRecord],
+    noise: &[StepRecord],
+) -> Result<Test, Error> {
+    let spacing = inputs.plan.release.grid()?.map_or(0.0, |grid| grid.spacing());
+    let mut parameters = vec![0.0; inputs.parameters()];
     let mut farthest = Vec::new();
-    for (step, noise) in seen.iter().zip(noise) {
-        let sum = ground.sum(&parameters, &step.batch)?;
+    for (step, noise) in records.iter().zip(noise) {
+        let sum = inputs.sum(&parameters, &step.batch)?;
         let far = |((&r, &z), &g): ((&f32, &f32), &f64)| {
             let (r, z) = (f64::from(r), f64::from(z));
             (r - z - g).abs() / (spacing + ROUNDING * (r.abs() + z.abs() + g.abs()))
@@ -33,13 +37,13 @@ pub(super) fn released(ground: &Ground, seen: &[Seen], noise: &[Seen]) -> Result
 
 /// The largest distance between the parameters and those of SGD with momentum on the releases, in units of
 /// the possible rounding error.
-pub(super) fn optimized(ground: &Ground, seen: &[Seen]) -> Test {
-    let Rule::Sgd { learning_rate, momentum } = ground.rule() else { unreachable!("the ground's rule") };
-    let share = 1.0 / ground.plan.expected_batch_size();
-    let dim = ground.parameters();
+pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test {
+    let Rule::Sgd { learning_rate, momentum } = inputs.rule() else { unreachable!("the ground's rule") };
+    let share = 1.0 / inputs.plan.expected_batch_size();
+    let dim = inputs.parameters();
     let (mut velocity, mut before, mut scale) = (vec![0.0; dim], vec![0.0; dim], 0f64);
     let mut farthest = Vec::new();
-    for step in seen {
+    for step in records {
         let mut distance = Vec::with_capacity(dim);
         for (i, (&release, &parameter)) in step.release.iter().zip(&step.parameters).enumerate() {
             let after = f64::from(parameter);

@@ -1,6 +1,6 @@
 //! The mechanisms and schemas of the tests.
 
-use antinoise_audit::Data;
+use antinoise_audit::AuditInputs;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
 
@@ -27,16 +27,21 @@ pub fn design(spec: StrategySpec, steps: usize, participation: &Participation) -
     spec.design(&problem).expect("a valid problem has a strategy").value
 }
 
-/// The sum of clipped gradients of a linear model of two classes, by its definition.
+/// The sum of clipped gradients, by its definition.
 #[allow(dead_code)]
-pub fn linear_sum(data: &Data, batch: &[usize], clip_norm: f64, single: bool, chunk: usize) -> Vec<f64> {
-    let count = data.parameters().len() / 2 - 1;
+pub fn sum_by_definition(
+    inputs: &AuditInputs,
+    batch: &[usize],
+    clip_norm: f64,
+    single: bool,
+    chunk: usize,
+) -> Vec<f64> {
     let round = |x: f64| if single { f64::from(x as f32) } else { x };
-    let mut total = vec![0.0; data.parameters().len()];
+    let mut total = vec![0.0; inputs.dim()];
     for chunk in batch.chunks(chunk) {
         let mut part = vec![0.0; total.len()];
         for &example in chunk {
-            let gradient = linear_gradient(data, example, count);
+            let gradient: Vec<f64> = inputs.gradient(example).into_iter().map(f64::from).collect();
             let norm = gradient.iter().map(|x| x * x).sum::<f64>().sqrt();
             let factor = (clip_norm * (1.0 - 1e-6) / norm).min(1.0);
             if norm.is_finite() {
@@ -46,18 +51,4 @@ pub fn linear_sum(data: &Data, batch: &[usize], clip_norm: f64, single: bool, ch
         total.iter_mut().zip(&part).for_each(|(sum, x)| *sum = round(*sum + x));
     }
     total
-}
-
-/// (p - e_y) (x) (features, 1).
-fn linear_gradient(data: &Data, example: usize, count: usize) -> Vec<f64> {
-    let x = data.examples().features(example);
-    let (weights, biases) = data.parameters().split_at(2 * count);
-    let logit = |class: usize| -> f64 {
-        let row = &weights[class * count..][..count];
-        row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum::<f64>() + f64::from(biases[class])
-    };
-    let share = 1.0 / (1.0 + (logit(1) - logit(0)).exp());
-    let slope = share - f64::from(u8::from(data.examples().labels()[example] == 0));
-    let row = |sign: f64| x.iter().map(move |&x| sign * slope * f64::from(x));
-    row(1.0).chain(row(-1.0)).chain([slope, -slope]).collect()
 }

@@ -4,7 +4,10 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 
-use antinoise_audit::{Claim, Ground, Real, RealTraining, Settings, TrainingUnderAudit, audit_with};
+use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit_with};
+#[cfg(feature = "train")]
+use antinoise_audit::{BuiltinTraining, TrainingInputs, audit_with_training};
+use antinoise_plan::VerifiedPlan;
 use clap::Args;
 use serde::Serialize;
 
@@ -17,8 +20,8 @@ use crate::source::{Source, SourceOptions};
 
 /// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
-/// The gradients that come nearest to breaking the claim, and their neighbours, go through the real clipping,
-/// summing and release. Runs are repeated until a correct mechanism would show nine tenths of the stated mu:
+/// The gradients that come nearest to breaking the claim, and their neighbours, are clipped, summed and
+/// released with the real noise. Runs are repeated until a correct mechanism would show nine tenths of the stated mu:
 /// this takes seconds, or minutes for a long plan with much noise; the output says what limits the power. The
 /// releases are tested against the stated distribution and the stated mu; the number of processes and
 /// interruptions must not change a bit. For a plan, the training is audited too: its batches, the input of
@@ -70,8 +73,8 @@ impl MechanismAudit {
 }
 
 /// Builds the mechanism, and the training of a plan, and audits them.
-pub fn run(arguments: &Arguments) -> Result<MechanismAudit> {
-    let (claim, ground) = arguments.audited()?;
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let (claim, plan) = arguments.audited()?;
     let settings = Settings::new(arguments.alpha, claim.strategy.steps());
     let mut progress = Progress::endless("auditing");
     let mut watch = |done: usize, of: usize| {
@@ -83,22 +86,37 @@ pub fn run(arguments: &Arguments) -> Result<MechanismAudit> {
     };
     // The noise of an audit protects nothing, but each audit is to see its own.
     let seed = RandomState::new().build_hasher().finish();
-    let mut real = Real::new(claim.clone(), seed);
-    let mut training = ground.as_ref().map(|ground| RealTraining::new(ground, seed));
-    let training = training.as_mut().map(|training| training as &mut dyn TrainingUnderAudit);
-    let report = audit_with(&claim, &mut real, &settings, training, &mut watch);
+    let report = audited(&claim, plan, seed, &settings, &mut watch);
     drop(progress);
     Ok(MechanismAudit(report?))
 }
 
+/// Audits the mechanism and, where this program trains, the training of a plan.
+fn audited(
+    claim: &Claim,
+    plan: Option<VerifiedPlan>,
+    seed: u64,
+    settings: &Settings,
+    watch: &mut dyn FnMut(usize, usize),
+) -> std::result::Result<antinoise_audit::Report, antinoise_audit::Error> {
+    let mut mechanism = BuiltinMechanism::new(claim.clone(), seed);
+    #[cfg(feature = "train")]
+    if let Some(plan) = plan.filter(TrainingInputs::is_for) {
+        let inputs = TrainingInputs::new(plan)?;
+        let mut training = BuiltinTraining::new(&inputs, seed);
+        return audit_with_training(claim, &mut mechanism, settings, &mut training, watch);
+    }
+    #[cfg(not(feature = "train"))]
+    drop(plan);
+    audit_with(claim, &mut mechanism, settings, watch)
+}
+
 impl Arguments {
-    /// The claim and, for a plan whose training can be audited, the inputs of that training.
-    fn audited(&self) -> Result<(Claim, Option<Ground>)> {
+    /// The claim, and the plan if there is one.
+    fn audited(&self) -> Result<(Claim, Option<VerifiedPlan>)> {
         let Source { problem, adjacency, solution, plan, .. } = self.source.solve()?;
         if let Some(plan) = plan {
-            let claim = Claim::of_plan(&plan)?;
-            let ground = Ground::is_for(&plan).then(|| Ground::new(plan)).transpose()?;
-            return Ok((claim, ground));
+            return Ok((Claim::of_plan(&plan)?, Some(plan)));
         }
         let (sigma, release) = (self.noise_multiplier, self.release.kind());
         Ok((Claim::of_strategy(solution.value, problem.participation, adjacency, sigma, release)?, None))

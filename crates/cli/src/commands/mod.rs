@@ -2,7 +2,6 @@
 
 pub mod account;
 pub mod advise;
-#[cfg(feature = "train")]
 pub mod audit;
 #[cfg(feature = "train")]
 pub mod audit_training;

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use antinoise_audit::{Canary, OneRun, OneRunReport, one_run};
+use antinoise_audit::{Canary, OneRunReport, OneRunSettings, one_run};
 use antinoise_input::InvalidParameter;
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::data::Dataset;
@@ -105,5 +105,5 @@ pub fn trained_with_canaries(
     // The canaries protect nothing, but each audit is to draw its own.
     let seed = RandomState::new().build_hasher().finish();
     let _progress = Progress::endless("training with canaries");
-    Ok(one_run(setup, id, start, key, &OneRun { canary, canaries, alpha, seed })?)
+    Ok(one_run(setup, id, start, key, &OneRunSettings { canary, canaries, alpha, seed })?)
 }
