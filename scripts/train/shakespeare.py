@@ -255,7 +255,7 @@ def main():
     program = arguments.program
     if program is None:
         subprocess.run(
-            ["cargo", "build", "--release", "-p", "antinoise-train", "--example", "fedavg"],
+            ["cargo", "build", "--release", "-p", "antinoise-federated", "--example", "fedavg"],
             cwd=ROOT,
             check=True,
         )

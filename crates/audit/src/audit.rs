@@ -21,7 +21,8 @@ pub fn audit(claim: &Claim, mechanism: &mut dyn Mechanism, settings: &Settings) 
     audit_with(claim, mechanism, settings, &mut |_, _| ())
 }
 
-/// Tests `mechanism` against `claim`. Calls `watch(run, runs)` before each run: `run` of `runs` runs are done.
+/// Tests `mechanism` against `claim`. Calls `watch(run, runs)` before each run: `run` of `runs` runs are
+/// done.
 ///
 /// # Errors
 /// As [`audit`].

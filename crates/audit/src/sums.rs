@@ -12,7 +12,8 @@ use crate::{AuditInputs, Error, Mechanism};
 const FEATURES: usize = 2;
 /// The feature that all examples share, in clip norms: so large that base terms are clipped.
 const LARGE: f64 = 16.0;
-/// Base-2 logarithm of the maximum number of small terms that a mechanism may sum before adding them to the rest.
+/// Base-2 logarithm of the maximum number of small terms that a mechanism may sum before adding them to the
+/// rest.
 const MOST_SMALL_TERMS_AT_ONCE: u32 = 10;
 
 /// The largest change of a sum by one example that was found, in l2 norm.

@@ -24,10 +24,6 @@ pub enum Error {
     /// Noise that could not be made, saved or resumed.
     #[error(transparent)]
     Noise(#[from] antinoise_noise::Error),
-    /// A ledger that could not be opened, read or written.
-    #[cfg(feature = "federated")]
-    #[error(transparent)]
-    Ledger(#[from] antinoise_ledger::Error),
     /// An operation of candle failed.
     #[cfg(feature = "candle")]
     #[error(transparent)]
@@ -41,8 +37,7 @@ impl BadInput for Error {
             Self::Io { source, .. } => source.is_bad_input(),
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
-            #[cfg(feature = "federated")]
-            Self::Ledger(error) => error.is_bad_input(),
+            #[cfg(feature = "candle")]
             Self::Tensor(_) => false,
         }
     }

@@ -9,9 +9,9 @@
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!
-//! [`trainer::Trainer`] runs a plan with such steps; [`trainer::History`] holds the measurements. The model
-//! is a [`model::Model`], whose gradients cost one pass per batch, or, with the feature `candle`, any model
-//! that is written in candle: `candle::CandleModel`.
+//! [`trainer::Trainer`] runs a plan with such steps; [`checkpoint::History`] holds the measurements. The
+//! model is a [`model::Model`], whose gradients cost one pass per batch, or, with the feature `candle`, any
+//! model that is written in candle: `candle::CandleModel`.
 //!
 //! Parameters are one flat vector everywhere, so that noise, optimizer and checkpoints need not know about
 //! layers. Results do not depend on the number of threads.
@@ -22,35 +22,28 @@
 //! and models know nothing of privacy, clipping nothing of plans and noise: only the trainer combines them.
 //!
 //! ```layers
-//! error, date, matmul, vectorized: what can go wrong; days; products of matrices; functions for each instruction set
+//! error, date, matmul, multiversion: what can go wrong; days; products of matrices; functions for each instruction set
 //! data, optimizer: examples; how a step follows from a gradient
+//! checkpoint: the state of a run, saved and resumed
 //! model: layers in a row
 //! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
 //! learner: what a trainer needs of a model, and this crate's models as such
 //! candle: models that are written in candle (feature `candle`)
-//! local: what a user of a federated run computes, and the sum of a cohort (feature `federated`, and what follows)
-//! lstm: a character model for users
 //! reference, trainer: training without privacy, and with it
-//! federated: rounds of users, charged in a ledger
 //! ```
 
 mod date;
 mod error;
 mod matmul;
-mod vectorized;
+mod multiversion;
 
 #[cfg(feature = "candle")]
 pub mod candle;
+pub mod checkpoint;
 pub mod clip;
 pub mod data;
-#[cfg(feature = "federated")]
-pub mod federated;
 pub mod learner;
-#[cfg(feature = "federated")]
-pub mod local;
-#[cfg(feature = "federated")]
-pub mod lstm;
 pub mod model;
 pub mod optimizer;
 pub mod reference;

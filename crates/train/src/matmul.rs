@@ -67,8 +67,10 @@ pub(crate) fn multiply(left: Matrix, right: Matrix, product: &mut [f32]) {
     }
 }
 
-#[cfg(all(test, feature = "candle"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "candle")]
+
     use candle_core::{Device, Tensor};
 
     use super::*;

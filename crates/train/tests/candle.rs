@@ -8,11 +8,13 @@ use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
 use antinoise_train::candle::{CandleModel, ExampleModel};
+use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum};
 use antinoise_train::data::{Example, Examples};
 use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
-use antinoise_train::trainer::{Checkpoints, Options, Setup, Trainer};
+
+use antinoise_train::trainer::{Options, Setup, Trainer};
 use candle_core::{
     CpuStorage, CustomOp1, DType, Device, DeviceLocation, Error, Layout, Result, Shape, Tensor,
 };

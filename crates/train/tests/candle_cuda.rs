@@ -7,10 +7,12 @@ use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::Setting;
 use antinoise_train::candle::{CandleModel, ExampleModel};
+use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::data::Example;
 use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
-use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
+
+use antinoise_train::trainer::{Setup, Trainer};
 use candle_core::{Device, Result, Tensor};
 use common::mlp::{HIDDEN, Mlp};
 use common::{Case, KEY, SGD, plan};

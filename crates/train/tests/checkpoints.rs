@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use antinoise_input::BadInput;
 use antinoise_noise::RunId;
 use antinoise_plan::{ReleaseKind, Setting};
+use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
-use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Pace, Trainer};
+
+use antinoise_train::trainer::{Options, Outcome, Pace, Trainer};
 use common::{ADAM, Case, SGD, plan, planned};
 use tempfile::TempDir;
 
@@ -105,7 +107,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         assert_eq!(resumed.history().losses, whole.history().losses);
         assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
         assert_eq!(resumed.history().accuracies, whole.history().accuracies);
-        let finished = Finished::read(case.setup(), &checkpoints).unwrap();
+        let finished = Finished::read(&case.setup().identity(), &checkpoints).unwrap();
         assert_eq!((&finished.parameters[..], &finished.history), (resumed.parameters(), resumed.history()));
     }
 }
@@ -264,7 +266,7 @@ fn a_run_killed_within_its_first_save_starts_anew() {
             fs::copy(whole.path().join(name), folder.path().join(name)).unwrap();
         }
         let checkpoints = open(folder.path());
-        assert_eq!(checkpoints.committed().unwrap(), Committed::Nothing);
+        assert_eq!(checkpoints.committed().unwrap(), Committed::Empty);
         assert_eq!(names(folder.path()), [".lock"], "no key is left");
         let mut anew = case.trainer_with(77);
         assert_eq!(run(&mut anew, Some(&checkpoints)), Outcome::Finished);
@@ -318,7 +320,7 @@ fn keys_are_gone_after_success_and_the_results_stay() {
     assert_eq!(names(folder.path()).len(), 3, "{:?}", names(folder.path()));
     assert!(!names(folder.path()).iter().any(|name| name.contains("noise")));
     assert_eq!(checkpoints.committed().unwrap(), Committed::Finished);
-    let finished = Finished::read(case.setup(), &checkpoints).unwrap();
+    let finished = Finished::read(&case.setup().identity(), &checkpoints).unwrap();
     assert_eq!((&finished.parameters[..], &finished.history), (trainer.parameters(), trainer.history()));
     assert!(finished.day.starts_with("20") && finished.day.len() == 10, "{}", finished.day);
     trainer.save(&checkpoints).unwrap();

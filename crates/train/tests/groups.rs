@@ -6,10 +6,12 @@ mod common;
 use antinoise_input::BadInput;
 use antinoise_noise::RunId;
 use antinoise_plan::Setting;
+use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum, sum_margin};
 use antinoise_train::data::{Examples, ImageShape};
 use antinoise_train::model::{Activation, Layer, Model, Pooling};
-use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
+
+use antinoise_train::trainer::{Setup, Trainer};
 use chacha20::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 use common::{Case, HOSTILE, SGD, plan};
 

@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 
 use antinoise_noise::RunId;
 use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
-use antinoise_train::trainer::{Checkpoints, Committed, Finished, Options, Outcome, Pace, Trainer};
+use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
+
+use antinoise_train::trainer::{Options, Outcome, Pace, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use common::{ADAM, Case, SGD, planned};
@@ -66,7 +68,7 @@ fn life() {
     println!("\nborn");
     let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
     let mut trainer = match checkpoints.committed().unwrap() {
-        Committed::Nothing => {
+        Committed::Empty => {
             let mut seed = [0; 8];
             // Later processes must not have it.
             std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut seed).unwrap();
@@ -193,7 +195,7 @@ fn compare(folder: &Path) {
         }
     }
     let checkpoints = Checkpoints::open(&folder.join(RUN), RunId::default()).unwrap();
-    let finished = Finished::read(case.setup(), &checkpoints).unwrap();
+    let finished = Finished::read(&case.setup().identity(), &checkpoints).unwrap();
     let mut digest = Sha256::new();
     finished.parameters.iter().for_each(|x| digest.update(x.to_le_bytes()));
     assert_eq!(&format!("{:x?}", &digest.finalize()[..8]), expected.last().unwrap());

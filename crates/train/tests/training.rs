@@ -7,11 +7,13 @@ use std::sync::atomic::AtomicBool;
 use antinoise_input::BadInput;
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
+use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
-use antinoise_train::trainer::{Checkpoints, Options, Outcome, Pace, Setup, Trainer};
+
+use antinoise_train::trainer::{Options, Outcome, Pace, Setup, Trainer};
 use common::{ADAM, Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {

@@ -9,7 +9,9 @@ use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, Examples, ImageShape};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
-use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
+use antinoise_train::checkpoint::Checkpoints;
+
+use antinoise_train::trainer::{Setup, Trainer};
 use sha2::{Digest, Sha256};
 
 use crate::files::{folder, hex, write};

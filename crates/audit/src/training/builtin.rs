@@ -1,7 +1,9 @@
 //! The real trainer of this project under audit.
 
 use antinoise_noise::{Key, RunId};
-use antinoise_train::trainer::{Checkpoints, Setup, Trainer};
+use antinoise_train::checkpoint::Checkpoints;
+
+use antinoise_train::trainer::{Setup, Trainer};
 use tempfile::TempDir;
 
 use super::contract::{StepRecord, Training};

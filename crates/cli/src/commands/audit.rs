@@ -21,11 +21,11 @@ use crate::source::{Source, SourceOptions};
 /// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
 /// The gradients that come nearest to breaking the claim, and their neighbours, are clipped, summed and
-/// released with the real noise. Runs are repeated until a correct mechanism would show nine tenths of the stated mu:
-/// this takes seconds, or minutes for a long plan with much noise; the output says what limits the power. The
-/// releases are tested against the stated distribution and the stated mu; the number of processes and
-/// interruptions must not change a bit. For a plan, the training is audited too: its batches, the input of
-/// the optimizer, and resuming. A correct mechanism is rejected with probability at most alpha. Acceptance
+/// released with the real noise. Runs are repeated until a correct mechanism would show nine tenths of the
+/// stated mu: this takes seconds, or minutes for a long plan with much noise; the output says what limits the
+/// power. The releases are tested against the stated distribution and the stated mu; the number of processes
+/// and interruptions must not change a bit. For a plan, the training is audited too: its batches, the input
+/// of the optimizer, and resuming. A correct mechanism is rejected with probability at most alpha. Acceptance
 /// does not prove privacy: docs/audit.md says what an audit can show. Amplification by sampling is not
 /// audited.
 ///

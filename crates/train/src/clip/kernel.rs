@@ -3,7 +3,7 @@
 //! Both are compiled once for each instruction set and chosen at run time. Multiplications and additions are
 //! not fused and have a fixed order, so that every set gives the same bits.
 
-use crate::vectorized::vectorized;
+use crate::multiversion;
 
 /// Numbers summed in parallel.
 const LANES: usize = 32;
@@ -20,7 +20,7 @@ pub(super) fn norms_squared(values: &[f32], count: usize) -> Vec<f64> {
     norms
 }
 
-vectorized! {
+multiversion! {
     fn fill_norms_squared(values: &[f32], norms: &mut [f64]) {
         let each = values.len() / norms.len();
         for (norm, part) in norms.iter_mut().zip(values.chunks_exact(each)) {
@@ -108,7 +108,7 @@ impl Weighted<'_> {
     }
 }
 
-vectorized! {
+multiversion! {
     fn add_to(weighted: Weighted<'_>, sums: &mut [f64]) {
         let width = sums.len() / weighted.outputs;
         let mut output = 0;

@@ -9,9 +9,9 @@ use super::sum::{GradientSum, pairwise_sum};
 /// Sums the clipped vectors of `units`, each of `dim` numbers in single precision, in double precision; with
 /// no `clipping`, the vectors themselves.
 ///
-/// `each(memory, unit, add)` computes a unit's vector in the memory of one thread and calls `add(vector, loss)`
-/// once. Vectors are summed in runs of at most `chunk` units, one after the other, and the runs in pairs; the
-/// order depends only on the number of units. A vector that is not finite adds nothing.
+/// `each(memory, unit, add)` computes a unit's vector in the memory of one thread and calls `add(vector,
+/// loss)` once. Vectors are summed in runs of at most `chunk` units, one after the other, and the runs in
+/// pairs; the order depends only on the number of units. A vector that is not finite adds nothing.
 ///
 /// If no unit's vector depends on another unit, one unit changes the sum by at most clip_norm (1 +
 /// [`sum_margin`](super::sum_margin)) for this `chunk`; see `docs/training.md`.

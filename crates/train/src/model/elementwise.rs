@@ -1,4 +1,4 @@
-use crate::vectorized::vectorized;
+use crate::multiversion;
 
 /// An elementwise function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl Activation {
     }
 }
 
-vectorized! {
+multiversion! {
     fn fill(activation: Activation, x: &[f32], y: &mut [f32]) {
         let pairs = y.iter_mut().zip(x);
         match activation {
@@ -34,7 +34,7 @@ vectorized! {
     }
 }
 
-vectorized! {
+multiversion! {
     fn multiply_by_slope(activation: Activation, y: &[f32], gradient: &mut [f32]) {
         let pairs = gradient.iter_mut().zip(y);
         match activation {

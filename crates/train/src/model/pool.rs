@@ -1,5 +1,5 @@
 use super::window::Window;
-use crate::vectorized::vectorized;
+use crate::multiversion;
 
 /// The reduction of a window to one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl Pooling {
 /// Channels pooled together.
 const LANES: usize = 8;
 
-vectorized! {
+multiversion! {
     /// Pools each window of `images` into `pooled`.
     fn gather(kind: Pooling, window: Window, images: &[f32], pooled: &mut [f32]) {
         let channels = window.image.channels;
@@ -89,7 +89,7 @@ fn one_of<const W: usize>(
     y
 }
 
-vectorized! {
+multiversion! {
     /// Adds each output's gradient to the inputs that it depends on.
     fn spread_back(kind: Pooling, window: Window, images: &[f32], pooled: &[f32], gradient: &[f32], spread: &mut [f32]) {
         let (channels, share) = (window.image.channels, share(window));

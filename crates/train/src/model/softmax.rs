@@ -1,7 +1,7 @@
 //! The softmax of an example's logits, its cross entropy and their gradient.
 
-/// Replaces one example's logits by the gradient of the cross entropy with `label`, softmax(logits) - e_label.
-/// Returns the cross entropy, in nats.
+/// Replaces one example's logits by the gradient of the cross entropy with `label`, softmax(logits) -
+/// e_label. Returns the cross entropy, in nats.
 pub(super) fn cross_entropy(logits: &mut [f32], label: usize) -> f32 {
     let largest = logits[largest(logits)];
     logits.iter_mut().for_each(|x| *x -= largest);

@@ -8,7 +8,7 @@ use super::pool::Pooling;
 use super::window::Window;
 use crate::data::ImageShape;
 use crate::matmul::{Matrix, product};
-use crate::vectorized::vectorized;
+use crate::multiversion;
 
 /// One layer as described by a caller; the size of its input follows from the previous layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,7 +144,7 @@ impl Stage {
     }
 }
 
-vectorized! {
+multiversion! {
     /// Adds `bias` to each row of `y`.
     fn add_bias(bias: &[f32], y: &mut [f32]) {
         for row in y.chunks_exact_mut(bias.len()) {

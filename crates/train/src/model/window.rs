@@ -5,7 +5,7 @@ use std::ops::Range;
 use antinoise_input::{InvalidParameter, at_least};
 
 use crate::data::ImageShape;
-use crate::vectorized::vectorized;
+use crate::multiversion;
 
 /// Square windows over images stored pixel by pixel, with a pixel's channels adjacent.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ fn copy(from: &[f32], to: &mut [f32]) {
     }
 }
 
-vectorized! {
+multiversion! {
     /// Adds each window's numbers to their pixels.
     fn add_windows(window: Window, rows: &[f32], images: &mut [f32]) {
         let each = rows.chunks_exact(window.positions() * window.len());

@@ -3,9 +3,9 @@ use std::time::{Duration, Instant};
 
 use antinoise_input::at_least;
 
-use super::checkpoint::Checkpoints;
 use super::steps::Trainer;
 use crate::Error;
+use crate::checkpoint::Checkpoints;
 
 /// Options of [`Trainer::run`].
 #[derive(Debug, Clone, Copy)]

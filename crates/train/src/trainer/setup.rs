@@ -1,8 +1,10 @@
-use antinoise_input::InvalidParameter;
-use antinoise_noise::{Grid, NoiseStream, Purpose, RunId, StreamBuilder};
+use antinoise_input::{InvalidParameter, hex};
+use antinoise_noise::{NoiseStream, Purpose};
 use antinoise_plan::{Batches, CLIP_ROUNDING, Plan, Release, Sampler, VerifiedPlan};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
+use crate::checkpoint::Identity;
 use crate::clip::{Clipping, Groups};
 use crate::data::Dataset;
 use crate::learner::Learner;
@@ -79,32 +81,22 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// The builder of the run's noise, and the plan's grid, if it has one.
-    pub(super) fn noise(
-        &self,
-        run: RunId,
-        context: [u8; 32],
-    ) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-        noise_of(self.plan, self.model.parameters(), run, context)
+    /// The identity of a run of this setup in its checkpoints.
+    pub fn identity(&self) -> Identity {
+        let [train, test] = [&self.dataset.train, &self.dataset.test].map(|part| hex(&part.sha256()));
+        Identity::new([
+            ("plan", hex(&self.plan.digest())),
+            ("model", hex(&Sha256::digest(self.model.identity()))),
+            ("optimizer", self.recipe.identity()),
+            ("data set", format!("{train} {test}")),
+        ])
+        .with("clipping", self.groups.map(Groups::identity))
     }
 
     pub(super) fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {
         let Plan { examples, batch_size, steps, sampler, .. } = **self.plan;
         Batches::new(sampler, examples, batch_size, steps, &mut noise.rng(Purpose::DataOrder, 0))
     }
-}
-
-/// The builder of the noise of `plan` for `dim` numbers, and the plan's grid, if it has one.
-pub(crate) fn noise_of(
-    plan: &Plan,
-    dim: usize,
-    run: RunId,
-    context: [u8; 32],
-) -> Result<(StreamBuilder, Option<Grid>), antinoise_plan::Error> {
-    let recursion = plan.strategy.recursion()?;
-    let builder =
-        NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run).context(context);
-    Ok((builder, plan.release.grid()?))
 }
 
 fn external() -> InvalidParameter {

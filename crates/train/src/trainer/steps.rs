@@ -1,15 +1,14 @@
 use std::time::Instant;
 
-use antinoise_noise::{Key, NoiseStream, Purpose, RunId};
+use antinoise_noise::{Key, Purpose, RunId};
 use antinoise_plan::{Batches, Participations};
 
-use super::checkpoint::Lineage;
-use super::history::History;
 use super::setup::Setup;
 use crate::Error;
-use crate::optimizer::Optimizer;
+use crate::checkpoint::{Checkpoints, History, RunState};
 
 /// A run of private training.
+///
 /// The same key, start and setup give the same parameters bit for bit on the same machine, for any number of
 /// threads and after any number of interruptions.
 ///
@@ -29,24 +28,20 @@ use crate::optimizer::Optimizer;
 /// ```
 pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
-    pub(super) batches: Batches,
-    pub(super) participations: Participations,
-    pub(super) noise: NoiseStream,
-    pub(super) optimizer: Optimizer,
-    pub(super) parameters: Vec<f32>,
-    pub(super) buffers: Buffers,
-    pub(super) history: History,
-    pub(super) lineage: Lineage,
+    batches: Batches,
+    participations: Participations,
+    run: RunState,
+    buffers: Buffers,
 }
 
 /// Vectors of a step, with one number for each parameter.
-pub(super) struct Buffers {
+struct Buffers {
     released: Vec<f32>,
     mean: Vec<f32>,
 }
 
 impl Buffers {
-    pub(super) fn new(dim: usize) -> Self {
+    fn new(dim: usize) -> Self {
         Self { released: vec![0.0; dim], mean: vec![0.0; dim] }
     }
 }
@@ -59,35 +54,48 @@ impl<'a> Trainer<'a> {
     /// If plan, model, data, optimizer and `start` do not fit each other.
     pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
-        let identity = setup.identity();
-        let (builder, grid) = setup.noise(run, identity.digest())?;
-        let noise = builder.grid(grid).build(key)?;
-        let lineage = Lineage::new(identity, noise.commitment());
-        let optimizer = Optimizer::of_run(setup.recipe, start.len(), setup.plan.steps)?;
-        let (batches, participations) = (setup.batches(&noise)?, Participations::none(setup.plan));
+        let run = RunState::begin(setup.identity(), setup.plan, setup.recipe, run, start, key)?;
+        let (batches, participations) = (setup.batches(&run.noise)?, Participations::none(setup.plan));
         let buffers = Buffers::new(setup.model.parameters());
-        let history = History::default();
-        Ok(Self {
-            setup,
-            batches,
-            participations,
-            noise,
-            optimizer,
-            parameters: start,
-            buffers,
-            history,
-            lineage,
-        })
+        Ok(Self { setup, batches, participations, run, buffers })
+    }
+
+    /// Resumes the run of the committed checkpoint; it continues as if it had not been interrupted.
+    ///
+    /// Steps after the checkpoint are repeated, with the same key, batches, noise and bits.
+    ///
+    /// # Errors
+    /// If `checkpoints` hold no unfinished run, its files were not committed together, or it belongs to
+    /// another plan, model, data set, optimizer or version of this program.
+    pub fn resume(setup: Setup<'a>, checkpoints: &Checkpoints) -> Result<Self, Error> {
+        let run = RunState::resume(setup.identity(), setup.plan, setup.recipe, checkpoints)?;
+        setup.check(&run.parameters)?;
+        let batches = setup.batches(&run.noise)?;
+        let batch = |step| batches.at(step, &mut run.noise.rng(Purpose::BatchSampling, step as u64));
+        let participations =
+            Participations::of_steps(setup.plan, run.noise.step(), |step| Ok::<_, Error>(batch(step)))?;
+        let buffers = Buffers::new(setup.model.parameters());
+        Ok(Self { setup, batches, participations, run, buffers })
+    }
+
+    /// Commits a checkpoint. If this fails or is killed at any moment, either the previous checkpoint or this
+    /// one can be resumed. After the last step, commits the results and wipes the key and everything that
+    /// could reproduce the noise.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or `checkpoints` belong to a run with another key or to a later step.
+    pub fn save(&self, checkpoints: &Checkpoints) -> Result<(), Error> {
+        self.run.save(checkpoints)
     }
 
     /// Number of steps done.
     pub fn step_count(&self) -> usize {
-        self.noise.step()
+        self.run.noise.step()
     }
 
     /// The parameters after the steps done, which the privacy statement covers.
     pub fn parameters(&self) -> &[f32] {
-        &self.parameters
+        &self.run.parameters
     }
 
     /// The noisy sum of the last step's clipped gradients, as the plan releases it; zeros before the first
@@ -105,7 +113,7 @@ impl<'a> Trainer<'a> {
 
     /// The measurements so far.
     pub fn history(&self) -> &History {
-        &self.history
+        &self.run.history
     }
 
     /// Takes one step: the clipped sum, its noise, the mean, the optimizer.
@@ -120,32 +128,32 @@ impl<'a> Trainer<'a> {
         if step == plan.steps {
             return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
-        let batch = self.batches.at(step, &mut self.noise.rng(Purpose::BatchSampling, step as u64));
+        let batch = self.batches.at(step, &mut self.run.noise.rng(Purpose::BatchSampling, step as u64));
         self.participations.record(step, &batch)?;
-        let sum = model.clipped_sum(&self.parameters, &dataset.train, &batch, self.setup.clipping())?;
+        let sum = model.clipped_sum(&self.run.parameters, &dataset.train, &batch, self.setup.clipping())?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;
-        self.noise.release(&sum.gradient, released)?;
-        self.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
+        self.run.noise.release(&sum.gradient, released)?;
+        self.run.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
         mean.iter_mut().zip(&*released).for_each(|(mean, sum)| *mean = sum * share);
-        self.optimizer.step(&mut self.parameters, mean);
+        self.run.optimizer.step(&mut self.run.parameters, mean);
         let count = batch.len() as f64;
-        self.history.losses.push(sum.loss / count);
-        self.history.clipped_shares.push(sum.clipped as f64 / count);
-        self.history.seconds += start.elapsed().as_secs_f64();
+        self.run.history.losses.push(sum.loss / count);
+        self.run.history.clipped_shares.push(sum.clipped as f64 / count);
+        self.run.history.seconds += start.elapsed().as_secs_f64();
         Ok(())
     }
 
     /// Measures the accuracy on the test examples and records it in the history.
     ///
     /// # Errors
-    /// If a tensor operation fails.
+    /// If the model cannot be evaluated.
     pub fn test(&mut self) -> Result<f64, Error> {
         let start = Instant::now();
-        let accuracy = self.setup.model.evaluate(&self.parameters, &self.setup.dataset.test)?.accuracy;
-        self.history.accuracies.push((self.step_count(), accuracy));
-        self.history.seconds += start.elapsed().as_secs_f64();
+        let accuracy = self.setup.model.evaluate(&self.run.parameters, &self.setup.dataset.test)?.accuracy;
+        self.run.history.accuracies.push((self.step_count(), accuracy));
+        self.run.history.seconds += start.elapsed().as_secs_f64();
         Ok(accuracy)
     }
 }
@@ -155,6 +163,7 @@ mod tests {
     use antinoise_plan::{Length, Request, Setting, choose};
 
     use super::*;
+    use crate::checkpoint::noise_of;
     use crate::data::digits;
     use crate::model::Model;
     use crate::optimizer::{Recipe, Rule, Schedule};
@@ -192,12 +201,13 @@ mod tests {
             let key = || Key::from_seed_insecure(3);
             let mut trainer =
                 Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
-            let (builder, grid) = setup.noise(RunId::default(), setup.identity().digest()).unwrap();
-            let grid = grid.expect("plans release on a grid");
-            let mut own = builder.grid(grid).build(key()).unwrap();
+            let identity = setup.identity().digest();
+            let builder = noise_of(&plan, model.parameters(), RunId::default(), identity).unwrap();
+            let grid = plan.release.grid().unwrap().expect("plans release on a grid");
+            let mut own = builder.build(key()).unwrap();
             let mut points = vec![0; model.parameters()];
             for step in 0..plan.steps {
-                let (batch, parameters) = (trainer.turn(step), &trainer.parameters);
+                let (batch, parameters) = (trainer.turn(step), &trainer.run.parameters);
                 let sum = setup.model.clipped_sum(parameters, &dataset.train, batch, setup.clipping());
                 let sum = sum.unwrap().gradient;
                 trainer.step().unwrap();

@@ -1,9 +1,8 @@
 //! Results of the runs, and of each learning rate.
 
-use antinoise_train::data::Examples;
+use antinoise_train::checkpoint;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::Measured;
-use antinoise_train::trainer;
 
 /// Results of all runs of a study.
 pub struct Results {
@@ -32,8 +31,8 @@ pub struct Finished {
     pub plan: usize,
     /// Update rule and learning rate.
     pub rule: Rule,
-    /// Measurements and final parameters of the run.
-    pub results: trainer::Finished,
+    /// What was measured, and when.
+    pub results: checkpoint::Finished,
 }
 
 /// One run without privacy.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use antinoise_noise::{KeyedRng, Purpose};
+use antinoise_train::checkpoint::{self, Committed};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::{Measured, Reference};
-use antinoise_train::trainer::{self, Committed, Options, Outcome, Pace, Setup, Trainer};
+use antinoise_train::trainer::{Options, Outcome, Pace, Setup, Trainer};
 
 use super::folder::Folder;
 use super::metrics::Metrics;
@@ -145,13 +146,13 @@ impl Training<'_> {
         Ok(measured)
     }
 
-    /// The results of one run, which is started or resumed unless it is finished.
-    fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<trainer::Finished> {
+    /// The results of one run, which is started, resumed or was finished before.
+    fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<checkpoint::Finished> {
         let Self { study, around: Around { folder, stop, metrics }, progress, .. } = self;
         let run = study.run_id(name)?;
         let checkpoints = folder.checkpoints(name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
-            Committed::Nothing => {
+            Committed::Empty => {
                 folder.refuse_trained(name)?;
                 let key = study.key(repeat)?;
                 let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
@@ -160,7 +161,7 @@ impl Training<'_> {
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
             Committed::Finished => {
                 progress.skip(setup.plan.steps as u64);
-                return Ok(trainer::Finished::read(setup, &checkpoints)?);
+                return Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?);
             }
         };
         let steps = setup.plan.steps;
@@ -184,7 +185,7 @@ impl Training<'_> {
             let message = format!("stopped at step {at} of {steps} of {name}; resume with --resume {folder}");
             return Err(Failure::stopped(message, stop.status()));
         }
-        Ok(trainer::Finished::read(setup, &checkpoints)?)
+        Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?)
     }
 }
 

@@ -1,0 +1,102 @@
+//! The local training of a user in a round.
+
+use antinoise_input::{InvalidParameter, at_least, positive};
+use antinoise_plan::Batches;
+use rand_core::Rng;
+
+use crate::Error;
+use crate::population::Population;
+
+/// The local training of a user on its own examples, from the server's parameters theta:
+///
+/// ```text
+/// u <- 0;  for each batch of the user's examples:  u <- u + learning_rate gradient(theta - u)
+/// ```
+///
+/// The server clips and sums the updates u (pseudo-gradients). Examples are shuffled in each epoch and cut
+/// into batches whose sizes differ by at most one.
+///
+/// One step on all examples with rate 1 returns the user's mean gradient: [`LocalSteps::FEDSGD`] turns
+/// DP-FedAvg into ordinary user-level DP-SGD, where a user's gradient is averaged over its examples and
+/// clipped once.
+///
+/// # Source
+/// H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, Learning Differentially Private Recurrent Language Models,
+/// arXiv:1710.06963.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LocalSteps {
+    /// The learning rate, above 0.
+    pub learning_rate: f64,
+    /// Maximum number of examples in a batch.
+    pub batch_size: usize,
+    /// Passes over a user's examples.
+    pub epochs: usize,
+    /// Maximum number of steps, for any number of examples.
+    pub most_steps: usize,
+}
+
+impl LocalSteps {
+    /// The user's mean gradient.
+    pub const FEDSGD: Self = Self { learning_rate: 1.0, batch_size: usize::MAX, epochs: 1, most_steps: 1 };
+
+    /// Returns these settings if their numbers are in range.
+    ///
+    /// # Errors
+    /// Names the number that is out of range.
+    pub fn check(self) -> Result<Self, InvalidParameter> {
+        positive("local learning rate", self.learning_rate)?;
+        at_least("local batch size", self.batch_size, 1)?;
+        at_least("local epochs", self.epochs, 1)?;
+        at_least("most local steps", self.most_steps, 1)?;
+        Ok(self)
+    }
+
+    /// Computes the update of `user` from `start`; returns the loss of the first batch before any step. For a
+    /// user without examples, update and loss are 0.
+    pub(crate) fn update<P: Population>(
+        self,
+        population: &P,
+        room: &mut Workspace<P>,
+        start: &[f32],
+        user: usize,
+        rng: &mut impl Rng,
+    ) -> Result<f64, Error> {
+        let Workspace { memory, moved, gradient, update } = room;
+        update.fill(0.0);
+        let examples = population.examples(user);
+        if examples == 0 {
+            return Ok(0.0);
+        }
+        let (rate, groups) = (self.learning_rate as f32, examples.div_ceil(self.batch_size));
+        let mut first_loss = None;
+        let mut left = self.most_steps;
+        for _ in 0..self.epochs {
+            let batches = Batches::cyclic(examples, groups, rng)?;
+            for group in 0..groups.min(left) {
+                moved.iter_mut().zip(start).zip(&*update).for_each(|((to, theta), u)| *to = theta - u);
+                let batch = batches.at(group, rng);
+                let loss = population.gradient(memory, moved, user, &batch, gradient)?;
+                first_loss.get_or_insert(loss);
+                update.iter_mut().zip(&*gradient).for_each(|(u, g)| *u += rate * g);
+            }
+            left = left.saturating_sub(groups);
+        }
+        Ok(first_loss.unwrap_or(0.0))
+    }
+}
+
+/// The memory of a thread for computing updates.
+pub(crate) struct Workspace<P: Population> {
+    memory: P::Workspace,
+    moved: Vec<f32>,
+    gradient: Vec<f32>,
+    /// The update u.
+    pub(crate) update: Vec<f32>,
+}
+
+impl<P: Population> Workspace<P> {
+    pub(crate) fn new(population: &P) -> Self {
+        let zeros = || vec![0.0; population.parameters()];
+        Self { memory: population.workspace(), moved: zeros(), gradient: zeros(), update: zeros() }
+    }
+}

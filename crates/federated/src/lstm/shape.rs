@@ -1,0 +1,99 @@
+//! The layout of a model's parameters in one flat vector.
+
+use std::ops::Range;
+
+use antinoise_input::{InvalidParameter, at_least, between};
+use rand_core::Rng;
+
+/// An LSTM over symbols: embedding, one layer of cells, a linear layer to the logits of the next symbol.
+///
+/// ```text
+/// x_t = E[s_t]                                            E: symbols x embedding
+/// (i, f, g, o)_t = x_t W_x + h_{t-1} W_h + b              W_x: embedding x 4 hidden, W_h: hidden x 4 hidden
+/// c_t = sigma(f_t) c_{t-1} + sigma(i_t) tanh(g_t)         h_t = sigma(o_t) tanh(c_t)
+/// logits_t = h_t U + d                                    U: hidden x symbols
+/// ```
+///
+/// The vector of parameters is E, W_x, W_h, b, U and d, one after the other, each row-major. h and c start
+/// at 0.
+///
+/// ```
+/// use antinoise_federated::lstm::Lstm;
+/// assert_eq!(Lstm::new(64, 16, 64)?.parameters(), 25_920);
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Source
+/// S. Hochreiter, J. Schmidhuber, Long Short-Term Workspace, Neural Computation 9 (1997), with forget gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lstm {
+    pub(super) symbols: usize,
+    pub(super) embedding: usize,
+    pub(super) hidden: usize,
+}
+
+/// The ranges of the parameter groups.
+pub(super) struct Parts {
+    pub(super) embedding: Range<usize>,
+    pub(super) input: Range<usize>,
+    pub(super) hidden: Range<usize>,
+    pub(super) bias: Range<usize>,
+    pub(super) output: Range<usize>,
+    pub(super) output_bias: Range<usize>,
+}
+
+const MOST_WIDE: usize = 1 << 14;
+
+impl Lstm {
+    /// The model of these sizes.
+    ///
+    /// # Errors
+    /// If there are fewer than 2 or more than 256 symbols, or another size is 0 or above 16,384.
+    pub fn new(symbols: usize, embedding: usize, hidden: usize) -> Result<Self, InvalidParameter> {
+        between("symbols", symbols, 2, 256, "what a byte holds")?;
+        for (name, size) in [("embedding", embedding), ("hidden", hidden)] {
+            at_least(name, size, 1)?;
+            between(name, size, 1, MOST_WIDE, "the most of this model")?;
+        }
+        Ok(Self { symbols, embedding, hidden })
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.parts().output_bias.end
+    }
+
+    pub(super) fn parts(&self) -> Parts {
+        let Self { symbols, embedding, hidden } = *self;
+        let mut end = 0;
+        let mut next = |length: usize| {
+            end += length;
+            end - length..end
+        };
+        Parts {
+            embedding: next(symbols * embedding),
+            input: next(embedding * 4 * hidden),
+            hidden: next(hidden * 4 * hidden),
+            bias: next(4 * hidden),
+            output: next(hidden * symbols),
+            output_bias: next(symbols),
+        }
+    }
+
+    /// Random initial parameters: embeddings uniform in +-1, weights uniform in +-1 / sqrt(hidden), forget
+    /// gates open (bias 1), other biases 0.
+    ///
+    /// Initial parameters need not be secret: privacy does not depend on them.
+    pub fn initial_parameters(&self, random: &mut impl Rng) -> Vec<f32> {
+        let parts = self.parts();
+        let mut unit = || 2.0 * ((random.next_u32() >> 8) as f32 / (1 << 24) as f32) - 1.0;
+        let mut parameters = vec![0.0; self.parameters()];
+        parameters[parts.embedding].fill_with(&mut unit);
+        let bound = 1.0 / (self.hidden as f32).sqrt();
+        for part in [parts.input, parts.hidden, parts.output] {
+            parameters[part].fill_with(|| unit() * bound);
+        }
+        parameters[parts.bias][self.hidden..2 * self.hidden].fill(1.0);
+        parameters
+    }
+}
