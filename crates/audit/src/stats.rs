@@ -142,6 +142,7 @@ pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
 /// n KL(k / n || p): a sum of n numbers from 0 to 1 with mean p deviates from n p as far as k, on its side,
 /// with probability at most e to minus this. It holds for independent numbers and for draws without
 /// replacement (Hoeffding 1963, Theorems 1 and 4). Infinite if k is impossible.
+#[cfg(feature = "train")]
 pub fn deviation(n: f64, k: f64, p: f64) -> f64 {
     let part = |seen: f64, expected: f64| if seen == 0.0 { 0.0 } else { seen * (seen / expected).ln() };
     let found = part(k, n * p) + part(n - k, n * (1.0 - p));
@@ -194,6 +195,7 @@ mod tests {
     }
 
     /// e^-deviation bounds each exact tail, and has its order of magnitude.
+    #[cfg(feature = "train")]
     #[test]
     fn deviations_bound_tails() {
         for (n, p) in [(20, 0.3), (1000, 0.02), (5000, 0.5)] {
