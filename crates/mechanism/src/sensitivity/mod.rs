@@ -13,3 +13,6 @@ mod value;
 pub(crate) use general::of_encoder;
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 pub use value::{Kind, Sensitivity};
+
+#[cfg(test)]
+mod tests;

@@ -129,3 +129,35 @@ fn largest_signed_sum(x: &Matrix) -> f64 {
         (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_few_patterns_are_inner_products_of_columns() {
+        let (steps, taps) = (12, [1.0, -0.5, 0.25, 0.125]);
+        let column = |j: usize| {
+            (0..steps).map(move |i: usize| i.checked_sub(j).and_then(|lag| taps.get(lag)).copied())
+        };
+        let inner = |s: usize, t: usize| -> f64 {
+            column(s).zip(column(t)).map(|(x, y)| x.unwrap_or(0.0) * y.unwrap_or(0.0)).sum()
+        };
+        let patterns = [vec![0, 3, 7], vec![2, 3, 11]];
+        let found = sparse(&Encoder::Toeplitz { steps, coefficients: taps.into() }, &patterns).unwrap();
+        let pairs =
+            [(0, 0), (0, 3), (0, 7), (2, 2), (2, 3), (2, 11), (3, 3), (3, 7), (3, 11), (7, 7), (11, 11)];
+        assert_eq!(found.len(), pairs.len());
+        for (s, t) in pairs {
+            let entry = found[&(t - s, s)];
+            assert!((entry - inner(s, t)).abs() < 1e-15, "columns {s} and {t}: {entry}");
+        }
+    }
+
+    #[test]
+    fn the_largest_eigenvalue_is_bounded_closely() {
+        let x = Matrix::from_fn(3, 3, |i, j| if i == j { 2.0 } else { -1.0 });
+        let found = largest_eigenvalue(&x);
+        assert!((3.0..3.0 + 1e-12).contains(&found), "{found}");
+    }
+}
