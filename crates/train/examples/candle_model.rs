@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::candle::{CandleModel, ExampleModel};
-use antinoise_train::data::{Dataset, Example, Examples, ImageShape};
+use antinoise_train::data::{Dataset, Example, Examples, ImageShape, numbered_classes};
 use antinoise_train::learner::Learner;
 use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
 use antinoise_train::trainer::{Options, Setup, Trainer};

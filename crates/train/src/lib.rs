@@ -47,6 +47,7 @@ pub mod learner;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
+pub mod saved_model;
 pub mod trainer;
 
 pub use error::Error;

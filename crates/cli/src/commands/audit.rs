@@ -73,7 +73,7 @@ impl MechanismAudit {
 }
 
 /// Builds the mechanism, and the training of a plan, and audits them.
-pub fn run(arguments: &Arguments) -> Result<Report> {
+pub fn run(arguments: &Arguments) -> Result<MechanismAudit> {
     let (claim, plan) = arguments.audited()?;
     let settings = Settings::new(arguments.alpha, claim.strategy.steps());
     let mut progress = Progress::endless("auditing");

@@ -6,13 +6,13 @@ mod fashion_mnist;
 mod file;
 mod idx;
 mod images;
+mod remarks;
 mod table;
 
 pub use digits::digits;
 pub use examples::{Dataset, Example, Examples, ImageShape, numbered_classes};
 pub use fashion_mnist::fashion_mnist;
-pub use idx::idx;
-pub use images::images;
-#[cfg(feature = "parquet")]
-pub use table::parquet;
-pub use table::{Column, Missing, Schema, TestPart, Values, csv};
+pub use idx::{idx, idx_test};
+pub use images::{class_folders, image_files, images};
+pub use remarks::remarks;
+pub use table::{Column, Labels, Missing, Schema, TableFile, TestPart, Values};

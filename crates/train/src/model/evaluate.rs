@@ -32,15 +32,14 @@ impl Model {
     pub fn probabilities(&self, parameters: &[f32], examples: &Examples) -> Result<Vec<Vec<f64>>, Error> {
         self.check(parameters, examples)?;
         let all: Vec<usize> = (0..examples.len()).collect();
-        let chunks: Result<Vec<Vec<Vec<f64>>>, Error> = all
+        let chunks: Vec<Vec<Vec<f64>>> = all
             .par_chunks(self.chunk())
             .map(|batch| {
-                let logits = self.logits(parameters, examples, batch, None)?;
-                let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
-                Ok(logits.chunks_exact(self.classes()).map(softmax).collect())
+                let logits = self.logits(parameters, examples, batch);
+                logits.chunks_exact(self.classes()).map(softmax).collect()
             })
             .collect();
-        Ok(chunks?.concat())
+        Ok(chunks.concat())
     }
 
     /// Accuracy and loss of `parameters` on `examples`; NaN without examples.

@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use super::window::Window;
 use crate::multiversion;
 

@@ -9,6 +9,7 @@ use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::checkpoint::{Checkpoints, FolderLock};
 use antinoise_train::reference::Measured;
+use antinoise_train::saved_model::SavedModel;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};

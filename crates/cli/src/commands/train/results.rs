@@ -1,6 +1,7 @@
 //! Results of the runs, and of each learning rate.
 
 use antinoise_train::checkpoint;
+use antinoise_train::data::Examples;
 use antinoise_train::optimizer::Rule;
 use antinoise_train::reference::Measured;
 
