@@ -79,7 +79,7 @@ DRAWN_OF = {
     ),
     "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used.rs",
     "train": "crates/train/src/clip/**/*.rs",
-    "release": "crates/release/src/freeze.rs crates/release/src/publish.rs",
+    "release": "crates/release/src/events/freeze.rs crates/release/src/publish.rs",
     "ledger": "crates/ledger/src/**/*.rs",
 }
 TESTS = {

@@ -854,7 +854,9 @@ class RunningCounts:
         value: str | None = None,
         late: Literal["leave", "next", "refuse"] = "leave",
         unknown: Literal["refuse", "leave"] = "refuse",
-    ) -> types.FreezeReport:
+        check: bool = False,
+        yes: bool = False,
+    ) -> types.FreezeReport | types.FreezeCheck:
         """Counts a period's events, after which the period does not change.
 
         Args:
@@ -868,14 +870,16 @@ class RunningCounts:
             How many rows were counted, and left out for which reason. **Not private.**
 
         Raises:
-            ValueError: A row cannot be read, or a period is out of order.
+            ValueError: A row cannot be read, or the period comes before a frozen one, has a name of another
+                form than the first, counts no row, or loses rows of periods between.
         """
-    def freeze_counts(self, period: _Period, counts: Mapping[str, int]) -> None:
+    def freeze_counts(self, period: _Period, counts: Mapping[str, int], *, yes: bool = False) -> None:
         """Freezes a period of which the counts are known.
 
         Args:
             period: As in `freeze`.
             counts: The exact count of each key, within the bounds of the release.
+            yes: As in `freeze`.
         """
     def publish(self) -> Table:
         """Publishes all frozen periods, and returns their figures with 95% intervals."""

@@ -95,7 +95,18 @@ class FreezeReport(TypedDict):
     beyond_max_periods: int
     unknown_keys: int
     late: int
+    lost: int
     later: int
+    skipped: int
+
+
+class FreezeCheck(TypedDict):
+    """What freezing a period would do: its numbers of rows, and reasons to look again. **Not private.**"""
+
+    counted: int
+    left_out: int
+    lost: int
+    problems: list[str]
 
 
 class DeviationAfter(TypedDict):
@@ -138,6 +149,7 @@ class _Release(TypedDict):
     unit: Literal["user", "event"]
     max_periods: int
     max_rows: int
+    intervals: str
     epsilon: float
     delta: float
     noise_multiplier: float
@@ -156,6 +168,7 @@ __all__ = [
     "Candidate",
     "ComparedLoss",
     "DeviationAfter",
+    "FreezeCheck",
     "FreezeReport",
     "Loss",
     "QueryStatus",

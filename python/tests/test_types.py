@@ -123,6 +123,8 @@ def test_what_is_returned_has_the_keys_that_are_declared(tmp_path):
     ) as counts:
         found = counts.freeze(0, [{"t": 0, "u": "x", "k": "a"}], time="t", user="u", key="k")
         assert set(found) == set(types.FreezeReport.__annotations__)
+        found = counts.freeze(1, [], time="t", user="u", key="k", check=True)
+        assert set(found) == set(types.FreezeCheck.__annotations__)
         status = counts.status()
         assert set(status) <= set(types.ReleaseStatus.__annotations__)
         assert set(status["queries"][0]) <= set(types.QueryStatus.__annotations__)

@@ -141,6 +141,43 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
     refused(folder, &[&["release", "freeze", "values", "1"][..], &EVENTS].concat(), "--value is absent");
 }
 
+/// The bound of users is never guessed, not even where users are the default unit.
+#[test]
+fn the_periods_of_a_user_must_be_given() {
+    let root = tempfile::tempdir().unwrap();
+    let init = "release init shops --keys a --periods 6 --epsilon 2 --delta 1e-6";
+    let init: Vec<&str> = init.split(' ').collect();
+    refused(root.path(), &init, "--max-periods is absent but must be given where users are protected");
+    let status = json(root.path(), &[&init[..], &["--unit", "event"]].concat());
+    assert_eq!(status["intervals"], "of all rows of the frozen periods");
+}
+
+/// `--check` shows what a file would do, a mistyped period is refused, and `--yes` freezes it.
+#[test]
+fn a_mistyped_period_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n2026-03-02,ada,a\n2026-03-02,ada,a\n").unwrap();
+    let freeze = |period, option: &'static [&str]| {
+        [&["release", "freeze", "shops", period][..], &EVENTS, option].concat()
+    };
+    let check = json(folder, &freeze("2026-03-02", &["--check"]));
+    assert_eq!((&check["counted"], &check["left_out"], &check["lost"]), (&2.into(), &0.into(), &0.into()));
+    assert!(check["problems"].as_array().unwrap().is_empty() && check["frozen"].is_null());
+    let check = json(folder, &freeze("2062-03-02", &["--check"]));
+    assert!(check["problems"][0].as_str().unwrap().contains("is after all 2 rows"), "{check}");
+    refused(folder, &freeze("2062-03-02", &[]), "2062-03-02 was not frozen, and nothing was changed");
+    assert_eq!(json(folder, &["release", "status", "shops"])["frozen"], 0);
+    json(folder, &freeze("2026-03-02", &[]));
+    std::fs::write(folder.join("events.csv"), "day,user,shop\n2026-03-03,ada,a\n2026-03-05,ada,a\n").unwrap();
+    refused(folder, &freeze("2026-03-05", &[]), "1 rows lie between 2026-03-02 and 2026-03-05");
+    let frozen = &json(folder, &freeze("2026-03-05", &["--yes"]))["frozen"][0];
+    assert_eq!((&frozen["lost"], &frozen["skipped"]), (&1.into(), &2.into()));
+    let published = json(folder, &["release", "publish", "shops"]);
+    assert_eq!(published["intervals"], "of the rows counted: at most 2 a user and period, 3 periods a user");
+}
+
 /// Names that are nearly the same are reported on both outputs, and the help says which names are one user.
 #[test]
 fn similar_users_are_warned_of() {

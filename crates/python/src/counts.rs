@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Columns, Handling, Late, Query, Release, Settings, Status, published, query_while};
+use antinoise_release::{
+    Columns, Found, Handling, Late, Period, Query, Release, Settings, Status, published, query_while,
+};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -37,7 +39,7 @@ impl RunningCounts {
     fn of(release: Release) -> Self {
         let whole = release.settings().queries.iter().all(|(query, _)| query.is_whole());
         let folder = release.folder().to_path_buf();
-        Self { folder, whole, held: Held::new("RunningCounts", release) }
+        Self { folder, whole, held: Held::new("RunningCounts", "counts", release) }
     }
 }
 
@@ -118,8 +120,13 @@ impl RunningCounts {
     /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
     /// changes nothing in the release.
     ///
-    /// Returns a dict of exact numbers. They are not private: only the operator of the release may see them.
-    #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse"))]
+    /// A period that comes before a frozen one, has a name of another form than the first, counts no row, or
+    /// loses rows of periods between is refused, unless `yes` is true. With `check`, nothing is changed.
+    ///
+    /// Returns a dict of exact numbers; with `check`, of `counted`, `left_out`, `lost` and `problems`. They
+    /// are not private: only the operator of the release may see them.
+    #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse",
+        check=false, yes=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn freeze<'py>(
         &self,
@@ -132,14 +139,20 @@ impl RunningCounts {
         value: Option<String>,
         late: &str,
         unknown: &str,
+        check: bool,
+        yes: bool,
     ) -> Result<Bound<'py, PyDict>> {
         let (period, handling) = (values::period(period)?, handling(late, unknown)?);
-        let found = self.held.with(|release| {
+        self.held.with(|release| {
             let columns = Columns { time, user, key, value }.of(release.settings())?;
-            let mut freezing = py.detach(|| release.freeze(&period))?;
+            let mut freezing = py.detach(|| release.freeze_in_any_order(&period))?;
             let found = events::read(events, &columns, handling, &mut freezing)?;
             // The producer of the rows may have forked: only the parent process continues.
             self.held.check()?;
+            if check {
+                return Ok(dict(py, &freezing.check(&found))?);
+            }
+            confirm(&period, &freezing.problems(&found), yes)?;
             // The whole value, by exclusive reference: a closure that runs without Python's lock must be safe
             // to send to another thread.
             let read = &mut freezing;
@@ -147,20 +160,24 @@ impl RunningCounts {
                 let message = std::ffi::CString::new(warning.replace('\0', " ")).map_err(Raised::failed)?;
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
             }
+            let skipped = freezing.skipped();
             py.detach(|| freezing.commit())?;
-            Ok(found)
-        })?;
-        Ok(dict(py, &found)?)
+            let report = dict(py, &found)?;
+            report.set_item("skipped", skipped)?;
+            Ok(report)
+        })
     }
 
     /// Freezes counts that were bounded and computed elsewhere, for example in a warehouse: a dict with a
     /// count for each key; absent keys count 0. The bound on each user's contributions is then the caller's
-    /// responsibility, and the privacy statement says so.
+    /// responsibility, and the privacy statement says so. For `yes` see `freeze`.
+    #[pyo3(signature = (period, counts, *, yes=false))]
     fn freeze_counts(
         &self,
         py: Python<'_>,
         period: &Bound<'_, PyAny>,
         counts: &Bound<'_, PyMapping>,
+        yes: bool,
     ) -> Result<()> {
         let period = values::period(period)?;
         let mut given = Vec::new();
@@ -179,7 +196,10 @@ impl RunningCounts {
                     let refused = || InvalidParameter::new("key", format!("{key:?} with {count}"), must_be);
                     counts[place.ok_or_else(refused)?] = count;
                 }
-                Ok(release.freeze_counts(&period, &counts)?)
+                let freezing = release.freeze_counts_in_any_order(&period, &counts)?;
+                confirm(&period, &freezing.problems(&Found::default()), yes)?;
+                freezing.commit()?;
+                Ok(())
             })
         })
     }
@@ -285,6 +305,16 @@ impl RunningCounts {
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<()> {
         no_copy("RunningCounts")
     }
+}
+
+/// Refuses problems, unless the operator said that the period is meant.
+fn confirm(period: &Period, problems: &[String], yes: bool) -> Result<()> {
+    if yes || problems.is_empty() {
+        return Ok(());
+    }
+    let must_be =
+        format!("confirmed by yes=True or corrected, since nothing was frozen: {}", problems.join("; "));
+    Err(InvalidParameter::new("period", period, must_be).into())
 }
 
 /// One query, or several.

@@ -12,6 +12,8 @@ use crate::process::Owner;
 /// A value until it is closed; `class` is the Python class that holds it.
 pub struct Held<T> {
     class: &'static str,
+    /// The word for the value in messages.
+    name: &'static str,
     owner: Owner,
     /// `None` after `close`.
     value: Mutex<ManuallyDrop<Option<T>>>,
@@ -43,8 +45,8 @@ impl<T: Send> Held<T> {
 }
 
 impl<T> Held<T> {
-    pub fn new(class: &'static str, value: T) -> Self {
-        Self { class, owner: Owner::this(), value: Mutex::new(ManuallyDrop::new(Some(value))) }
+    pub fn new(class: &'static str, name: &'static str, value: T) -> Self {
+        Self { class, name, owner: Owner::this(), value: Mutex::new(ManuallyDrop::new(Some(value))) }
     }
 
     /// Refuses a process that was forked from the owner's.
@@ -65,8 +67,7 @@ impl<T> Held<T> {
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
         let mut locked = self.locked()?;
         let value = locked.as_mut().ok_or_else(|| {
-            let must_be = format!("open ({}.open, or a new one, opens the file again)", self.class);
-            InvalidParameter::new(self.class, "closed", must_be)
+            InvalidParameter::new(self.name, "closed", "open: make a new one from its file or folder")
         })?;
         work(value)
     }

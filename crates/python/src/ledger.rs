@@ -53,7 +53,7 @@ impl Ledger {
         let (run, inner) = (run.unwrap_or_else(|| "0".into()), plan.verified());
         let ledger = py.detach(|| Opened::open(&path, inner, &run))?;
         let charged = ledger.charged_before()?.map(|(charged, _)| charged);
-        Ok(Self { path, held: Held::new("Ledger", State { ledger, charged }) })
+        Ok(Self { path, held: Held::new("Ledger", "ledger", State { ledger, charged }) })
     }
 
     /// The path of the file.

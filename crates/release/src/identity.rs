@@ -5,9 +5,9 @@ use antinoise_mechanism::Grid;
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::chain::Chain;
-use crate::folder::Folder;
-use crate::state::State;
+use crate::design::chain::Chain;
+use crate::store::database::State;
+use crate::store::folder::Folder;
 use crate::{Result, Settings};
 
 pub(crate) const SETTINGS: &str = "settings";

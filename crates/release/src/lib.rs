@@ -37,7 +37,7 @@
 //! unit takes part in at most k periods of all links together. All links are one block-diagonal strategy, and
 //! the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a link to k' periods is at
 //! most k' / k of what (epsilon, delta) allows. This is checked on the numbers for every link and every k';
-//! the proof is in `chain.rs` and `docs/release.md`.
+//! the proof is in `design/chain.rs` and `docs/release.md`.
 //!
 //! Not covered: the exact tallies that freezing reports to the operator, errors that name a row, running
 //! times, and the names of keys, which are public.
@@ -48,94 +48,53 @@
 //!
 //! ```layers
 //! error, period: what can go wrong; names of periods
-//! measure: what a row adds to
-//! users, ledger: a period's users and how many rows each has; who was counted when, in SQLite
-//! sample: which rows of a user are kept
-//! buckets, interval: noise that is correlated over buckets; intervals of sums and ratios
-//! query, quantile: what is published of a key; quantiles from numbers below edges
-//! words: queries as they are written
+//! queries: what is published of a key, and how it is written; measures, buckets, intervals and quantiles
 //! links: a release without an end
-//! settings, folder: what is wanted; the folder, its lock and its secret
-//! home: where the files are, which no copy has
-//! seal: the key and the last token of the database's digests, and its home
-//! sealed: the chain of digests in the database
-//! published, tables: a figure as it is published; the tables of the SQLite file
-//! layout, state: the stacked vector and its bound; the SQLite file
-//! figures, answer: figures from the cells of a key; SQL on what was published
-//! design: one plan for all queries
-//! chain: designs of links, and the proof that they share one budget
+//! settings: what is wanted
+//! store: the folder, its secret and seal, and the SQLite file with what was published
+//! design: the stacked vector and its bound; one plan for all queries, or for each link; figures from cells
 //! identity: what a release is known by, to which its noise is bound
 //! release: a release that is open
-//! status: what it promises, for whoever looks
+//! status: what it promises, for anyone who looks
 //! report: the same in figures
-//! freeze, publish: the events of a period; its noise, and what is told of it
-//! similar, rows: users of nearly the same name; rows on their way into a period
-//! source: events from files
-//! table: events in Arrow's tables
-//! parquet: events from Parquet files
-//! counts: what was bounded and counted elsewhere
+//! events: rows on their way into a period, from files, tables and warehouses
+//! publish: a period's noise, and its figures
 //! ```
 
-mod answer;
-mod buckets;
-mod chain;
-mod counts;
 mod design;
 mod error;
+mod events;
 #[cfg(test)]
 mod extremes;
-mod figures;
-mod folder;
-mod freeze;
-mod home;
 mod identity;
-mod interval;
-mod layout;
-mod ledger;
 mod links;
-mod measure;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod period;
 mod publish;
-mod published;
-mod quantile;
-mod query;
+mod queries;
 mod release;
 mod report;
-mod rows;
-mod sample;
-mod seal;
-mod sealed;
 mod settings;
-mod similar;
-mod source;
-mod state;
 mod status;
-#[cfg(feature = "arrow")]
-mod table;
-mod tables;
-mod users;
-mod words;
+mod store;
 
 pub use antinoise_input::tables::{Number, user_name};
 
-pub use answer::{Answer, published, query, query_while};
 pub use error::{Error, Result};
-pub use freeze::{Fate, Freezing, Tally};
+#[cfg(feature = "arrow")]
+pub use events::arrow::{EventBatch, EventTable};
+pub use events::freeze::{Check, Fate, Found, Freezing, Tally};
+pub use events::rows::{Handling, Late, Rows};
+pub use events::similar::Similar;
+pub use events::text::{Columns, Format};
 pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
-pub use published::{Figure, Published};
-pub use query::Query;
+pub use queries::query::Query;
 pub use release::Release;
-pub use report::{After, LinkTold, QueryTold, StatusReport};
-pub use rows::{Found, Handling, Late, Rows};
+pub use report::{After, LinkStatus, QueryStatus, StatusReport};
 pub use settings::{Keep, Settings, Unit};
-pub use similar::Similar;
-pub use source::{Columns, Format};
 pub use status::Status;
-#[cfg(feature = "arrow")]
-pub use table::{EventBatch, EventTable};
+pub use store::published::{Figure, Published};
+pub use store::sql::{Answer, published, query, query_while};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -4,12 +4,15 @@
 //! frozen increments and the noise is a function of key and period. Everything after that is a function of
 //! r_1, ..., r_t. If anything fails before the transaction ends, a retry makes the same r_t.
 
+use std::sync::Arc;
+
 use rusqlite::{Transaction, params};
 
-use crate::figures::{Reading, Told};
-use crate::published::{Figure, Published};
-use crate::sealed::Part;
-use crate::state::{Waiting, bytes};
+use crate::design::estimate::{Estimate, Estimator};
+use crate::design::plan::Design;
+use crate::store::database::{Waiting, bytes};
+use crate::store::published::{Figure, Published};
+use crate::store::sealed::Part;
 use crate::{Error, Query, Release, Result};
 
 /// The state of a query from period to period, with its name in the database.
@@ -20,8 +23,8 @@ struct Memory {
 
 /// A query, and for a release with an end the standard deviation of a cell of its linear map after each
 /// period, in points.
-struct Asked<'q> {
-    reading: Reading<'q>,
+struct PreparedQuery<'q> {
+    reading: Estimator<'q>,
     noise: Option<Vec<f64>>,
 }
 
@@ -49,16 +52,16 @@ impl Release {
     /// # Errors
     /// As [`Release::publish`].
     pub fn publish_while(&mut self, mut go_on: impl FnMut() -> bool) -> Result<Vec<Published>> {
-        // Readings borrow these while the rest of the release changes.
-        let (queries, layout) = (self.settings.queries.clone(), self.design.layout.clone());
+        let (chain, queries) = (Arc::clone(&self.chain), self.settings.queries.clone());
+        let Design { layout, spacing, .. } = chain.first();
         let (mut asked, mut published) = (Vec::new(), Vec::new());
         while go_on()
             && let Some(waiting) = self.state.waiting(layout.cells())?
         {
             if asked.is_empty() {
                 for (query, _) in &queries {
-                    let reading = Reading::new(query, &layout, self.design.spacing);
-                    asked.push(Asked { reading, noise: self.all_noise(query)? });
+                    let reading = Estimator::new(query, layout, *spacing);
+                    asked.push(PreparedQuery { reading, noise: self.all_noise(query)? });
                 }
             }
             published.extend(self.publish_one(waiting, &asked)?);
@@ -71,16 +74,16 @@ impl Release {
     fn all_noise(&self, query: &Query) -> Result<Option<Vec<f64>>> {
         match self.settings.links {
             Some(_) => Ok(None),
-            None => self.design.noise_in_points(query).map(Some),
+            None => self.chain.first().noise_in_points(query).map(Some),
         }
     }
 
-    fn publish_one(&mut self, waiting: Waiting, asked: &[Asked<'_>]) -> Result<Vec<Published>> {
+    fn publish_one(&mut self, waiting: Waiting, asked: &[PreparedQuery<'_>]) -> Result<Vec<Published>> {
         let noisy = self.noisy(&waiting)?;
         let (sum, mut memories) = self.running_sum(&noisy)?;
         let points = Points { step: waiting.step, noisy: &noisy, sum: &sum };
         let mut published = Vec::new();
-        for Asked { reading, noise } in asked {
+        for PreparedQuery { reading, noise } in asked {
             let noise = match noise {
                 Some(noise) => noise[waiting.step],
                 None => self.chain.noise_in_points(reading.query, waiting.step)?,
@@ -133,12 +136,12 @@ impl Release {
     /// The figures of a query before raising: those of the first key, then of the second, and so on.
     fn figures(
         &self,
-        reading: &Reading<'_>,
+        reading: &Estimator<'_>,
         points: &Points<'_>,
         noise: f64,
         memories: &mut Vec<Memory>,
-    ) -> Result<Vec<Told>> {
-        let keys = self.design.layout.keys;
+    ) -> Result<Vec<Estimate>> {
+        let keys = self.chain.first().layout.keys;
         let cells = reading.part.cell(0, 0)..reading.part.cell(keys, 0);
         let increments = &points.noisy[cells.clone()];
         match reading.query {
@@ -171,8 +174,8 @@ impl Release {
     fn tell(
         &self,
         waiting: &Waiting,
-        reading: &Reading<'_>,
-        figures: Vec<Told>,
+        reading: &Estimator<'_>,
+        figures: Vec<Estimate>,
         memories: &mut Vec<Memory>,
         published: &mut Vec<Published>,
     ) -> Result<()> {
@@ -182,7 +185,7 @@ impl Release {
             true => Some(self.state.running(&remembered, figures.len())?),
             false => None,
         };
-        for (at, Told { mut interval, is_whole, is_non_negative, is_monotone }) in
+        for (at, Estimate { mut interval, is_whole, is_non_negative, is_monotone }) in
             figures.into_iter().enumerate()
         {
             if self.settings.non_negative && is_non_negative {

@@ -1,18 +1,18 @@
 //! An open release: its plan, its noise and its database, with one writer.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use antinoise_input::files::Lock;
-use antinoise_input::{InvalidParameter, between, hex};
+use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{Key, NoiseStream};
 use antinoise_plan::VerifiedPlan;
 use sha2::{Digest, Sha256};
 
-use crate::chain::Chain;
-use crate::design::Design;
-use crate::folder::Folder;
+use crate::design::chain::Chain;
 use crate::identity::{Identity, NUMBER, SETTINGS, described, plan_of, plans, resumed};
-use crate::state::{SAMPLING, State};
+use crate::store::database::{SAMPLING, State};
+use crate::store::folder::Folder;
 use crate::{Error, Keep, Query, Result, Settings};
 
 /// A continual release in a folder, locked against other processes while this value lives.
@@ -33,9 +33,8 @@ use crate::{Error, Keep, Query, Result, Settings};
 pub struct Release {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// The design of the first link, whose layout and grid are those of all links.
-    pub(crate) design: Design,
-    pub(crate) chain: Chain,
+    /// The designs; shared, so that they can be read while the release changes.
+    pub(crate) chain: Arc<Chain>,
     pub(crate) state: State,
     /// Noise positioned at the next period to publish, or at the end of the previous link; `None` if all
     /// periods are published.
@@ -84,12 +83,10 @@ impl Release {
             facts.push((SAMPLING, &sampling));
         }
         state.create(&facts)?;
-        let design = chain.first()?.clone();
         Ok(Self {
             folder,
             settings: settings.clone(),
-            design,
-            chain,
+            chain: Arc::new(chain),
             state,
             noise: Some(noise),
             link: 0,
@@ -131,8 +128,8 @@ impl Release {
         if settings.links.is_none() && published >= settings.periods {
             // The process may have been killed between the last publication and wiping the secret.
             folder.wipe_secret()?;
-            let design = chain.first()?.clone();
-            return Ok(Self { folder, settings, design, chain, state, noise: None, link: 0, _lock: lock });
+            let chain = Arc::new(chain);
+            return Ok(Self { folder, settings, chain, state, noise: None, link: 0, _lock: lock });
         }
         let (mut noise, link) = resumed(&folder, &state, &chain, published)?;
         let start = chain.started(link);
@@ -146,8 +143,8 @@ impl Release {
         if chain.place(published).link == link {
             noise.seek(published - start)?;
         }
-        let design = chain.first()?.clone();
-        Ok(Self { folder, settings, design, chain, state, noise: Some(noise), link, _lock: lock })
+        let chain = Arc::new(chain);
+        Ok(Self { folder, settings, chain, state, noise: Some(noise), link, _lock: lock })
     }
 
     /// The noise of the next publication.
@@ -228,7 +225,7 @@ impl Release {
 
     /// The plan; of an open-ended release, the first link's.
     pub fn plan(&self) -> &VerifiedPlan {
-        &self.design.plan
+        &self.chain.first().plan
     }
 
     /// The largest standard deviation of the noise in each period's figures of `query`, in the query's unit.
@@ -238,7 +235,7 @@ impl Release {
     /// # Errors
     /// If the release does not have this query, or is open-ended: see [`Release::error`].
     pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        errors(&self.settings, &self.chain, query)
+        self.chain.errors(query)
     }
 
     /// As [`Release::errors`], for one period, counted from 0.
@@ -246,35 +243,7 @@ impl Release {
     /// # Errors
     /// If the release does not have this query or period.
     pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
-        error(&self.settings, &self.chain, query, period)
-    }
-}
-
-pub(crate) fn errors(settings: &Settings, chain: &Chain, query: &Query) -> Result<Vec<f64>> {
-    has(settings, query)?;
-    if settings.links.is_some() {
-        return Err(Error::invalid(
-            "errors of all periods",
-            "of a release without an end",
-            "asked for one by one",
-        ));
-    }
-    chain.first()?.errors(query)
-}
-
-pub(crate) fn error(settings: &Settings, chain: &Chain, query: &Query, period: usize) -> Result<f64> {
-    has(settings, query)?;
-    if settings.links.is_none() {
-        between("period", period, 0, settings.periods - 1, "the last one")?;
-        return Ok(chain.first()?.errors(query)?[period]);
-    }
-    chain.deviation(query, period)
-}
-
-fn has(settings: &Settings, query: &Query) -> Result<()> {
-    match settings.queries.iter().any(|(asked, _)| asked == query) {
-        true => Ok(()),
-        false => Err(Error::invalid("query", query, "one of the release")),
+        self.chain.error(query, period)
     }
 }
 

@@ -17,7 +17,7 @@ pub struct StatusReport {
     pub periods: Option<usize>,
     /// For an open-ended release: the link of the next period to be frozen.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<LinkTold>,
+    pub link: Option<LinkStatus>,
     /// Number of frozen periods.
     pub frozen: usize,
     /// Number of published periods.
@@ -27,13 +27,15 @@ pub struct StatusReport {
     /// The keys.
     pub keys: Vec<String>,
     /// The queries, with their errors.
-    pub queries: Vec<QueryTold>,
+    pub queries: Vec<QueryStatus>,
     /// The unit of privacy.
     pub unit: String,
     /// Maximum number of periods in which a unit is counted.
     pub max_periods: usize,
     /// Maximum number of rows of a unit that are counted in a period.
     pub max_rows: usize,
+    /// The rows that figures and their intervals are about.
+    pub intervals: String,
     /// The epsilon of all periods together.
     pub epsilon: f64,
     /// The delta of all periods together.
@@ -48,7 +50,7 @@ pub struct StatusReport {
 
 /// A query and its errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct QueryTold {
+pub struct QueryStatus {
     /// The query as written, such as `sum:0,180`.
     pub query: String,
     /// The linear map A from increments to the query's figures.
@@ -75,7 +77,7 @@ pub struct After {
 
 /// A link of an open-ended release, with periods counted from 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LinkTold {
+pub struct LinkStatus {
     /// The number of the link, from 1.
     pub number: usize,
     /// The link's first period.
@@ -117,7 +119,7 @@ impl Status {
                 largest = Some(self.errors(query)?.into_iter().fold(0.0, f64::max));
             }
             let (deviation_of, workload) = (deviation_of(query), query.workload());
-            queries.push(QueryTold {
+            queries.push(QueryStatus {
                 query: query.to_string(),
                 workload,
                 largest_standard_deviation: largest,
@@ -125,7 +127,7 @@ impl Status {
                 after,
             });
         }
-        let link = self.link().zip(settings.links).map(|(link, links)| LinkTold {
+        let link = self.link().zip(settings.links).map(|(link, links)| LinkStatus {
             number: link.link + 1,
             first_period: link.start + 1,
             last_period: link.start + links.length(link.link),
@@ -142,6 +144,7 @@ impl Status {
             unit: unit.to_string(),
             max_periods: *max_periods,
             max_rows: *max_rows,
+            intervals: settings.rows_counted(),
             epsilon: self.epsilon(),
             delta: plan.privacy.delta,
             noise_multiplier: plan.noise_multiplier,

@@ -9,7 +9,7 @@ use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::links::{LONGEST, Links};
-use crate::measure::Measure;
+use crate::queries::measure::Measure;
 use crate::{Query, Result};
 
 /// The unit of privacy: whose contribution the statement protects.
@@ -175,6 +175,24 @@ impl Settings {
         let is_limited = self.queries.iter().all(|(query, _)| query.workload() != Workload::Prefix);
         let links = Links::best(self.max_periods, is_limited);
         self.with_links(links)
+    }
+
+    /// The rows that figures and their intervals are about, as a phrase: all rows, or those within the bounds
+    /// of users.
+    ///
+    /// ```
+    /// use antinoise_release::{Settings, Unit};
+    /// let settings = Settings { max_periods: 7, ..Settings::new(vec!["a".into()], 30, Unit::User) };
+    /// assert_eq!(settings.rows_counted(), "of the rows counted: at most 1 a user and period, 7 periods a user");
+    /// ```
+    pub fn rows_counted(&self) -> String {
+        match self.unit {
+            Unit::Event => "of all rows of the frozen periods".into(),
+            Unit::User => format!(
+                "of the rows counted: at most {} a user and period, {} periods a user",
+                self.max_rows, self.max_periods
+            ),
+        }
     }
 
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,

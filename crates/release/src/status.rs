@@ -5,12 +5,12 @@ use std::path::Path;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_plan::VerifiedPlan;
 
-use crate::chain::Chain;
-use crate::folder::Folder;
+use crate::design::chain::Chain;
 use crate::identity::{SETTINGS, plans};
 use crate::links::Link;
-use crate::release::{error, errors, read};
-use crate::state::State;
+use crate::release::read;
+use crate::store::database::State;
+use crate::store::folder::Folder;
 use crate::{Keep, Query, Result, Settings, Unit};
 
 /// The promises and the progress of a release.
@@ -35,7 +35,7 @@ impl Status {
     /// # Errors
     /// As that method.
     pub fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        errors(&self.settings, &self.chain, query)
+        self.chain.errors(query)
     }
 
     /// As [`Release::error`](crate::Release::error).
@@ -43,7 +43,7 @@ impl Status {
     /// # Errors
     /// As that method.
     pub fn error(&self, query: &Query, period: usize) -> Result<f64> {
-        error(&self.settings, &self.chain, query, period)
+        self.chain.error(query, period)
     }
 
     /// The epsilon of all periods together: at most the requested one.
@@ -128,7 +128,7 @@ impl Status {
         let state = State::look(&Folder::new(folder)?)?;
         let settings = read(&state.fact(SETTINGS)?)?;
         let chain = Chain::of(&settings, plans(&state, &settings)?)?;
-        let (plan, (frozen, published)) = (chain.first()?.plan.clone(), state.progress()?);
+        let (plan, (frozen, published)) = (chain.first().plan.clone(), state.progress()?);
         Ok(Self { settings, plan, chain, given: state.counts_were_given()?, frozen, published })
     }
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
-use antinoise_release::{Columns, Format, Found, Freezing, Handling, Late, Period, Release};
+use antinoise_release::{Check, Columns, Format, Found, Freezing, Handling, Late, Period, Release};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -30,10 +30,16 @@ use crate::progress::Progress;
   printf 'key,count\\nnorth,120\\nsouth,80\\n' | \\
       antinoise release freeze shops 2026-03-03 --counts -
 
+  printf 'time,user,shop\\n2026-03-04,ada,north\\n' > next.csv
+  antinoise release freeze shops 2026-03-04 --events next.csv \\
+      --time time --user user --key shop --check
+
 PERIOD is text with which the times of the period begin (2026-03-01, or 2026-03 for
 a month), or a whole number t, which holds times from t to below t + 1; where periods
-are numbers and times are dates, all rows of the file are of the period. Periods come
-in their order, and each is frozen once; some may be left out.
+are numbers and times are dates, all rows of the file are of the period. Each period
+is frozen once. A period that comes before a frozen one, has a name of another form than
+the first, counts no row, or loses rows of periods between is refused, unless --yes is
+given.
 
 A user is a name, or a whole number however it is written: 7, 7.0 and 7e0 are one user;
 fractions, and numbers with a point or an exponent from 2^53 on, are refused. Names that
@@ -54,7 +60,7 @@ pub struct Arguments {
     /// File of counts that were computed elsewhere, in place of events: CSV with the columns key and count; -
     /// for standard input. You vouch that they count no user more often than the release allows, and the
     /// privacy statement says so.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown", "check"])]
     counts: Option<PathBuf>,
     /// Format of the events [default: by the file's name, else csv].
     #[arg(long, value_enum)]
@@ -74,6 +80,12 @@ pub struct Arguments {
     /// Treatment of rows whose time is before the period.
     #[arg(long, value_enum, default_value = "leave")]
     late: LateName,
+    /// Show what would be counted, left out and lost, and what looks wrong; change nothing.
+    #[arg(long, conflicts_with = "yes")]
+    check: bool,
+    /// Freeze although the period looks mistyped, or its file looks like another period's: see below.
+    #[arg(long)]
+    yes: bool,
     /// Treatment of rows whose key is not a key of the release.
     #[arg(long, value_enum, default_value = "refuse")]
     unknown: UnknownName,
@@ -111,7 +123,10 @@ enum UnknownName {
 /// Output of `antinoise release freeze`.
 #[derive(Debug, Serialize)]
 pub struct FrozenPeriods {
-    frozen: Vec<Frozen>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frozen: Option<Vec<Frozen>>,
+    #[serde(flatten)]
+    check: Option<Check>,
     /// Always false: the numbers are exact counts.
     private: bool,
 }
@@ -123,6 +138,8 @@ struct Frozen {
     /// Numbers of rows; `None` if counts were given.
     #[serde(flatten)]
     found: Option<Found>,
+    /// Number of periods between the last frozen one and this one.
+    skipped: u64,
     /// Warning of users whose names are nearly the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
@@ -134,12 +151,14 @@ const ROWS: u64 = 1 << 16;
 /// Freezes the periods.
 pub fn run(arguments: &Arguments) -> Result<FrozenPeriods> {
     let mut release = Release::open(&arguments.dir)?;
-    let frozen = match (&arguments.counts, &arguments.events) {
-        (Some(counts), _) => vec![arguments.freeze_counts(&mut release, counts)?],
-        (None, Some(events)) => arguments.freeze_events(&mut release, events)?,
+    let (mut frozen, mut check) = (None, None);
+    match (&arguments.counts, &arguments.events) {
+        (Some(counts), _) => frozen = Some(vec![arguments.freeze_counts(&mut release, counts)?]),
+        (None, Some(events)) if arguments.check => check = Some(arguments.check(&mut release, events)?),
+        (None, Some(events)) => frozen = Some(arguments.freeze_events(&mut release, events)?),
         (None, None) => return Err(InvalidParameter::new("events", "absent", "given, or counts").into()),
-    };
-    Ok(FrozenPeriods { frozen, private: false })
+    }
+    Ok(FrozenPeriods { frozen, check, private: false })
 }
 
 impl Arguments {
@@ -148,8 +167,11 @@ impl Arguments {
             return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --counts").into());
         };
         let counts = release.read_counts(self.input("counts", counts)?)?;
-        release.freeze_counts(period, &counts)?;
-        Ok(Frozen { period: period.clone(), found: None, warning: None })
+        let freezing = release.freeze_counts_in_any_order(period, &counts)?;
+        self.confirm(period, &freezing.problems(&Found::default()))?;
+        let skipped = freezing.skipped();
+        freezing.commit()?;
+        Ok(Frozen { period: period.clone(), found: None, skipped, warning: None })
     }
 
     fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
@@ -167,16 +189,40 @@ impl Arguments {
         };
         let mut frozen = Vec::new();
         for period in &self.periods {
-            let mut freezing = release.freeze(period)?;
+            let mut freezing = release.freeze_in_any_order(period)?;
             let found = self.read(&mut freezing, events, &columns, &mut each)?;
-            let warning = freezing.similar_users()?.warning();
+            self.confirm(period, &freezing.problems(&found))?;
+            let (skipped, warning) = (freezing.skipped(), freezing.similar_users()?.warning());
             if let Some(warning) = &warning {
                 eprintln!("warning: {warning}");
             }
             freezing.commit()?;
-            frozen.push(Frozen { period: period.clone(), found: Some(found), warning });
+            frozen.push(Frozen { period: period.clone(), found: Some(found), skipped, warning });
         }
         Ok(frozen)
+    }
+
+    /// Refuses problems, unless the operator said that the period is meant.
+    fn confirm(&self, period: &Period, problems: &[String]) -> Result<()> {
+        if self.yes || problems.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::input(format!(
+            "{period} was not frozen, and nothing was changed: {}. Correct the period or the file, freeze periods between \
+             first, or give --yes if it is meant; --check shows what a file would do",
+            problems.join("; ")
+        )))
+    }
+
+    /// What freezing would do.
+    fn check(&self, release: &mut Release, events: &Path) -> Result<Check> {
+        let [period] = &self.periods[..] else {
+            return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --check").into());
+        };
+        let columns = self.columns(release)?;
+        let mut freezing = release.freeze_in_any_order(period)?;
+        let found = self.read(&mut freezing, events, &columns, &mut || ())?;
+        Ok(freezing.check(&found))
     }
 
     fn read(
@@ -242,8 +288,15 @@ impl Arguments {
 
 impl fmt::Display for FrozenPeriods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Frozen { period, found, .. } in &self.frozen {
-            let Some(Found { tally, late, later }) = found else {
+        if let Some(Check { counted, left_out, lost, problems, .. }) = &self.check {
+            writeln!(
+                f,
+                "would count {counted} rows, leave out {left_out} and lose {lost}; nothing was changed"
+            )?;
+            problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
+        }
+        for Frozen { period, found, skipped, .. } in self.frozen.iter().flatten() {
+            let Some(Found { tally, late, lost, later }) = found else {
                 writeln!(f, "{period}: counts taken as they are")?;
                 continue;
             };
@@ -253,6 +306,7 @@ impl fmt::Display for FrozenPeriods {
                 (tally.beyond_max_periods, "of users beyond --max-periods"),
                 (tally.unknown_keys, "of unknown keys"),
                 (*late, "of earlier periods"),
+                (*lost, "lost: they are of periods that were not frozen"),
                 (*later, "of later periods"),
             ] {
                 if count > 0 {
@@ -260,6 +314,9 @@ impl fmt::Display for FrozenPeriods {
                 }
             }
             writeln!(f)?;
+            if *skipped > 0 {
+                writeln!(f, "{skipped} periods before {period} were not frozen")?;
+            }
         }
         writeln!(f, "These numbers are exact: they are not for publication.")
     }

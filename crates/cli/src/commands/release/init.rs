@@ -116,6 +116,12 @@ impl Arguments {
             return Err(InvalidParameter::new("weights", self.weights.len(), must_be).into());
         }
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
+        if self.unit == Unit::User && self.max_periods.is_none() {
+            let must_be = "given where users are protected: a user is counted in at most that many periods, and later rows of the \
+                           user are in no figure. Guess from what is public, not from the data, in how many periods a user comes; \
+                           a larger number leaves out fewer rows and adds more noise, which antinoise release status prints";
+            return Err(InvalidParameter::new("max-periods", "absent", must_be).into());
+        }
         let max_periods = self.max_periods.unwrap_or(1);
         let most = match self.periods {
             Periods::Most(most) => most,

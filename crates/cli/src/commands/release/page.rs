@@ -29,7 +29,8 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
         let (shown, all) = (figure::shown(&rows).len(), status.settings.keys.len());
         let of = if shown < all { format!(" The {shown} largest of {all} keys.") } else { String::new() };
-        let caption = format!("Published figures with their 95% intervals.{of}");
+        let caption =
+            format!("Published figures with their 95% intervals, {}.{of}", status.settings.rows_counted());
         body += &section(&escaped(&query), &caption, WHOLE, figure::chart(&query, published))?;
     }
     body += &table(published);
@@ -41,8 +42,11 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         kind: "continual release",
         eyebrow: "Continual release with correlated noise",
         title: name,
-        footer: "Written by antinoise. Each interval by itself holds its truth in 95% of releases or more; all of them \
-                 together hold less often.",
+        footer: &format!(
+            "Written by antinoise. Each interval by itself holds the true figure {} in 95% of releases or more; all of \
+             them together hold less often.",
+            status.settings.rows_counted()
+        ),
     };
     Ok(document(&frame, &lead, &body))
 }

@@ -33,6 +33,8 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct PublishedPeriods {
     published: Vec<Published>,
+    /// The rows that figures and their intervals are about.
+    intervals: String,
     /// Whether all periods are published, and the secret is wiped.
     complete: bool,
 }
@@ -41,7 +43,8 @@ pub struct PublishedPeriods {
 pub fn run(arguments: &Arguments) -> Result<PublishedPeriods> {
     let mut release = Release::open(&arguments.dir)?;
     let published = release.publish()?;
-    Ok(PublishedPeriods { published, complete: release.is_complete() })
+    let intervals = release.settings().rows_counted();
+    Ok(PublishedPeriods { published, intervals, complete: release.is_complete() })
 }
 
 /// A figure as text.
@@ -73,6 +76,7 @@ impl fmt::Display for PublishedPeriods {
             writeln!(f, "nothing was frozen since the last publication")?;
         } else {
             write!(f, "{}", table(&self.published))?;
+            writeln!(f, "\n95% intervals {}", self.intervals)?;
         }
         match self.complete {
             true => writeln!(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use antinoise_release::{After, LinkTold, QueryTold, Status, StatusReport};
+use antinoise_release::{After, LinkStatus, QueryStatus, Status, StatusReport};
 use clap::Args;
 use serde::Serialize;
 
@@ -50,11 +50,11 @@ impl fmt::Display for ReleaseStatus {
         if status.complete {
             writeln!(f, "complete          the secret is wiped")?;
         }
-        if let Some(LinkTold { number, first_period, last_period, .. }) = &status.link {
+        if let Some(LinkStatus { number, first_period, last_period, .. }) = &status.link {
             writeln!(f, "link              {number}: periods {first_period} to {last_period}")?;
         }
         writeln!(f, "keys              {}", status.keys.len())?;
-        for QueryTold { query, largest_standard_deviation, deviation_of, after, .. } in &status.queries {
+        for QueryStatus { query, largest_standard_deviation, deviation_of, after, .. } in &status.queries {
             let told = match largest_standard_deviation {
                 Some(largest) => format!("{} at most", short(*largest, 4)),
                 None => {
@@ -72,6 +72,7 @@ impl fmt::Display for ReleaseStatus {
             _ => String::new(),
         };
         writeln!(f, "unit              {}{bound}", status.unit)?;
+        writeln!(f, "intervals         95%, {}", status.intervals)?;
         writeln!(f, "privacy           epsilon {}, delta {:e}", short_up(status.epsilon, 6), status.delta)?;
         writeln!(f, "mechanism         {}\n", status.strategy)?;
         write!(f, "{}", status.statement)

@@ -28,8 +28,8 @@ use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{AnyStrategy, Class, Participation, Strategy, Workload};
 use antinoise_plan::Plan;
 
-use crate::design::Design;
-use crate::figures::Reading;
+use crate::design::estimate::Estimator;
+use crate::design::plan::Design;
 use crate::links::Link;
 use crate::{Error, Query, Result, Settings};
 
@@ -66,7 +66,7 @@ impl Chain {
 
     fn made(settings: &Settings, designs: Vec<Design>) -> Result<Self> {
         let plans = designs.iter().map(|design| design.plan.to_toml()).collect();
-        let chain = Self::of(settings, plans)?;
+        let chain = Self::unread(settings, plans)?;
         for (design, place) in designs.into_iter().zip(&chain.designs) {
             chain.check(&design, chain.designs[0].get())?;
             let _ = place.set(design);
@@ -74,8 +74,14 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The chain of existing `plans`; a plan is verified on first use.
+    /// The chain of existing `plans`. The first is verified here, others on first use.
     pub(crate) fn of(settings: &Settings, plans: Vec<String>) -> Result<Self> {
+        let chain = Self::unread(settings, plans)?;
+        chain.design(0)?;
+        Ok(chain)
+    }
+
+    fn unread(settings: &Settings, plans: Vec<String>) -> Result<Self> {
         settings.check()?;
         let wanted = settings.links.map_or(1, |links| links.distinct());
         between("plans of the release", plans.len(), wanted, wanted, "one for each length of a link")?;
@@ -104,8 +110,39 @@ impl Chain {
     }
 
     /// The design of the first link, whose layout and grid are those of every link.
-    pub(crate) fn first(&self) -> Result<&Design> {
-        self.design(0)
+    pub(crate) fn first(&self) -> &Design {
+        self.designs[0].get().expect("the first design is made with the chain")
+    }
+
+    /// The largest standard deviation of the noise in each period's figures of `query`; see
+    /// [`crate::Release::errors`].
+    pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
+        self.check_query(query)?;
+        if self.settings.links.is_some() {
+            return Err(Error::invalid(
+                "errors of all periods",
+                "of a release without an end",
+                "asked for one by one",
+            ));
+        }
+        self.first().errors(query)
+    }
+
+    /// As [`Self::errors`], for one period, counted from 0.
+    pub(crate) fn error(&self, query: &Query, period: usize) -> Result<f64> {
+        self.check_query(query)?;
+        if self.settings.links.is_none() {
+            between("period", period, 0, self.settings.periods - 1, "the last one")?;
+            return Ok(self.first().errors(query)?[period]);
+        }
+        self.deviation(query, period)
+    }
+
+    fn check_query(&self, query: &Query) -> Result<()> {
+        match self.settings.queries.iter().any(|(asked, _)| asked == query) {
+            true => Ok(()),
+            false => Err(Error::invalid("query", query, "one of the release")),
+        }
     }
 
     /// Number of plans: later links use the last one.
@@ -129,7 +166,7 @@ impl Chain {
             Some(links) => Design::of(&self.settings.of_link(links.length(place)), plan)?,
             None => Design::of(&self.settings, plan)?,
         };
-        let first = if place > 0 { Some(self.first()?) } else { None };
+        let first = if place > 0 { Some(self.first()) } else { None };
         self.check(&design, first)?;
         Ok(self.designs[place].get_or_init(|| design))
     }
@@ -149,15 +186,15 @@ impl Chain {
     /// The largest standard deviation of the noise in a period's figures of `query`, in the query's unit; see
     /// [`crate::Release::errors`].
     pub(crate) fn deviation(&self, query: &Query, period: usize) -> Result<f64> {
-        let first = self.first()?;
-        let largest = Reading::new(query, &first.layout, first.spacing).largest_deviation();
+        let first = self.first();
+        let largest = Estimator::new(query, &first.layout, first.spacing).largest_deviation();
         Ok(self.noise_in_points(query, period)? * largest)
     }
 
     /// Standard deviation of the noise in a cell after a period, through the linear map of `query`, in
     /// points.
     pub(crate) fn noise_in_points(&self, query: &Query, period: usize) -> Result<f64> {
-        Ok(self.variance(&query.workload(), period)?.sqrt() / self.first()?.spacing)
+        Ok(self.variance(&query.workload(), period)?.sqrt() / self.first().spacing)
     }
 
     /// Variance of a figure in points times the spacing: the noise of its link, and the remaining weight of

@@ -12,12 +12,12 @@ use antinoise_input::tables::user_name;
 use rusqlite::params;
 use serde::Serialize;
 
-use crate::layout::too_many;
-use crate::ledger::Writer;
-use crate::sample::{Place, Sample};
-use crate::sealed::Part;
-use crate::state::{GIVEN, bytes};
-use crate::users::{May, Users};
+use crate::design::layout::too_many;
+use crate::events::sample::{Place, Sample};
+use crate::events::users::{May, Users};
+use crate::store::database::{GIVEN, bytes};
+use crate::store::participants::Writer;
+use crate::store::sealed::Part;
 use crate::{Error, Keep, Period, Release, Result, Unit};
 
 /// Exact numbers of a period's rows. They are for the operator of the release, and are not private.
@@ -35,6 +35,35 @@ pub struct Tally {
     pub unknown_keys: u64,
 }
 
+/// The numbers of rows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Found {
+    /// The rows that were added.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Rows of a period that was frozen before, or before the first one; left out or included as chosen.
+    pub late: u64,
+    /// Rows left out because they lie between the last frozen period and this one, in periods that were not
+    /// frozen: no later period counts them.
+    pub lost: u64,
+    /// Rows with a time after the period, left out: they belong to later periods.
+    pub later: u64,
+}
+
+/// What freezing a file would do. The numbers are exact, and not private.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Check {
+    /// Rows that would be counted.
+    pub counted: u64,
+    /// Rows of the period beyond the bounds of their users, or with unknown keys.
+    pub left_out: u64,
+    /// Rows of periods that were not frozen, which no later period counts.
+    pub lost: u64,
+    /// Reasons to look again before freezing: see [`Freezing::problems`].
+    pub problems: Vec<String>,
+}
+
 /// The treatment of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -48,10 +77,20 @@ pub enum Fate {
     UnknownKey,
 }
 
+/// The periods that were frozen before.
+#[derive(Debug)]
+struct Neighbours {
+    first: Option<Period>,
+    last: Option<Period>,
+    /// Whether the last period is known to have no rows.
+    last_was_empty: bool,
+}
+
 /// A period whose events are being added. Dropping it before [`Freezing::commit`] discards everything.
 #[derive(Debug)]
 pub struct Freezing<'r> {
     pub(crate) release: &'r mut Release,
+    neighbours: Neighbours,
     keys: HashMap<String, usize>,
     period: Period,
     pub(crate) step: usize,
@@ -69,11 +108,39 @@ pub struct Freezing<'r> {
 }
 
 impl Release {
-    /// Starts freezing `period`, which must come after all frozen periods.
+    /// Starts freezing `period`, which must come after the last frozen period.
     ///
     /// # Errors
     /// If it does not, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
+        if let Some(last) = self.state.last_period()?
+            && period.is_after(&last) != Some(true)
+        {
+            let must_be = format!("after {last}, which was frozen last: a period is frozen once");
+            return Err(Error::invalid("period", period, must_be));
+        }
+        self.freeze_in_any_order(period)
+    }
+
+    /// As [`Release::freeze`], for any period whose rows are in no frozen period. [`Freezing::problems`] says
+    /// whether its order and its name are as expected.
+    ///
+    /// ```
+    /// use antinoise_release::{Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let mut release = Release::create(folder.path(), &Settings::new(vec!["a".into()], 9, Unit::User))?;
+    /// release.freeze(&"2062-03-01".parse()?)?.commit()?;
+    /// let next = "2026-03-02".parse()?;
+    /// assert!(release.freeze(&next).is_err());
+    /// let day = release.freeze_in_any_order(&next)?;
+    /// assert!(day.problems(&Default::default())[0].contains("before 2062-03-01"));
+    /// day.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it shares rows with a frozen period, or all periods of the plan have been frozen.
+    pub fn freeze_in_any_order(&mut self, period: &Period) -> Result<Freezing<'_>> {
         let (step, _) = self.state.progress()?;
         if self.settings.links.is_none() && step >= self.settings.periods {
             let must_be = format!(
@@ -82,14 +149,21 @@ impl Release {
             );
             return Err(Error::invalid("period", period, must_be));
         }
-        if let Some(last) = self.state.last_period()?
-            && period.is_after(&last) != Some(true)
-        {
-            let must_be = format!("after {last}, which was frozen last: a period is frozen once");
+        if let Some(other) = self.state.periods()?.into_iter().find(|other| period.overlaps(other)) {
+            let must_be = format!(
+                "one whose rows are in no other period: {other} was frozen, and a row is counted once"
+            );
             return Err(Error::invalid("period", period, must_be));
         }
+        let neighbours = Neighbours {
+            first: self.state.first_period()?,
+            last: self.state.last_period()?,
+            last_was_empty: step > 0
+                && self.settings.unit == Unit::User
+                && self.state.counted_nobody(step - 1)?,
+        };
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
-        let increments = vec![0; self.design.layout.cells()];
+        let increments = vec![0; self.chain.first().layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
         self.state.check_counted()?;
         if self.settings.unit == Unit::User && step >= self.settings.max_periods {
@@ -102,6 +176,7 @@ impl Release {
         };
         Ok(Freezing {
             release: self,
+            neighbours,
             keys,
             period: period.clone(),
             step,
@@ -116,9 +191,64 @@ impl Release {
 }
 
 impl Freezing<'_> {
+    /// Takes counts that were bounded and computed elsewhere.
+    pub(crate) fn give(mut self, increments: Vec<i64>) -> Self {
+        (self.increments, self.given) = (increments, true);
+        self
+    }
+
     /// The period.
     pub fn period(&self) -> &Period {
         &self.period
+    }
+
+    /// The last frozen period.
+    pub(crate) fn last_period(&self) -> Option<&Period> {
+        self.neighbours.last.as_ref()
+    }
+
+    /// Number of periods between the last frozen one and this one, which were not frozen; 0 if names are
+    /// neither numbers nor dates nor months.
+    pub fn skipped(&self) -> u64 {
+        self.last_period().and_then(|last| self.period.skipped_since(last)).unwrap_or(0)
+    }
+
+    /// Signs that the period is mistyped or the file is another period's, as sentences; empty if there are
+    /// none. `found`: the numbers of all rows. A frozen period cannot be changed, so that these should be
+    /// confirmed before [`Freezing::commit`].
+    pub fn problems(&self, found: &Found) -> Vec<String> {
+        let (period, Neighbours { first, last, last_was_empty }) = (&self.period, &self.neighbours);
+        let mut problems = Vec::new();
+        if let Some(first) = first
+            && period.form() != first.form()
+        {
+            problems.push(format!("{period} has another form than the first period, {first}"));
+        } else if let Some(last) = last
+            && period.is_after(last) != Some(true)
+        {
+            problems.push(format!("{period} comes before {last}, which was frozen last"));
+        }
+        let elsewhere = found.late + found.lost;
+        if found.tally.rows == 0 && elsewhere > 0 {
+            problems.push(format!("{period} is after all {elsewhere} rows"));
+        } else if found.tally.counted == 0 && !self.given && !last_was_empty {
+            problems.push(format!("no row is counted in {period}"));
+        }
+        if found.lost > 0 {
+            let last = last.as_ref().map_or(String::new(), ToString::to_string);
+            problems.push(format!(
+                "{} rows lie between {last} and {period}, in periods that were not frozen, and would be lost",
+                found.lost
+            ));
+        }
+        problems
+    }
+
+    /// What committing the period would do; `found`: the numbers of all rows. Nothing is changed.
+    pub fn check(&self, found: &Found) -> Check {
+        let Tally { counted, beyond_max_rows, beyond_max_periods, unknown_keys, .. } = found.tally;
+        let left_out = beyond_max_rows + beyond_max_periods + unknown_keys;
+        Check { counted, left_out, lost: found.lost, problems: self.problems(found) }
     }
 
     /// The numbers of rows so far.
@@ -139,7 +269,7 @@ impl Freezing<'_> {
             return Ok(Fate::UnknownKey);
         };
         // All checks that may refuse the row come before any change.
-        let (design, points) = (&self.release.design, &mut self.points);
+        let (design, points) = (self.release.chain.first(), &mut self.points);
         points.clear();
         design.layout.row(design.spacing, key, value, |cell, added| points.push((cell, added)))?;
         let user = match self.release.settings.unit {
@@ -199,7 +329,7 @@ impl Freezing<'_> {
     /// # Errors
     /// If they cannot be written; nothing is then changed.
     pub fn commit(mut self) -> Result<Tally> {
-        let design = &self.release.design;
+        let design = self.release.chain.first();
         design.layout.encode(design.spacing, &mut self.increments)?;
         // Refused here, so that everything frozen can be published, whatever other periods hold.
         let most = self.release.settings.most_points();

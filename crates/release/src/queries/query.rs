@@ -6,7 +6,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Measure, half_and_middle};
+use crate::queries::measure::{Measure, half_and_middle};
 
 /// A query: what is published of every key in every period.
 ///

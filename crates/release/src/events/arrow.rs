@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use crate::Result;
-use crate::rows::Rows;
-use crate::source::Columns;
+use crate::events::rows::Rows;
+use crate::events::text::Columns;
 
 /// The columns of events in an Arrow table.
 ///

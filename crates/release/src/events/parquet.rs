@@ -5,10 +5,10 @@ use std::path::Path;
 use antinoise_input::tables::Parquet;
 
 use crate::Result;
-use crate::freeze::Freezing;
-use crate::rows::{Found, Handling};
-use crate::source::Columns;
-use crate::table::EventTable;
+use crate::events::arrow::EventTable;
+use crate::events::freeze::{Found, Freezing};
+use crate::events::rows::Handling;
+use crate::events::text::Columns;
 
 impl Freezing<'_> {
     /// Adds the rows of the Parquet file at `path` that lie in the period; calls `each` for every row. For

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::users::Name;
+use crate::events::users::Name;
 
 /// The increments of a row: cells and points.
 type Row = Box<[(usize, i64)]>;

@@ -6,8 +6,8 @@ use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 
-use crate::figures::Reading;
-use crate::layout::Layout;
+use crate::design::estimate::Estimator;
+use crate::design::layout::Layout;
 use crate::{Error, Query, Result, Settings, Unit};
 
 /// Maximum number of vectors of past noise that a strategy may store for each cell: they are written with
@@ -87,7 +87,7 @@ impl Design {
     /// The largest standard deviation of the noise in each period's figures of `query`; see
     /// [`crate::Release::errors`].
     pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
-        let largest = Reading::new(query, &self.layout, self.spacing).largest_deviation();
+        let largest = Estimator::new(query, &self.layout, self.spacing).largest_deviation();
         Ok(self.noise_in_points(query)?.into_iter().map(|noise| noise * largest).collect())
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use antinoise_input::sqlite::Format;
 
-use crate::{Error, ledger, sealed};
+use crate::Error;
+use crate::store::{participants, sealed};
 
 pub(crate) const FORMAT: Format = Format {
     prefix: "",
@@ -18,7 +19,7 @@ const TABLES: [&str; 6] = [
     // The plan, the settings, and the identity of this release.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     // The users counted in each period, and the numbers of their rows.
-    ledger::TABLE,
+    participants::TABLE,
     // Increments in points: frozen until they are published, noisy after that.
     "CREATE TABLE periods (step INTEGER PRIMARY KEY, period NOT NULL, frozen BLOB, noisy BLOB)",
     // The state of queries: functions of the noisy increments of all periods so far.

@@ -1,10 +1,9 @@
 //! Adding rows of any source to a period.
 
 use antinoise_input::tables::Number;
-use serde::Serialize;
 
-use crate::freeze::{Fate, Freezing, Tally};
-use crate::period::{Place, Time};
+use crate::events::freeze::{Fate, Found, Freezing};
+use crate::period::{Period, Place, Time};
 use crate::{Error, Result};
 
 /// The treatment of rows that do not belong to the period.
@@ -21,22 +20,10 @@ pub struct Handling {
 pub enum Late {
     /// Refuse the whole file.
     Refuse,
-    /// Leave the row out, and count it as late.
+    /// Leave the row out, and count it as late or lost.
     Leave,
     /// Count the row in this period, the next one to be published.
     Include,
-}
-
-/// The numbers of rows of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Found {
-    /// The rows that were added.
-    #[serde(flatten)]
-    pub tally: Tally,
-    /// Rows with a time before the period, left out or included as chosen.
-    pub late: u64,
-    /// Rows with a time after the period, left out: they belong to later periods.
-    pub later: u64,
 }
 
 /// The rows of a table, to be added one by one to a period if they lie in it.
@@ -87,7 +74,10 @@ impl Rows<'_, '_> {
                 Err(Error::invalid("time of an event", time, must_be))
             }
             (Place::Late, late) => {
-                self.found.late += 1;
+                let last = self.freezing.last_period();
+                let is_later = |last: &Period| matches!(last.place_of(&read), Ok(Place::Later));
+                let is_lost = late != Late::Include && last.is_some_and(is_later);
+                *(if is_lost { &mut self.found.lost } else { &mut self.found.late }) += 1;
                 Ok(late == Late::Include)
             }
         }
@@ -124,7 +114,7 @@ impl Rows<'_, '_> {
     /// If there were rows, and all of them are later than this period.
     pub fn end(mut self) -> Result<Found> {
         self.found.tally = self.freezing.tally();
-        if self.found.later > 0 && self.found.tally.rows == 0 && self.found.late == 0 {
+        if self.found.later > 0 && self.found.tally.rows == 0 && self.found.late + self.found.lost == 0 {
             let must_be = "one in which some of the events lie: all of them are later";
             return Err(Error::invalid("period", self.freezing.period(), must_be));
         }

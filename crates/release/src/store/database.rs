@@ -7,12 +7,12 @@ use antinoise_noise::Key;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::folder::{Folder, check_owner_only};
-use crate::ledger::{self, Failure};
-use crate::published::{Figure, Published};
-use crate::seal::Seal;
-use crate::sealed::{self, Part, Refusal};
-use crate::tables::{self, FORMAT};
+use crate::store::folder::{Folder, check_owner_only};
+use crate::store::participants::{self, Failure};
+use crate::store::published::{Figure, Published};
+use crate::store::schema::{self, FORMAT};
+use crate::store::seal::Seal;
+use crate::store::sealed::{self, Part, Refusal};
 use crate::{Error, Period, Result};
 
 /// The name of the fact that counts were given.
@@ -72,7 +72,7 @@ impl State {
             }
             database.pragma_update(None, "cache_size", -CACHE_KIB)
         };
-        prepared().map_err(tables::failed(&path))?;
+        prepared().map_err(schema::failed(&path))?;
         Ok(Self { folder: folder.clone(), path, database, seal: seal(folder)? })
     }
 
@@ -86,7 +86,7 @@ impl State {
         let database = FORMAT.open(&path, WAIT)?;
         // One transaction, during which no other process changes what is read.
         let begun = database.execute_batch("PRAGMA query_only = ON; BEGIN");
-        begun.map_err(tables::failed(&path))?;
+        begun.map_err(schema::failed(&path))?;
         FORMAT.check(&path, &database)?;
         let state = Self { folder: folder.clone(), seal: Seal::read(folder)?, path, database };
         state.check()?;
@@ -98,7 +98,7 @@ impl State {
     }
 
     pub(crate) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<'_> {
-        tables::failed(&self.path)
+        schema::failed(&self.path)
     }
 
     /// Whether nothing was written yet.
@@ -164,7 +164,7 @@ impl State {
         changed: &[Part],
         make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<()> {
-        let failed = tables::failed(&self.path);
+        let failed = schema::failed(&self.path);
         let random = Key::from_os()?.expose(|key| *key);
         let begun = self.database.transaction_with_behavior(TransactionBehavior::Immediate);
         let change = begun.map_err(&failed)?;
@@ -218,9 +218,33 @@ impl State {
         Ok((count as usize, published as usize))
     }
 
+    /// The first frozen period.
+    pub(crate) fn first_period(&self) -> Result<Option<Period>> {
+        self.period_of("SELECT period FROM periods ORDER BY step LIMIT 1")
+    }
+
+    /// All frozen periods.
+    pub(crate) fn periods(&self) -> Result<Vec<Period>> {
+        let failed = self.failed();
+        let mut select = self.database.prepare("SELECT period FROM periods").map_err(&failed)?;
+        let values = select.query_map([], |row| row.get(0)).map_err(&failed)?;
+        values.map(|value| self.period(value.map_err(&failed)?)).collect()
+    }
+
+    /// Whether events were given for a step, and no user was counted.
+    pub(crate) fn counted_nobody(&self, step: usize) -> Result<bool> {
+        let sql = "SELECT COUNT(*) FROM counted WHERE step = ?";
+        let found: i64 =
+            self.database.query_row(sql, [step as i64], |row| row.get(0)).map_err(self.failed())?;
+        Ok(found == 0 && !self.counts_were_given()?)
+    }
+
     /// The last frozen period.
     pub(crate) fn last_period(&self) -> Result<Option<Period>> {
-        let sql = "SELECT period FROM periods ORDER BY step DESC LIMIT 1";
+        self.period_of("SELECT period FROM periods ORDER BY step DESC LIMIT 1")
+    }
+
+    fn period_of(&self, sql: &str) -> Result<Option<Period>> {
         let found = self.database.query_row(sql, [], |row| row.get::<_, Value>(0)).optional();
         found.map_err(self.failed())?.map(|value| self.period(value)).transpose()
     }
@@ -236,13 +260,13 @@ impl State {
     /// Calls `each` with every user who was counted in at least `most` of the first `steps` periods: one pass
     /// over the ledger.
     pub(crate) fn spent_users(&self, steps: usize, most: usize, each: impl FnMut(&[u8])) -> Result<()> {
-        ledger::spent(&self.database, steps, most, each).map_err(|failure| self.unread(failure))
+        participants::spent(&self.database, steps, most, each).map_err(|failure| self.unread(failure))
     }
 
     /// Calls `each` with every user, every period in which the user was counted, and the number of rows.
     pub(crate) fn counted(&self, mut each: impl FnMut(&str, usize, u32)) -> Result<()> {
         let (steps, _) = self.progress()?;
-        let told = ledger::all(&self.database, steps, |user, step, rows| {
+        let told = participants::all(&self.database, steps, |user, step, rows| {
             each(std::str::from_utf8(user).map_err(|_| Failure::Damaged)?, step, rows);
             Ok(())
         });
@@ -251,7 +275,7 @@ impl State {
 
     /// Calls `each` with every user who was counted in the first `steps` periods, once per period.
     pub(crate) fn counted_names(&self, steps: usize, each: impl FnMut(&[u8])) -> Result<()> {
-        ledger::names(&self.database, steps, each).map_err(|failure| self.unread(failure))
+        participants::names(&self.database, steps, each).map_err(|failure| self.unread(failure))
     }
 
     fn unread(&self, failure: Failure) -> Error {

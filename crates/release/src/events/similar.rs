@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::users::Users;
+use crate::events::users::Users;
 use crate::{Freezing, Result, Unit};
 
 /// Number of pairs of names that are shown.

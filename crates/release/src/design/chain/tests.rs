@@ -165,7 +165,7 @@ fn errors_across_borders_are_those_of_dense_matrices() {
                 Query::Decay { factor } => factor.powi(age as i32),
                 _ => 1.0,
             };
-            let design = chain.first().unwrap();
+            let design = chain.first();
             let unit = design.layout.part_of(query).unit(design.spacing);
             for period in 0..periods {
                 let entry = |seed: usize| -> f64 {

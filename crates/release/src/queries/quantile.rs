@@ -8,7 +8,7 @@
 //! upper end is symmetric. So the interval contains x in at least 95% of releases, without a correction for
 //! the number of edges, and more often if buckets hold many more rows than the noise.
 
-use crate::interval::{Interval, QUANTILE};
+use crate::queries::interval::{Interval, QUANTILE};
 
 /// Noisy numbers of rows of a key.
 pub(crate) struct Rows<'r> {
@@ -77,7 +77,7 @@ fn isotonic(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buckets::{Buckets, Code};
+    use crate::queries::buckets::{Buckets, Code};
 
     fn random(state: &mut u64) -> f64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

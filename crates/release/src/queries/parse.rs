@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 
-use crate::query::{Query, refused};
+use crate::queries::query::{Query, refused};
 
 const FORMS: &str = "counts, sum:LO,HI, mean:LO,HI, window:W, decay:G, histogram:E1,E2,..., cdf:E1,E2,..., \
                      quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...";

@@ -5,9 +5,9 @@ use std::path::Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use crate::folder::Folder;
-use crate::published::Published;
-use crate::state::State;
+use crate::store::database::State;
+use crate::store::folder::Folder;
+use crate::store::published::Published;
 use crate::{Error, Result};
 
 /// SQLite operations (some milliseconds) between two calls of `go_on`.

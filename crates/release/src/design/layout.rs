@@ -10,8 +10,8 @@
 
 use antinoise_input::InvalidParameter;
 
-use crate::buckets::{Buckets, Code, LEAST_POINTS};
-use crate::measure::{Measure, half_and_middle, number};
+use crate::queries::buckets::{Buckets, Code, LEAST_POINTS};
+use crate::queries::measure::{Measure, half_and_middle, number};
 use crate::{Error, Query, Result, Settings};
 
 /// The parts of a release: one per measure, shared by all queries of that measure.

@@ -2,9 +2,11 @@
 
 use std::io::Read;
 
-use crate::layout::Part;
-use crate::measure::Measure;
-use crate::source::{csv_column, csv_refused};
+use crate::design::layout::Part;
+use crate::design::plan::Design;
+use crate::events::freeze::Freezing;
+use crate::events::text::{csv_column, csv_refused};
+use crate::queries::measure::Measure;
 use crate::{Error, Period, Release, Result};
 
 impl Release {
@@ -26,7 +28,24 @@ impl Release {
     /// # Errors
     /// As [`Release::freeze`]; if there are queries about values, or the numbers of counts and keys differ.
     pub fn freeze_counts(&mut self, period: &Period, counts: &[i64]) -> Result<()> {
-        let (layout, spacing) = (&self.design.layout, self.design.spacing);
+        let given = self.scaled(counts)?;
+        self.freeze(period)?.give(given).commit().map(|_| ())
+    }
+
+    /// As [`Release::freeze_counts`], for any period that is not frozen yet, up to
+    /// [`commit`](Freezing::commit).
+    ///
+    /// # Errors
+    /// As [`Release::freeze_in_any_order`] and [`Release::freeze_counts`].
+    pub fn freeze_counts_in_any_order(&mut self, period: &Period, counts: &[i64]) -> Result<Freezing<'_>> {
+        let given = self.scaled(counts)?;
+        Ok(self.freeze_in_any_order(period)?.give(given))
+    }
+
+    /// The counts in points.
+    fn scaled(&self, counts: &[i64]) -> Result<Vec<i64>> {
+        let Design { layout, spacing, .. } = self.chain.first();
+        let spacing = *spacing;
         let [part @ Part { measure: Measure::Count, .. }] = &layout.parts[..] else {
             let must_be =
                 "counts, windows and decays alone: others are not made of counts that come in as they are";
@@ -44,11 +63,7 @@ impl Release {
         }
         let points = part.points(spacing);
         let scaled: Option<Vec<i64>> = counts.iter().map(|count| count.checked_mul(points)).collect();
-        let scaled = scaled.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))?;
-        let mut freezing = self.freeze(period)?;
-        freezing.increments = scaled;
-        freezing.given = true;
-        freezing.commit().map(|_| ())
+        scaled.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))
     }
 
     /// Reads the counts in a CSV file with the columns `key` and `count`; returns them in the order of the

@@ -1,14 +1,14 @@
 //! The figures of a query, with their intervals, from the noisy points of a key's cells.
 
 use crate::Query;
-use crate::buckets::Buckets;
-use crate::interval::{Interval, Ratio};
-use crate::layout::{Layout, Part};
-use crate::measure::{Measure, half_and_middle};
-use crate::quantile::{Rows, quantile};
+use crate::design::layout::{Layout, Part};
+use crate::queries::buckets::Buckets;
+use crate::queries::interval::{Interval, Ratio};
+use crate::queries::measure::{Measure, half_and_middle};
+use crate::queries::quantile::{Rows, quantile};
 
 /// A query, and the numbers from which its figures are computed.
-pub(crate) struct Reading<'q> {
+pub(crate) struct Estimator<'q> {
     pub(crate) query: &'q Query,
     /// The part that answers it; for a mean, the part that counts.
     pub(crate) part: &'q Part,
@@ -34,7 +34,7 @@ enum Method<'q> {
 
 /// A figure of a key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct Estimate {
     pub(crate) interval: Interval,
     pub(crate) is_whole: bool,
     /// Whether the true figure cannot be negative.
@@ -43,7 +43,7 @@ pub(crate) struct Told {
     pub(crate) is_monotone: bool,
 }
 
-impl<'q> Reading<'q> {
+impl<'q> Estimator<'q> {
     pub(crate) fn new(query: &'q Query, layout: &'q Layout, spacing: f64) -> Self {
         let part = layout.part_of(query);
         let unit = part.unit(spacing);
@@ -91,13 +91,13 @@ impl<'q> Reading<'q> {
     }
 
     /// The figure of a query with one cell per key, whose sum is `points`.
-    pub(crate) fn cell(&self, points: f64, noise: f64) -> Told {
+    pub(crate) fn cell(&self, points: f64, noise: f64) -> Estimate {
         let unit = self.largest_deviation();
         self.told(Interval::new(points * unit, noise * unit, self.query.is_whole()))
     }
 
     /// The figures of a key from the sums of all cells; `noise`: standard deviation of a cell in points.
-    pub(crate) fn figures(&self, key: usize, sum: &[i64], noise: f64) -> Vec<Told> {
+    pub(crate) fn figures(&self, key: usize, sum: &[i64], noise: f64) -> Vec<Estimate> {
         let cells = &sum[self.part.cells_of(key)];
         let of_run = |buckets: &Buckets, rows: f64, run: (usize, usize)| {
             self.told(Interval::new(rows, noise * buckets.deviation(run), true))
@@ -151,9 +151,9 @@ impl<'q> Reading<'q> {
         }
     }
 
-    fn told(&self, interval: Interval) -> Told {
+    fn told(&self, interval: Interval) -> Estimate {
         let is_non_negative = self.query.is_non_negative();
-        Told {
+        Estimate {
             interval,
             is_whole: self.query.is_whole(),
             is_non_negative,
@@ -162,7 +162,7 @@ impl<'q> Reading<'q> {
     }
 
     /// The fraction of all rows below an edge.
-    fn share(&self, buckets: &Buckets, below: &[f64], at: usize, noise: f64) -> Told {
+    fn share(&self, buckets: &Buckets, below: &[f64], at: usize, noise: f64) -> Estimate {
         let (edge, all, variance) = (at + 1, below.len(), noise * noise);
         let ratio = Ratio {
             above: below[at],
@@ -177,8 +177,8 @@ impl<'q> Reading<'q> {
 }
 
 /// A figure without raising: it may decrease, and already lies in its range.
-fn within_range(interval: Interval) -> Told {
-    Told { interval, is_whole: false, is_non_negative: false, is_monotone: false }
+fn within_range(interval: Interval) -> Estimate {
+    Estimate { interval, is_whole: false, is_non_negative: false, is_monotone: false }
 }
 
 fn names(query: &Query, measure: &Measure) -> Vec<String> {

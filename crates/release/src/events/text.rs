@@ -7,8 +7,8 @@ use antinoise_input::tables::Role;
 use antinoise_input::tables::{Number, column_index};
 use serde_json::Value;
 
-use crate::freeze::Freezing;
-use crate::rows::{Found, Handling};
+use crate::events::freeze::{Found, Freezing};
+use crate::events::rows::Handling;
 use crate::{Error, Result, Settings, Unit};
 
 /// The format of events.

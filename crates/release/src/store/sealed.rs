@@ -2,8 +2,8 @@
 //!
 //! Each change adds a random link, and one link per changed part with a digest of the part as read from the
 //! database. The token of a link covers the link and the previous token, under the key of the
-//! [seal](crate::seal). So altered, added, removed or exchanged rows of any table are detected and named, and
-//! two copies that are both continued never have the same token again.
+//! [seal](crate::store::seal). So altered, added, removed or exchanged rows of any table are detected and
+//! named, and two copies that are both continued never have the same token again.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, params};
 use sha2::{Digest, Sha256};
 
-use crate::seal::{Seal, Token};
+use crate::store::seal::{Seal, Token};
 
 /// The SQL of the table. The step of a link for published figures is the last row that it covers.
 pub(crate) const TABLE: &str = "CREATE TABLE seals (number INTEGER PRIMARY KEY, part TEXT NOT NULL, step INTEGER NOT NULL, digest BLOB NOT NULL, token BLOB NOT NULL)";

@@ -1,0 +1,8 @@
+//! Queries: their text, their measures, and the intervals of their figures.
+
+pub(crate) mod buckets;
+pub(crate) mod interval;
+pub(crate) mod measure;
+pub(crate) mod parse;
+pub(crate) mod quantile;
+pub(crate) mod query;

@@ -1,0 +1,119 @@
+//! Signs that a period is mistyped or its rows another period's: named before anything is changed.
+
+use antinoise_release::{Check, Columns, Format, Found, Handling, Late, Period, Release, Settings, Unit};
+
+const LEAVE: Handling = Handling { late: Late::Leave, leave_unknown_keys: true };
+
+fn columns() -> Columns {
+    Columns { time: "day".into(), user: Some("user".into()), key: "shop".into(), value: None }
+}
+
+/// What a period does with rows of these days, one user a row; `commit`: whether it is frozen.
+fn tried(
+    release: &mut Release,
+    period: &str,
+    days: &[&str],
+    handling: Handling,
+    commit: bool,
+) -> (Check, Found) {
+    let rows: String = days.iter().enumerate().map(|(user, day)| format!("{day},u{user},a\n")).collect();
+    let period: Period = period.parse().unwrap();
+    let mut freezing = release.freeze_in_any_order(&period).unwrap();
+    let text = format!("day,user,shop\n{rows}");
+    let found = freezing.read(text.as_bytes(), Format::Csv, &columns(), handling, || ()).unwrap();
+    let check = freezing.check(&found);
+    if commit {
+        freezing.commit().unwrap();
+    }
+    (check, found)
+}
+
+fn release(folder: &std::path::Path, unit: Unit) -> Release {
+    let max_periods = if unit == Unit::User { 3 } else { 1 };
+    let settings = Settings { max_periods, ..Settings::new(vec!["a".into()], 20, unit) };
+    Release::create(folder, &settings).unwrap()
+}
+
+#[test]
+fn each_sign_is_named_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    let (first, _) = tried(&mut release, "2026-03-01", &["2026-03-01", "2026-03-01"], LEAVE, true);
+    assert!(first.problems.is_empty() && first.counted == 2, "{first:?}");
+    let before = std::fs::read(folder.path().join("release.db")).unwrap();
+    for (period, days, named) in [
+        ("2026-02-28", &["2026-02-28"][..], "comes before 2026-03-01"),
+        ("2026-04", &["2026-04-01"], "another form than the first period, 2026-03-01"),
+        ("2062-03-02", &["2026-03-02", "2026-03-02"], "is after all 2 rows"),
+        ("2026-03-02", &[], "no row is counted in 2026-03-02"),
+        ("2026-03-04", &["2026-03-02", "2026-03-04"], "1 rows lie between 2026-03-01 and 2026-03-04"),
+    ] {
+        let (check, _) = tried(&mut release, period, days, LEAVE, false);
+        assert!(check.problems.iter().any(|problem| problem.contains(named)), "{named}: {check:?}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("release.db")).unwrap(), before);
+    // Whose rows may be in the frozen period too.
+    for period in ["2026-03-01", "2026-03", "2026-03-01T12", "17"] {
+        let refused = release.freeze_in_any_order(&period.parse().unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("2026-03-01 was frozen, and a row is counted once"), "{refused}");
+    }
+    let (next, _) = tried(&mut release, "2026-03-02", &["2026-03-02", "2026-03-01"], LEAVE, true);
+    assert!(next.problems.is_empty() && (next.counted, next.lost) == (1, 0), "{next:?}");
+}
+
+/// A mistyped period that was frozen does not end the release.
+#[test]
+fn a_release_continues_after_a_period_of_the_far_future() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    tried(&mut release, "2062-03-01", &["2062-03-01"], LEAVE, true);
+    let next: Period = "2026-03-02".parse().unwrap();
+    assert!(release.freeze(&next).is_err());
+    let (check, _) = tried(&mut release, "2026-03-02", &["2026-03-02"], LEAVE, true);
+    assert!(check.problems[0].contains("comes before 2062-03-01"), "{check:?}");
+    assert_eq!(release.publish().unwrap().len(), 2);
+}
+
+/// Rows of periods that were never frozen are lost; rows of frozen periods are late. With late rows included,
+/// none is lost.
+#[test]
+fn lost_rows_are_apart_from_late_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    tried(&mut release, "2026-03-01", &["2026-03-01"], LEAVE, true);
+    let days = ["2026-02-27", "2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05"];
+    let (check, found) = tried(&mut release, "2026-03-04", &days, LEAVE, false);
+    assert_eq!((found.late, found.lost, found.later), (2, 2, 1));
+    assert_eq!((check.counted, check.left_out, check.lost), (1, 0, 2));
+    let include = Handling { late: Late::Include, ..LEAVE };
+    let (check, found) = tried(&mut release, "2026-03-04", &days, include, false);
+    assert_eq!((found.late, found.lost, check.counted), (4, 0, 5));
+    let freezing = release.freeze(&"2026-03-04".parse().unwrap()).unwrap();
+    assert_eq!(freezing.skipped(), 2);
+}
+
+/// An empty period after an empty one is expected where users show that both are.
+#[test]
+fn periods_without_rows_follow_each_other() {
+    for (unit, expected) in [(Unit::User, 0), (Unit::Event, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut release = release(folder.path(), unit);
+        let count = |release: &mut Release, period| tried(release, period, &[], LEAVE, true).0.problems.len();
+        assert_eq!([count(&mut release, "1"), count(&mut release, "2")], [1, expected], "{unit}");
+        let (check, _) = tried(&mut release, "3", &["3"], LEAVE, true);
+        assert!(check.problems.is_empty());
+        assert_eq!(count(&mut release, "4"), 1);
+    }
+}
+
+/// Rows beyond the bounds and rows with unknown keys are left out.
+#[test]
+fn rows_left_out_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    let mut freezing = release.freeze_in_any_order(&Period::Number(1)).unwrap();
+    let text = "day,user,shop\n1,ada,a\n1,ada,a\n1,grace,a\n1,grace,elsewhere\n";
+    let found = freezing.read(text.as_bytes(), Format::Csv, &columns(), LEAVE, || ()).unwrap();
+    let check = freezing.check(&found);
+    assert_eq!((check.counted, check.left_out, check.lost), (2, 2, 0));
+}
