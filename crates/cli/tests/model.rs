@@ -49,7 +49,7 @@ fn trained() -> (tempfile::TempDir, Value) {
     fs::write(folder.path().join("rows.csv"), table(3000, ',')).unwrap();
     fs::write(folder.path().join("other.csv"), table(500, ',')).unwrap();
     let train = format!(
-        "train --data csv:rows.csv {COLUMNS} --test other.csv --mechanism blt:2 --epochs 4 --batch-size 100 --json --out run"
+        "train --data csv:rows.csv {COLUMNS} --test other.csv --setting cyclic --mechanism blt:2 --epochs 4 --batch-size 100 --json --out run"
     );
     let found = json(&antinoise(&train, folder.path()));
     (folder, found)
@@ -240,8 +240,9 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
 fn a_second_run_without_a_name_gets_a_folder_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("rows.csv"), table(600, ',')).unwrap();
-    let train =
-        format!("train --data csv:rows.csv {COLUMNS} --mechanism identity --epochs 1 --batch-size 60 --json");
+    let train = format!(
+        "train --data csv:rows.csv {COLUMNS} --setting cyclic --mechanism identity --epochs 1 --batch-size 60 --json"
+    );
     let first = json(&antinoise(&train, folder.path()));
     let output = antinoise(&train, folder.path());
     assert!(stderr(&output).contains("antinoise-run is taken"), "{}", stderr(&output));
@@ -265,7 +266,7 @@ fn unusual_rows_are_reported_and_test_rows_are_drawn() {
     )
     .unwrap();
     let train = format!(
-        "train --data csv:sorted.csv {COLUMNS} --mechanism identity --epochs 1 --batch-size 60 --json"
+        "train --data csv:sorted.csv {COLUMNS} --setting cyclic --mechanism identity --epochs 1 --batch-size 60 --json"
     );
     let drawn = antinoise(&format!("{train} --out drawn"), folder.path());
     for words in ["sorted by class", "column \"word\" has the same value", "do not publish this line"] {

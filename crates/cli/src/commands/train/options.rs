@@ -231,7 +231,7 @@ impl Arguments {
         ];
         let several = several.into_iter().find(|(_, several, _)| *several && !self.compares());
         several.map_or(Ok(()), |(name, _, got)| {
-            let must_be = "for one model, or given with --compare, which trains several";
+            let must_be = "a single one, or accompanied by --compare, which trains several models";
             Err(InvalidParameter::new(name, got, must_be).into())
         })
     }
