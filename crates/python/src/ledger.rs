@@ -42,7 +42,7 @@ fn names(users: &Bound<'_, PyAny>) -> Result<Vec<String>> {
             InvalidParameter::new("name of a user", got, "a string that UTF-8 can write").into()
         })
     };
-    users.try_iter().map_err(PyErr::from)?.map(|user| name(user?)).collect()
+    users.try_iter()?.map(|user| name(user?)).collect()
 }
 
 #[pymethods]

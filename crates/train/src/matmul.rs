@@ -67,10 +67,8 @@ pub(crate) fn multiply(left: Matrix, right: Matrix, product: &mut [f32]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "candle"))]
 mod tests {
-    #![cfg(feature = "candle")]
-
     use candle_core::{Device, Tensor};
 
     use super::*;

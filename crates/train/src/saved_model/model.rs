@@ -94,13 +94,11 @@ impl SavedModel {
     /// If a file is absent or altered, or the two files are not of the same model.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(DESCRIPTION);
-        let found = std::fs::metadata(&path).ok().filter(|found| found.is_file());
-        let Some(found) = found.filter(|found| found.len() <= MAX_DESCRIPTION) else {
+        if !std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_DESCRIPTION) {
             let must_be =
                 format!("a folder with {DESCRIPTION}, as `antinoise train --out DIR` writes DIR/model");
             return Err(InvalidParameter::new("model folder", folder.display(), must_be).into());
-        };
-        drop(found);
+        }
         let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
         let (description, model) = Description::read(&text)?;
         let path = folder.join(TENSORS);
