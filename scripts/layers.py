@@ -34,8 +34,8 @@ def without_comments(text):
 
 def without_tests(code):
     """Code without its #[cfg(test)] modules; and the names of those that are files."""
-    files = re.findall(r"#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+(\w+)\s*;", code)
-    while found := re.search(r"#\[cfg\(test\)\]\s*mod\s+\w+\s*\{", code):
+    files = re.findall(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:pub\s+)?mod\s+(\w+)\s*;", code)
+    while found := re.search(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*mod\s+\w+\s*\{", code):
         depth, end = 1, found.end()
         while depth:
             depth += {"{": 1, "}": -1}.get(code[end], 0)
