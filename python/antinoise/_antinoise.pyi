@@ -865,6 +865,8 @@ class RunningCounts:
             time, key, user, value: Names of the columns.
             late: Treatment of rows of earlier periods: left out, counted in this period, or refused.
             unknown: Treatment of rows of unknown keys.
+            check: Changes nothing, and returns what freezing would do.
+            yes: Freezes although the period seems to be mistyped: see Raises.
 
         Returns:
             How many rows were counted, and left out for which reason. **Not private.**

@@ -867,7 +867,10 @@ def test_tables_of_equal_columns_and_of_no_rows(tmp_path):
 def test_iterators_are_used_up(tmp_path):
     counts = create(tmp_path / "counts")
     rows = csv.DictReader(io.StringIO("t,u,k\n0,x,a\n1,y,b\n"))
-    assert [counts.freeze(period, rows, **NAMES)["rows"] for period in range(2)] == [1, 0]
+    assert counts.freeze(0, rows, **NAMES)["rows"] == 1
+    with pytest.raises(ValueError, match="no row is counted in 1"):
+        counts.freeze(1, rows, **NAMES)
+    assert counts.freeze(1, rows, **NAMES, yes=True)["rows"] == 0
 
 
 def test_generators_of_tables_may_be_interrupted(tmp_path):

@@ -112,7 +112,7 @@ def test_settings():
         (dict(memory=1), "memory is 1 but must be at least"),
         (dict(noise_time=0), "noise_time is 0"),
         (dict(tolerance=1), "tolerance is 1.0 but must be at least 0 and below 1"),
-        (dict(dim=0, memory=1), "dim is 0 but must be the number of parameters"),
+        (dict(dim=0, memory=1), "dim is 0 but must be the number of model parameters"),
         (dict(mechanism="blt:x"), 'strategy is "blt:x" but must be one of'),
     ],
 )

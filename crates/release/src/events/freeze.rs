@@ -231,7 +231,7 @@ impl Freezing<'_> {
         let elsewhere = found.late + found.lost;
         if found.tally.rows == 0 && elsewhere > 0 {
             problems.push(format!("{period} is after all {elsewhere} rows"));
-        } else if found.tally.counted == 0 && !self.given && !last_was_empty {
+        } else if found.tally.rows == found.tally.unknown_keys && !self.given && !last_was_empty {
             problems.push(format!("no row is counted in {period}"));
         }
         if found.lost > 0 {

@@ -26,7 +26,8 @@ pub(super) fn written(model: &Model, parameters: &[f32]) -> Result<Vec<u8>, Inva
             Ok((&tensor.name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(refused)?))
         })
         .collect::<Result<Vec<_>, InvalidParameter>>()?;
-    let metadata = HashMap::from([("format".into(), "pt".into()), ("model".into(), model.name().into())]);
+    // One entry: a map of several is written in any order, and the same model must be the same file.
+    let metadata = HashMap::from([("format".into(), "pt".into())]);
     safetensors::serialize(views, Some(metadata)).map_err(refused)
 }
 

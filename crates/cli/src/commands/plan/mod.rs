@@ -33,7 +33,7 @@ use sweep::{Sweep, Swept};
       --delta 1e-5 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
       --delta 1e-5 --setting poisson
-  antinoise plan --examples 60000 --batch-size 500 --epochs 4 \
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 \\
       --epsilon 0.5 --delta 1e-6 --setting cyclic --examples-per-user 5
   antinoise plan --examples 1e6 --batch-size 1000 --epochs 1 --epsilon 4 \\
       --delta 1e-7 --setting stream
