@@ -94,7 +94,15 @@ fn training_on_ones_own_table_leaves_one_model_to_give_away() {
     for words in ["kind = \"logistic\"", "classes = [\"no\", \"yes\"]", "range = [0.0, 100.0]"] {
         assert!(description.contains(words), "{words}\n{description}");
     }
-    assert!(json(&antinoise("verify run/model/plan.toml --json", folder.path()))["holds"].as_bool().unwrap());
+    let verified = json(&antinoise("verify run/model/plan.toml --json", folder.path()));
+    assert!(verified["holds"].as_bool().unwrap());
+    // A digest of the rows would confirm a guess of one of them: only plan and model have one.
+    let of_plan = verified["digest"].as_str().unwrap();
+    let report = fs::read_to_string(folder.path().join("run/report.html")).unwrap();
+    for text in FILES.iter().skip(2).map(|name| read(name)).chain([read("README.md"), report]) {
+        let words = text.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| word.len() == 64);
+        words.for_each(|word| assert!(word == of_plan || description.contains(word), "{word} in {text}"));
+    }
     let text = stdout(&antinoise("train --resume run", folder.path()));
     assert!(
         text.contains("Model to give away: run/model") && text.contains("run/model/statement.txt"),
