@@ -242,6 +242,11 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
             .unwrap();
     assert_eq!(statement["epsilon"], all["runs"][0]["epsilon"]);
     assert!(statement["epsilon"].as_f64().unwrap() > one["runs"][0]["epsilon"].as_f64().unwrap());
+    // The plan's epsilon is that of one model.
+    let card = |out: &str| fs::read_to_string(folder.path().join(out).join("model/README.md")).unwrap();
+    assert!(
+        card("all").contains("recomputes the figures of one model") && card("one").contains("recomputes its")
+    );
 }
 
 #[test]

@@ -63,7 +63,15 @@ pub fn card(about: &Card) -> String {
         let _ = writeln!(text, "- {sentence}");
     }
     text += "\nThe whole statement is in `statement.txt`, and for programs in `statement.json`. \
-             `antinoise verify plan.toml` recomputes its figures from the plan.\n\n## What is not covered\n\n";
+             `antinoise verify plan.toml` recomputes ";
+    text += match study.released().models(study) {
+        1 => "its figures from the plan.\n",
+        _ => {
+            "the figures of one model from the plan; the epsilon above is larger, that of all models that the statement \
+             covers.\n"
+        }
+    };
+    text += "\n## What is not covered\n\n";
     for line in statement.not_covered.iter().chain(&study.uncovered()) {
         let _ = writeln!(text, "- {line}");
     }

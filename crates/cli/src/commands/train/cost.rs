@@ -23,6 +23,14 @@ impl Released {
         Ok(Cost { among, models, epsilon })
     }
 
+    /// Number of models that the statement of a mechanism covers.
+    pub fn models(self, study: &Study) -> usize {
+        match self {
+            Self::Some(count) => count,
+            Self::All => study.models_of_a_mechanism() * study.plans().len(),
+        }
+    }
+
     /// Models that the statement covers, in words.
     pub fn covers(self, study: &Study, results: &Results) -> String {
         let (trained, mechanisms) = (results.finished.len(), study.plans().len());
