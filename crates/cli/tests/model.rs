@@ -249,6 +249,23 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
     );
 }
 
+/// A learning rate at which parameters become infinite ends no comparison, and leaves no model.
+#[test]
+fn a_training_that_diverges_has_no_model_and_leaves_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let train = "train --model logistic --setting cyclic --mechanism blt:2 --epochs 3 --repeats 1 --clip-norm 1000 \
+                 --momentum 0.99 --seed 1";
+    let output = antinoise(&format!("{train} --learning-rate 0.01,0.02,1e38 --out run"), folder.path());
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("diverged"), "{output:?}");
+    assert_eq!(fs::read_dir(folder.path().join("run/models")).unwrap().count(), 2);
+    assert!(stdout(&antinoise("train --resume run", folder.path())).contains("learning rate 0.02"));
+    let output = antinoise(&format!("{train} --learning-rate 0.01,1e38 --out none"), folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("smaller --learning-rate"), "{output:?}");
+    assert!(!folder.path().join("none/model").exists());
+}
+
 #[test]
 fn a_second_run_without_a_name_gets_a_folder_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -30,9 +30,10 @@ pub struct Given {
 fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'static str)> {
     let accuracy = |run: &&Finished| run.rate_and_accuracy().1;
     if study.released() == Released::All && results.finished.len() > 1 {
-        let best = results.finished.iter().max_by(|x, y| accuracy(x).total_cmp(&accuracy(y)));
+        let models = results.finished.iter().filter(|run| !run.diverged());
+        let best = models.max_by(|x, y| accuracy(x).total_cmp(&accuracy(y)));
         let how = "the most accurate of all, a choice that its statement covers";
-        return best.map(|run| (run, how)).ok_or_else(nothing_was_trained);
+        return best.map(|run| (run, how)).ok_or_else(diverged);
     }
     let rate = study.rules()[study.rules().len() / 2].learning_rate();
     let is_fixed = |run: &&Finished| run.plan == study.chosen() && run.rule.learning_rate() == rate;
@@ -42,11 +43,20 @@ fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'st
             "fixed before training: the mechanism that planning chose, the middle learning rate, the first repeat"
         }
     };
-    results.finished.iter().find(is_fixed).map(|run| (run, how)).ok_or_else(nothing_was_trained)
+    let run = results.finished.iter().find(is_fixed).ok_or_else(nothing_was_trained)?;
+    // Another model in its place would be a choice by results.
+    if run.diverged() { Err(diverged()) } else { Ok((run, how)) }
 }
 
 fn nothing_was_trained() -> Failure {
     Failure::other("no run of the study is finished")
+}
+
+fn diverged() -> Failure {
+    Failure::other(
+        "the training diverged: the parameters of the model to give away are no finite numbers. Train again in another \
+         folder with a smaller --learning-rate; a choice of the rate by results of private rows is in no statement",
+    )
 }
 
 /// Writes the folder of the model to give away.

@@ -49,6 +49,11 @@ impl Finished {
     pub fn rate_and_accuracy(&self) -> (f64, f64) {
         (self.rule.learning_rate(), last(&self.results.history.accuracies))
     }
+
+    /// Whether a parameter is infinite or NaN after the last step.
+    pub fn diverged(&self) -> bool {
+        !self.results.parameters.iter().all(|x| x.is_finite())
+    }
 }
 
 impl Unprotected {

@@ -73,9 +73,15 @@ impl Training<'_> {
                 let setup = Setup { plan: &named.plan, model, dataset, recipe, groups };
                 let name = run_name(&named.mechanism, &rule, repeat);
                 let results = self.one(setup, &name, repeat)?;
-                let saved = study.saved_model(model, dataset, results.parameters.clone())?;
-                self.around.folder.save_model(&name, &saved)?;
                 let run = Finished { plan, rule, results };
+                if run.diverged() {
+                    eprintln!(
+                        "warning: {name} diverged: its parameters are no finite numbers, and it has no model"
+                    );
+                } else {
+                    let saved = study.saved_model(model, dataset, run.results.parameters.clone())?;
+                    self.around.folder.save_model(&name, &saved)?;
+                }
                 let accuracy = run.rate_and_accuracy().1;
                 finished.push(run);
                 Ok(accuracy)
