@@ -140,8 +140,8 @@ fn schemas_that_do_not_hold_are_refused() {
     for features in [0, (1 << 16) + 1, usize::MAX] {
         refused(&|s| s.columns[1].values = Values::Text(features), "features of text column \"word\"");
     }
-    refused(&|s| s.columns[1].name = "x".into(), "\"x\" again");
-    refused(&|s| s.label = "x".into(), "\"x\" again");
+    refused(&|s| s.columns[1].name = "x".into(), "\"x\" is named twice");
+    refused(&|s| s.label = "x".into(), "\"x\" is named twice");
     refused(&|s| s.classes = words("one"), "classes");
     refused(&|s| s.columns.clear(), "number of columns");
     // A range as wide as double precision.
