@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias, final
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -843,6 +843,7 @@ class RunningCounts:
     @staticmethod
     def adopt(folder: _Path) -> RunningCounts:
         """Opens a folder that was copied or restored and whose original will never be used again."""
+    @overload
     def freeze(
         self,
         period: _Period,
@@ -854,9 +855,24 @@ class RunningCounts:
         value: str | None = None,
         late: Literal["leave", "next", "refuse"] = "leave",
         unknown: Literal["refuse", "leave"] = "refuse",
-        check: bool = False,
+        check: Literal[True],
         yes: bool = False,
-    ) -> types.FreezeReport | types.FreezeCheck:
+    ) -> types.FreezeCheck: ...
+    @overload
+    def freeze(
+        self,
+        period: _Period,
+        events: _Events,
+        *,
+        time: str,
+        key: str,
+        user: str | None = None,
+        value: str | None = None,
+        late: Literal["leave", "next", "refuse"] = "leave",
+        unknown: Literal["refuse", "leave"] = "refuse",
+        check: Literal[False] = False,
+        yes: bool = False,
+    ) -> types.FreezeReport:
         """Counts a period's events, after which the period does not change.
 
         Args:
