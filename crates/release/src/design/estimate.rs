@@ -93,20 +93,21 @@ impl<'q> Estimator<'q> {
     /// The figure of a query with one cell per key, whose sum is `points`.
     pub(crate) fn cell(&self, points: f64, noise: f64) -> Estimate {
         let unit = self.largest_deviation();
-        self.told(Interval::new(points * unit, noise * unit, self.query.is_whole()))
+        self.estimate_of(Interval::new(points * unit, noise * unit, self.query.is_whole()))
     }
 
     /// The figures of a key from the sums of all cells; `noise`: standard deviation of a cell in points.
     pub(crate) fn figures(&self, key: usize, sum: &[i64], noise: f64) -> Vec<Estimate> {
         let cells = &sum[self.part.cells_of(key)];
         let of_run = |buckets: &Buckets, rows: f64, run: (usize, usize)| {
-            self.told(Interval::new(rows, noise * buckets.deviation(run), true))
+            self.estimate_of(Interval::new(rows, noise * buckets.deviation(run), true))
         };
         match &self.method {
             Method::Cell { .. } => vec![self.cell(cells[0] as f64, noise)],
             Method::Histogram { buckets: Buckets::Flat { unit } } => {
-                let told = |points: &i64| self.told(Interval::new(*points as f64 * unit, noise * unit, true));
-                cells.iter().map(told).collect()
+                let estimate =
+                    |points: &i64| self.estimate_of(Interval::new(*points as f64 * unit, noise * unit, true));
+                cells.iter().map(estimate).collect()
             }
             Method::Histogram { buckets } => {
                 let below = buckets.below(cells);
@@ -135,23 +136,23 @@ impl<'q> Estimator<'q> {
                     // Each row's deviation was rounded to whole points.
                     slack: 0.5 * deviation,
                 };
-                vec![self.told(Interval::of_ratio(ratio, -half, half).moved(middle, *low, *high))]
+                vec![self.estimate_of(Interval::of_ratio(ratio, -half, half).moved(middle, *low, *high))]
             }
             Method::Quantiles { buckets, ranks, edges, deviations } => {
                 let below = buckets.below(cells);
                 let all = below[edges.len()];
                 let deviation = noise * buckets.deviation((0, below.len()));
                 let rows = Rows { below: &below[..edges.len()], all, deviation };
-                let told = |(rank, deviations): (&f64, &Vec<f64>)| {
+                let estimate = |(rank, deviations): (&f64, &Vec<f64>)| {
                     let deviations: Vec<f64> = deviations.iter().map(|deviation| deviation * noise).collect();
-                    self.told(quantile(*rank, edges, &rows, &deviations))
+                    self.estimate_of(quantile(*rank, edges, &rows, &deviations))
                 };
-                ranks.iter().zip(deviations).map(told).collect()
+                ranks.iter().zip(deviations).map(estimate).collect()
             }
         }
     }
 
-    fn told(&self, interval: Interval) -> Estimate {
+    fn estimate_of(&self, interval: Interval) -> Estimate {
         let is_non_negative = self.query.is_non_negative();
         Estimate {
             interval,

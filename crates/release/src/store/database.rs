@@ -266,11 +266,11 @@ impl State {
     /// Calls `each` with every user, every period in which the user was counted, and the number of rows.
     pub(crate) fn counted(&self, mut each: impl FnMut(&str, usize, u32)) -> Result<()> {
         let (steps, _) = self.progress()?;
-        let told = participants::all(&self.database, steps, |user, step, rows| {
+        let read = participants::all(&self.database, steps, |user, step, rows| {
             each(std::str::from_utf8(user).map_err(|_| Failure::Damaged)?, step, rows);
             Ok(())
         });
-        told.map_err(|failure| self.unread(failure))
+        read.map_err(|failure| self.unread(failure))
     }
 
     /// Calls `each` with every user who was counted in the first `steps` periods, once per period.

@@ -74,7 +74,7 @@ pub fn query_while(
         let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
         let count = columns.len();
         let read = |row: &rusqlite::Row| -> rusqlite::Result<Vec<serde_json::Value>> {
-            (0..count).map(|column| Ok(told(row.get(column)?))).collect()
+            (0..count).map(|column| Ok(to_json(row.get(column)?))).collect()
         };
         let rows = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
         Ok(Answer { columns, rows })
@@ -97,7 +97,7 @@ fn copied(published: &[Published]) -> rusqlite::Result<Connection> {
     Ok(copy)
 }
 
-fn told(value: Value) -> serde_json::Value {
+fn to_json(value: Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Integer(number) => number.into(),
