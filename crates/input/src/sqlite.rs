@@ -127,6 +127,19 @@ impl Format {
         Ok(())
     }
 
+    /// Refuses a file whose pages contradict each other, as after a flipped bit: every row may be intact, and
+    /// the next write overwrites one of them. Takes the time of reading the file.
+    ///
+    /// # Errors
+    /// If they do.
+    pub fn check_pages(&self, path: &Path, database: &Connection) -> Result<(), Error> {
+        let found = database.pragma_query_value(None, "quick_check", |row| row.get::<_, String>(0));
+        match found.map_err(|error| self.error(path, error))?.as_str() {
+            "ok" => Ok(()),
+            _ => Err(self.damaged(path, "its pages contradict each other")),
+        }
+    }
+
     /// SQLite's error for the file at `path`, in words.
     pub fn error(&self, path: &Path, source: rusqlite::Error) -> Error {
         let happened = match source.sqlite_error_code() {
@@ -232,6 +245,28 @@ mod tests {
         assert!(database.unwrap_err().to_string().ends_with("is another file but must be a test"));
         let absent = FORMAT.open(&folder.path().join("absent"), Duration::ZERO).unwrap_err();
         assert!(!absent.is_bad_input() && absent.to_string().contains("cannot be opened"), "{absent}");
+    }
+
+    /// The header of a table's page says where its rows begin: SQLite reads on, and writes over them.
+    #[test]
+    fn pages_that_contradict_each_other_are_refused() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let mut database = FORMAT.open(path.path(), Duration::ZERO).unwrap();
+        let change = database.transaction().unwrap();
+        FORMAT.create(&change).unwrap();
+        change.execute_batch("INSERT INTO b VALUES (zeroblob(400)), (zeroblob(400))").unwrap();
+        change.commit().unwrap();
+        FORMAT.check_pages(path.path(), &database).unwrap();
+        let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'b'";
+        let page: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        drop(database);
+        let mut bytes = std::fs::read(path.path()).unwrap();
+        bytes[(page as usize - 1) * 4096 + 6] ^= 4;
+        std::fs::write(path.path(), bytes).unwrap();
+        let database = FORMAT.open(path.path(), Duration::ZERO).unwrap();
+        FORMAT.check(path.path(), &database).unwrap();
+        let refused = FORMAT.check_pages(path.path(), &database).unwrap_err().to_string();
+        assert!(refused.contains("is damaged (its pages contradict each other)"), "{refused}");
     }
 
     #[test]

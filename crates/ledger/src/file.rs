@@ -42,6 +42,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
         FORMAT.create(&change).map_err(Error::database(path))?;
     }
     FORMAT.check(path, &change)?;
+    FORMAT.check_pages(path, &change)?;
     change.commit().map_err(Error::database(path))?;
     Ok(database)
 }

@@ -221,8 +221,14 @@ fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_no
             Ok(figures) => assert_eq!(figures, wanted, "byte {at}"),
             Err(error) => {
                 refused[file] += 1;
-                let words =
-                    ["damaged", "another database", "another file", "of version", "older than its seal"];
+                let words = [
+                    "damaged",
+                    "another database",
+                    "another file",
+                    "of version",
+                    "older than its seal",
+                    "a file that can be written, in a folder that can, with its first bytes as they were",
+                ];
                 check_named(&format!("byte {at}"), &error, &words);
             }
         }

@@ -49,6 +49,7 @@ impl State {
     pub(crate) fn open(folder: &Folder) -> Result<Self> {
         let state = Self::opened(folder, Seal::read)?;
         state.check()?;
+        FORMAT.check_pages(&state.path, &state.database)?;
         Ok(state)
     }
 
