@@ -1,19 +1,19 @@
-//! A learner whose sums an audit observes, and may replace.
+//! A model whose sums an audit observes, and may replace.
 
 use std::fmt::Debug;
 
 use antinoise_train::Error;
 use antinoise_train::clip::{Clipping, GradientSum};
 use antinoise_train::data::Examples;
-use antinoise_train::learner::Learner;
 use antinoise_train::model::{Evaluation, Model};
+use antinoise_train::private_model::PrivateModel;
 
 /// Replacement of the sums of a training by an audit.
 pub(crate) trait Watch: Debug + Sync {
-    /// Part of the identity in checkpoints, after the learner's own.
+    /// Part of the identity in checkpoints, after the model's own.
     const IDENTITY: &'static str;
 
-    /// The sum that the training is given for `batch`; `sum_of` makes the learner's own sum of any batch.
+    /// The sum that the training is given for `batch`; `sum_of` makes the model's own sum of any batch.
     fn sum(
         &self,
         batch: &[usize],
@@ -22,49 +22,49 @@ pub(crate) trait Watch: Debug + Sync {
     ) -> Result<GradientSum, Error>;
 }
 
-/// A learner, owned or not.
+/// A model, owned or not.
 pub(crate) trait Inner: Debug + Sync {
-    fn learner(&self) -> &dyn Learner;
+    fn model(&self) -> &dyn PrivateModel;
 }
 
 impl Inner for Model {
-    fn learner(&self) -> &dyn Learner {
+    fn model(&self) -> &dyn PrivateModel {
         self
     }
 }
 
-impl Inner for &dyn Learner {
-    fn learner(&self) -> &dyn Learner {
+impl Inner for &dyn PrivateModel {
+    fn model(&self) -> &dyn PrivateModel {
         *self
     }
 }
 
-/// The learner `inner` with its clipped sums as `watch` gives them.
+/// The model `inner` with its clipped sums as `watch` gives them.
 #[derive(Debug)]
 pub(crate) struct Watched<L, W> {
     pub(crate) inner: L,
     pub(crate) watch: W,
 }
 
-impl<L: Inner, W: Watch> Learner for Watched<L, W> {
+impl<L: Inner, W: Watch> PrivateModel for Watched<L, W> {
     fn name(&self) -> &str {
-        self.inner.learner().name()
+        self.inner.model().name()
     }
 
     fn parameters(&self) -> usize {
-        self.inner.learner().parameters()
+        self.inner.model().parameters()
     }
 
     fn layers(&self) -> Vec<usize> {
-        self.inner.learner().layers()
+        self.inner.model().layers()
     }
 
     fn identity(&self) -> String {
-        format!("{}{}", self.inner.learner().identity(), W::IDENTITY)
+        format!("{}{}", self.inner.model().identity(), W::IDENTITY)
     }
 
     fn check(&self, parameters: &[f32], examples: &Examples) -> Result<(), Error> {
-        self.inner.learner().check(parameters, examples)
+        self.inner.model().check(parameters, examples)
     }
 
     fn clipped_sum(
@@ -75,7 +75,7 @@ impl<L: Inner, W: Watch> Learner for Watched<L, W> {
         clipping: Clipping,
     ) -> Result<GradientSum, Error> {
         self.watch.sum(batch, clipping, &|batch| {
-            self.inner.learner().clipped_sum(parameters, examples, batch, clipping)
+            self.inner.model().clipped_sum(parameters, examples, batch, clipping)
         })
     }
 
@@ -85,14 +85,14 @@ impl<L: Inner, W: Watch> Learner for Watched<L, W> {
         examples: &Examples,
         batch: &[usize],
     ) -> Result<GradientSum, Error> {
-        self.inner.learner().plain_sum(parameters, examples, batch)
+        self.inner.model().plain_sum(parameters, examples, batch)
     }
 
     fn sum_margin(&self, examples: usize) -> Result<f64, Error> {
-        self.inner.learner().sum_margin(examples)
+        self.inner.model().sum_margin(examples)
     }
 
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {
-        self.inner.learner().evaluate(parameters, examples)
+        self.inner.model().evaluate(parameters, examples)
     }
 }

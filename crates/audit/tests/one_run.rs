@@ -5,7 +5,7 @@ use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Sampler, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::trainer::Setup;
 
 const BANDED: &str = "banded-toeplitz:5";
@@ -30,9 +30,9 @@ impl Case {
     }
 
     fn audited(&self, plan: &VerifiedPlan, canary: Canary, seed: u64) -> OneRunReport {
-        let rule = Rule::Sgd { learning_rate: 0.05, momentum: 0.9 };
+        let rule = UpdateRule::Sgd { learning_rate: 0.05, momentum: 0.9 };
         let setup =
-            Setup { plan, model: &self.model, dataset: &self.dataset, recipe: rule.into(), groups: None };
+            Setup { plan, model: &self.model, dataset: &self.dataset, optimizer: rule.into(), groups: None };
         let settings = OneRunSettings { canary, canaries: 1200, alpha: 0.05, seed };
         let start = vec![0.01; self.model.parameters()];
         one_run(setup, RunId::default(), start, Key::from_seed_insecure(seed), &settings).unwrap()

@@ -7,7 +7,7 @@ use antinoise_audit::{
 };
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
 use antinoise_plan::{Batches, Length, Request, Sampler, Setting, VerifiedPlan, choose};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 
 const ALPHA: f64 = 1e-3;
 
@@ -178,7 +178,7 @@ impl Training for Broken<'_> {
         }
         let mut release = vec![0.0; sum.len()];
         self.noise.as_mut().expect("a run was begun").release(&sum, &mut release)?;
-        let Rule::Sgd { learning_rate, momentum } = self.inputs.rule() else { unreachable!("SGD") };
+        let UpdateRule::Sgd { learning_rate, momentum } = self.inputs.rule() else { unreachable!("SGD") };
         let share = (1.0 / self.inputs.plan().expected_batch_size()) as f32;
         for (i, theta) in self.parameters.iter_mut().enumerate() {
             let noisy = if self.fault == Fault::OptimizerSeesSums { sum[i] as f32 } else { release[i] };

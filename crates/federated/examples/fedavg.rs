@@ -23,7 +23,7 @@ use antinoise_federated::{FederatedSetup, Federation, NonPrivateFederation};
 use antinoise_federated::{LocalSteps, Population};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use rayon::prelude::*;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -89,8 +89,8 @@ impl Options {
         Ok(LocalSteps { learning_rate, batch_size, epochs: 1, most_steps: self.get("local-steps")? })
     }
 
-    fn rule(&self, learning_rate: f64) -> Result<Rule, Failed> {
-        Ok(Rule::Sgd { learning_rate, momentum: self.get("momentum")? })
+    fn rule(&self, learning_rate: f64) -> Result<UpdateRule, Failed> {
+        Ok(UpdateRule::Sgd { learning_rate, momentum: self.get("momentum")? })
     }
 
     /// The plan of the mechanism, its RMS loss and the RMS loss of independent noise.

@@ -2,7 +2,7 @@
 
 use antinoise_input::at_least;
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_train::optimizer::{Optimizer, Rule};
+use antinoise_train::optimizer::{Optimizer, UpdateRule};
 
 use crate::Error;
 use crate::cohort::{cohort_sum, drawn};
@@ -16,7 +16,7 @@ pub struct NonPrivateFederation<'a, P> {
     /// The local training of a user in a round.
     pub local: LocalSteps,
     /// The server's optimizer on the mean of updates.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// Users in a round, and the divisor of the sum.
     pub cohort: usize,
     /// Rounds.

@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, hex};
 use antinoise_plan::{CLIP_ROUNDING, VerifiedPlan};
 use antinoise_train::checkpoint::Identity;
 use antinoise_train::clip::sum_margin;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 
 use crate::Error;
 use crate::cohort::CHUNK;
@@ -20,7 +20,7 @@ pub struct FederatedSetup<'a, P> {
     /// The local training of a user in a round.
     pub local: LocalSteps,
     /// The server's optimizer on the noisy mean of updates.
-    pub rule: Rule,
+    pub rule: UpdateRule,
 }
 
 impl<P> Clone for FederatedSetup<'_, P> {

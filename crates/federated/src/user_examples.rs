@@ -3,8 +3,8 @@
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_train::clip::plain_sum;
 use antinoise_train::data::Examples;
-use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
+use antinoise_train::private_model::PrivateModel;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -37,7 +37,7 @@ impl<'a> UserExamples<'a> {
     /// # Errors
     /// If the model does not fit the examples, or the numbers of users and examples differ.
     pub fn new(model: &'a Model, examples: &'a Examples, user_of: &[String]) -> Result<Self, Error> {
-        Learner::check(model, &vec![0.0; model.parameters()], examples)?;
+        PrivateModel::check(model, &vec![0.0; model.parameters()], examples)?;
         if user_of.len() != examples.len() {
             let must_be = format!("{}, one an example", examples.len());
             return Err(InvalidParameter::new("users of the examples", user_of.len(), must_be).into());

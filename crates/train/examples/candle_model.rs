@@ -15,8 +15,8 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::candle::{CandleModel, ExampleModel};
 use antinoise_train::data::{Dataset, Example, Examples, ImageShape, numbered_classes};
-use antinoise_train::learner::Learner;
-use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
+use antinoise_train::private_model::PrivateModel;
 use antinoise_train::trainer::{Options, Setup, Trainer};
 use candle_core::{D, Device, Result, Tensor};
 use rand_core::Rng;
@@ -80,18 +80,18 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     // The CPU, unless there is a GPU and the feature `cuda`.
     let model = CandleModel::new("transformer", Transformer)?.on(Device::cuda_if_available(0)?)?;
 
-    let recipe = Recipe {
+    let optimizer = OptimizerConfig {
         schedule: Schedule { warm_up: 5, decay: Decay::Cosine { last: 0.1 } },
-        ..Rule::Adam { learning_rate: 0.03, beta1: 0.9, beta2: 0.99, epsilon: 1e-8 }.into()
+        ..UpdateRule::Adam { learning_rate: 0.03, beta1: 0.9, beta2: 0.99, epsilon: 1e-8 }.into()
     };
     let mut request = Request::new(dataset.train.len(), 250, Length::Epochs(5), Setting::Cyclic);
     (request.epsilon, request.delta, request.dim) = (8.0, 1e-5, model.parameters());
-    request.workload = recipe.workload(request.schedule()?.steps);
+    request.workload = optimizer.workload(request.schedule()?.steps);
     let plan = choose(&request)?.plan;
 
     let unit = |rng: &mut KeyedRng| rng.next_u32() as f32 / u32::MAX as f32 - 0.5;
     let start = (0..model.parameters()).map(|_| unit(&mut rng)).collect();
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe, groups: None };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer, groups: None };
     let mut trainer = Trainer::new(setup, RunId::default(), start, Key::from_os()?)?;
     let options = Options { test_every: 20, checkpoints: None };
     trainer.run(&options, &AtomicBool::new(false), |_| ())?;

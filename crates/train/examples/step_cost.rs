@@ -13,7 +13,7 @@ use antinoise_plan::{Length, Request, Setting, choose};
 use antinoise_train::clip::plain_sum;
 use antinoise_train::data::{Dataset, Examples, ImageShape, numbered_classes};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Optimizer, Rule};
+use antinoise_train::optimizer::{Optimizer, UpdateRule};
 use antinoise_train::trainer::{Setup, Trainer};
 
 const BATCH: usize = 500;
@@ -36,9 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let model = Model::cnn(SHAPE, 10)?;
     let plan = choose(&Request::new(10 * BATCH, BATCH, Length::Epochs(4), Setting::Cyclic))?.plan;
-    let rule = Rule::Sgd { learning_rate: 1e-6, momentum: 0.9 };
+    let rule = UpdateRule::Sgd { learning_rate: 1e-6, momentum: 0.9 };
     let start = vec![0.01; model.parameters()];
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };
     let mut trainer = Trainer::new(setup, RunId::default(), start.clone(), Key::from_os()?)?;
 
     let (mut parameters, mut optimizer) = (start, Optimizer::new(rule, model.parameters())?);

@@ -28,7 +28,7 @@
 //! model: layers in a row
 //! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
-//! learner: what a trainer needs of a model, and this crate's models as such
+//! private_model: what a trainer needs of a model, and this crate's models as such
 //! candle: models that are written in candle (feature `candle`)
 //! reference, trainer: training without privacy, and with it
 //! ```
@@ -43,9 +43,9 @@ pub mod candle;
 pub mod checkpoint;
 pub mod clip;
 pub mod data;
-pub mod learner;
 pub mod model;
 pub mod optimizer;
+pub mod private_model;
 pub mod reference;
 pub mod saved_model;
 pub mod trainer;

@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::data::Dataset;
-use crate::learner::Learner;
-use crate::optimizer::{Optimizer, Recipe};
+use crate::optimizer::{Optimizer, OptimizerConfig};
+use crate::private_model::PrivateModel;
 
 /// A training run without privacy.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// The model.
-    pub model: &'a dyn Learner,
+    pub model: &'a dyn PrivateModel,
     /// The training and test data.
     pub dataset: &'a Dataset,
     /// The optimizer; Adam replaces its private forms.
-    pub recipe: Recipe,
+    pub optimizer: OptimizerConfig,
     /// Examples in a batch; batches are cyclic.
     pub batch_size: usize,
     /// Steps.
@@ -63,13 +63,13 @@ impl Reference<'_> {
     /// ```
     /// use std::sync::atomic::AtomicBool;
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-    /// use antinoise_train::{data, model::Model, optimizer::Rule, reference::Reference};
+    /// use antinoise_train::{data, model::Model, optimizer::UpdateRule, reference::Reference};
     /// let dataset = data::digits();
     /// let model = Model::logistic(dataset.shape, dataset.classes)?;
-    /// let rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
+    /// let rule = UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 };
     /// let (batch_size, steps, test_every) = (144, 30, 30);
-    /// let recipe = rule.into();
-    /// let reference = Reference { model: &model, dataset: &dataset, recipe, batch_size, steps, test_every };
+    /// let optimizer = rule.into();
+    /// let reference = Reference { model: &model, dataset: &dataset, optimizer, batch_size, steps, test_every };
     /// let mut rng = KeyedRng::new(&Key::from_os()?, &RunId::default(), Purpose::DataOrder, 0);
     /// let start = vec![0.0; model.parameters()];
     /// let found = reference.train(start, &mut rng, &AtomicBool::new(false), || ())?.unwrap();
@@ -91,7 +91,7 @@ impl Reference<'_> {
         let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
         let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, self.steps, rng)?;
         let (mut parameters, mut optimizer) =
-            (start, Optimizer::of_run(self.recipe, self.model.parameters(), self.steps)?);
+            (start, Optimizer::of_run(self.optimizer, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
         let clock = Instant::now();
         for step in 0..self.steps {

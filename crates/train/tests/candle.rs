@@ -11,8 +11,8 @@ use antinoise_train::candle::{CandleModel, ExampleModel};
 use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{Clipping, Groups, clipped_sum, plain_sum};
 use antinoise_train::data::{Example, Examples};
-use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
+use antinoise_train::private_model::PrivateModel;
 
 use antinoise_train::trainer::{Options, Setup, Trainer};
 use candle_core::{

@@ -9,8 +9,8 @@ use antinoise_plan::Setting;
 use antinoise_train::candle::{CandleModel, ExampleModel};
 use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::data::Example;
-use antinoise_train::learner::Learner;
 use antinoise_train::model::Model;
+use antinoise_train::private_model::PrivateModel;
 
 use antinoise_train::trainer::{Setup, Trainer};
 use candle_core::{Device, Result, Tensor};

@@ -12,9 +12,9 @@ use antinoise_plan::{ReleaseKind, Setting};
 use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
 
-use antinoise_train::trainer::{Options, Outcome, Pace, Trainer};
+use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Trainer};
 use common::{ADAM, Case, SGD, plan, planned};
 use tempfile::TempDir;
 
@@ -57,15 +57,17 @@ fn refusal(case: &Case, folder: &Path) -> String {
 }
 
 fn run(trainer: &mut Trainer, checkpoints: Option<&Checkpoints>) -> Outcome {
-    let options =
-        Options { test_every: 5, checkpoints: checkpoints.map(|checkpoints| (checkpoints, Pace::every(4))) };
+    let options = Options {
+        test_every: 5,
+        checkpoints: checkpoints.map(|checkpoints| (checkpoints, CheckpointInterval::every(4))),
+    };
     trainer.run(&options, &AtomicBool::new(false), |_| ()).unwrap()
 }
 
-/// A recipe with every option.
-fn scheduled() -> Recipe {
-    Recipe {
-        rule: Rule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
+/// An optimizer with every option.
+fn scheduled() -> OptimizerConfig {
+    OptimizerConfig {
+        rule: UpdateRule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
         schedule: Schedule { warm_up: 6, decay: Decay::Cosine { last: 0.1 } },
         weight_decay: 0.01,
         zero_beyond: Some(0.05),
@@ -81,15 +83,16 @@ fn a_killed_run_resumes_to_the_same_bits() {
         (Setting::Cyclic, ADAM.into()),
         (Setting::Cyclic, scheduled()),
     ];
-    let cases = cases.map(|(setting, recipe)| (plan(setting, 4.0, 1.0), recipe));
-    for (plan, recipe) in cases.into_iter().chain([(plain, SGD.into())]) {
-        let case = Case::new(plan, recipe);
+    let cases = cases.map(|(setting, optimizer)| (plan(setting, 4.0, 1.0), optimizer));
+    for (plan, optimizer) in cases.into_iter().chain([(plain, SGD.into())]) {
+        let case = Case::new(plan, optimizer);
         let mut whole = case.trainer();
         run(&mut whole, None);
         let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         // The files right after step 10: the last checkpoint is of step 8.
         let checkpoints = open(folder.path());
-        let options = Options { test_every: 5, checkpoints: Some((&checkpoints, Pace::every(4))) };
+        let options =
+            Options { test_every: 5, checkpoints: Some((&checkpoints, CheckpointInterval::every(4))) };
         let progress = |trainer: &Trainer| {
             if trainer.step_count() == 10 {
                 for name in names(folder.path()) {
@@ -103,7 +106,7 @@ fn a_killed_run_resumes_to_the_same_bits() {
         let mut resumed = Trainer::resume(case.setup(), &checkpoints).unwrap();
         assert_eq!(resumed.step_count(), 8);
         run(&mut resumed, Some(&checkpoints));
-        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {recipe:?}", case.plan.sampler);
+        assert_eq!(resumed.parameters(), whole.parameters(), "{:?}, {optimizer:?}", case.plan.sampler);
         assert_eq!(resumed.history().losses, whole.history().losses);
         assert_eq!(resumed.history().clipped_shares, whole.history().clipped_shares);
         assert_eq!(resumed.history().accuracies, whole.history().accuracies);
@@ -119,7 +122,7 @@ fn a_run_that_is_told_to_stop_leaves_a_private_checkpoint_and_nothing_else() {
     let folder = folder.path().join("made/by/the/run");
     let checkpoints = open(&folder);
     let mut trainer = case.trainer();
-    let options = Options { test_every: 5, checkpoints: Some((&checkpoints, Pace::every(4))) };
+    let options = Options { test_every: 5, checkpoints: Some((&checkpoints, CheckpointInterval::every(4))) };
     let stop = AtomicBool::new(false);
     let outcome =
         trainer.run(&options, &stop, |trainer| stop.store(trainer.step_count() == 6, Ordering::Relaxed));
@@ -339,12 +342,15 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
     assert!(refusal(&Case::new(plan(Setting::Cyclic, 3.0, 1.0), SGD)).contains("another plan"));
     assert!(refusal(&Case::new(case.plan.clone(), ADAM)).contains("another optimizer"));
     let schedule = Schedule { warm_up: 3, ..Schedule::default() };
-    for recipe in [
-        Recipe { schedule, ..SGD.into() },
-        Recipe { weight_decay: 0.1, ..SGD.into() },
-        Recipe { zero_beyond: Some(1e9), ..SGD.into() },
+    for optimizer in [
+        OptimizerConfig { schedule, ..SGD.into() },
+        OptimizerConfig { weight_decay: 0.1, ..SGD.into() },
+        OptimizerConfig { zero_beyond: Some(1e9), ..SGD.into() },
     ] {
-        assert!(refusal(&Case::new(case.plan.clone(), recipe)).contains("another optimizer"), "{recipe:?}");
+        assert!(
+            refusal(&Case::new(case.plan.clone(), optimizer)).contains("another optimizer"),
+            "{optimizer:?}"
+        );
     }
     let mut other = Case::new(case.plan.clone(), SGD);
     other.model = Model::mlp(other.dataset.shape, 10, 8).unwrap();

@@ -21,7 +21,7 @@ use antinoise_noise::RunId;
 use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
 use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
 
-use antinoise_train::trainer::{Options, Outcome, Pace, Trainer};
+use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Trainer};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use common::{ADAM, Case, SGD, planned};
@@ -79,7 +79,8 @@ fn life() {
         Committed::Unfinished { .. } => Trainer::resume(case.setup(), &checkpoints).unwrap(),
         Committed::Finished => return,
     };
-    let options = Options { test_every: 100, checkpoints: Some((&checkpoints, Pace::every(2))) };
+    let options =
+        Options { test_every: 100, checkpoints: Some((&checkpoints, CheckpointInterval::every(2))) };
     let write_down = |trainer: &Trainer| {
         note(&mut diary, format!("step {} {}\n", trainer.step_count(), digest(trainer)));
     };

@@ -1,11 +1,11 @@
 //! Optimizers against their formulas, written out for one parameter in double precision.
 
 use antinoise_mechanism::Workload;
-use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, Optimizer, OptimizerConfig, Schedule, UpdateRule};
 use proptest::prelude::*;
 
-fn run(recipe: impl Into<Recipe>, start: f32, gradients: &[f32]) -> f64 {
-    let mut optimizer = Optimizer::of_run(recipe.into(), 1, gradients.len().max(1)).unwrap();
+fn run(config: impl Into<OptimizerConfig>, start: f32, gradients: &[f32]) -> f64 {
+    let mut optimizer = Optimizer::of_run(config.into(), 1, gradients.len().max(1)).unwrap();
     let mut theta = [start];
     gradients.iter().for_each(|&g| optimizer.step(&mut theta, &[g]));
     theta[0].into()
@@ -13,30 +13,30 @@ fn run(recipe: impl Into<Recipe>, start: f32, gradients: &[f32]) -> f64 {
 
 /// torch.optim.SGD, AdamW or Adam with rates eta_t: a transcription of PyTorch's loops, with AdamW's decay
 /// for SGD too.
-fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
+fn reference(config: &OptimizerConfig, start: f32, gradients: &[f32]) -> f64 {
     let (mut theta, mut first, mut second) = (f64::from(start), 0f64, 0f64);
     for (t, &g) in gradients.iter().enumerate() {
         let mut g = f64::from(g);
-        if recipe.zero_beyond.is_some_and(|bound| g.abs() > bound) {
+        if config.zero_beyond.is_some_and(|bound| g.abs() > bound) {
             g = 0.0;
         }
-        let rate = recipe.rule.learning_rate() * recipe.schedule.share(t, gradients.len());
-        theta *= 1.0 - rate * recipe.weight_decay;
-        match recipe.rule {
-            Rule::Sgd { momentum, .. } => {
+        let rate = config.rule.learning_rate() * config.schedule.share(t, gradients.len());
+        theta *= 1.0 - rate * config.weight_decay;
+        match config.rule {
+            UpdateRule::Sgd { momentum, .. } => {
                 first = momentum * first + g;
                 theta -= rate * first;
             }
-            Rule::Nesterov { momentum, .. } => {
+            UpdateRule::Nesterov { momentum, .. } => {
                 first = momentum * first + g;
                 theta -= rate * (g + momentum * first);
             }
-            Rule::Ftrl { radius, .. } => {
-                first += recipe.schedule.share(t, gradients.len()) * g;
-                let moved = recipe.rule.learning_rate() * first;
+            UpdateRule::Ftrl { radius, .. } => {
+                first += config.schedule.share(t, gradients.len()) * g;
+                let moved = config.rule.learning_rate() * first;
                 theta = f64::from(start) - moved.clamp(-radius, radius);
             }
-            Rule::Adam { beta1, beta2, epsilon, .. } => {
+            UpdateRule::Adam { beta1, beta2, epsilon, .. } => {
                 first = beta1 * first + (1.0 - beta1) * g;
                 second = beta2 * second + (1.0 - beta2) * g * g;
                 let corrected = |beta: f64| 1.0 - beta.powi(t as i32 + 1);
@@ -47,19 +47,17 @@ fn reference(recipe: &Recipe, start: f32, gradients: &[f32]) -> f64 {
     theta
 }
 
-fn rules() -> impl Strategy<Value = Rule> {
+fn rules() -> impl Strategy<Value = UpdateRule> {
     let momentum = || prop_oneof![Just(0f64), 0f64..0.95];
     prop_oneof![
         (1e-3f64..1.0, momentum())
-            .prop_map(|(learning_rate, momentum)| Rule::Sgd { learning_rate, momentum }),
+            .prop_map(|(learning_rate, momentum)| UpdateRule::Sgd { learning_rate, momentum }),
         (1e-3f64..1.0, momentum())
-            .prop_map(|(learning_rate, momentum)| Rule::Nesterov { learning_rate, momentum }),
-        (1e-3f64..1.0, 0.01f64..2.0).prop_map(|(learning_rate, radius)| Rule::Ftrl { learning_rate, radius }),
-        (1e-4f64..0.1, 0f64..0.95, 0.5f64..0.999).prop_map(|(learning_rate, beta1, beta2)| Rule::Adam {
-            learning_rate,
-            beta1,
-            beta2,
-            epsilon: 1e-8
+            .prop_map(|(learning_rate, momentum)| UpdateRule::Nesterov { learning_rate, momentum }),
+        (1e-3f64..1.0, 0.01f64..2.0)
+            .prop_map(|(learning_rate, radius)| UpdateRule::Ftrl { learning_rate, radius }),
+        (1e-4f64..0.1, 0f64..0.95, 0.5f64..0.999).prop_map(|(learning_rate, beta1, beta2)| {
+            UpdateRule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 }
         }),
     ]
 }
@@ -73,26 +71,26 @@ fn decays() -> impl Strategy<Value = Decay> {
     ]
 }
 
-fn recipes() -> impl Strategy<Value = Recipe> {
+fn configs() -> impl Strategy<Value = OptimizerConfig> {
     let bound = prop_oneof![Just(None), (0.1f64..1.0).prop_map(Some)];
     (rules(), decays(), 0usize..4, prop_oneof![Just(0f64), 0f64..0.9], bound).prop_map(
-        |(rule, decay, warm_up, weight_decay, zero_beyond)| Recipe {
+        |(rule, decay, warm_up, weight_decay, zero_beyond)| OptimizerConfig {
             rule,
             schedule: Schedule { warm_up, decay },
-            weight_decay: if matches!(rule, Rule::Ftrl { .. }) { 0.0 } else { weight_decay },
+            weight_decay: if matches!(rule, UpdateRule::Ftrl { .. }) { 0.0 } else { weight_decay },
             zero_beyond,
         },
     )
 }
 
 /// Bound on the movement of a parameter of at most 1 by `steps` updates of at most 1.
-fn scale(recipe: &Recipe, steps: usize) -> f64 {
-    let momentum = match recipe.rule {
-        Rule::Sgd { momentum, .. } | Rule::Nesterov { momentum, .. } => momentum,
-        Rule::Ftrl { .. } => 0.0,
-        Rule::Adam { .. } => 0.9,
+fn scale(config: &OptimizerConfig, steps: usize) -> f64 {
+    let momentum = match config.rule {
+        UpdateRule::Sgd { momentum, .. } | UpdateRule::Nesterov { momentum, .. } => momentum,
+        UpdateRule::Ftrl { .. } => 0.0,
+        UpdateRule::Adam { .. } => 0.9,
     };
-    1.0 + 2.0 * recipe.rule.learning_rate() * steps as f64 / (1.0 - momentum)
+    1.0 + 2.0 * config.rule.learning_rate() * steps as f64 / (1.0 - momentum)
 }
 
 /// A by the formulas of `Workload`.
@@ -120,12 +118,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn a_recipe_is_its_formula(
-        recipe in recipes(),
+        config in configs(),
         start in -1f32..1.0,
         gradients in proptest::collection::vec(prop_oneof![Just(0f32), -1f32..1.0], 4..30),
     ) {
-        let (got, expected) = (run(recipe, start, &gradients), reference(&recipe, start, &gradients));
-        prop_assert!((got - expected).abs() < 2e-6 * scale(&recipe, gradients.len()), "{got} {expected}");
+        let (got, expected) = (run(config, start, &gradients), reference(&config, start, &gradients));
+        prop_assert!((got - expected).abs() < 2e-6 * scale(&config, gradients.len()), "{got} {expected}");
     }
 
     #[test]
@@ -140,30 +138,30 @@ proptest! {
         let weight = |t: usize| (0..n - t).map(|i| momentum.powi(i as i32)).sum::<f64>();
         let moved: f64 = gradients.iter().enumerate().map(|(t, &g)| f64::from(g) * weight(t)).sum();
         let scale = 1.0 + learning_rate * (0..n).map(weight).sum::<f64>();
-        let got = run(Rule::Sgd { learning_rate, momentum }, start, &gradients);
+        let got = run(UpdateRule::Sgd { learning_rate, momentum }, start, &gradients);
         prop_assert!((got - (f64::from(start) - learning_rate * moved)).abs() < 1e-6 * scale);
     }
 
     /// Column j of the workload is the effect on the parameters, after each step, of an update of 1 at step j
     /// and 0 at other steps.
     #[test]
-    fn the_workload_is_what_the_optimizer_does(recipe in recipes(), steps in 4usize..24) {
-        prop_assume!(!matches!(recipe.rule, Rule::Adam { .. }));
+    fn the_workload_is_what_the_optimizer_does(config in configs(), steps in 4usize..24) {
+        prop_assume!(!matches!(config.rule, UpdateRule::Adam { .. }));
         // FTRL is linear until it reaches its radius.
-        let rule = match recipe.rule {
-            Rule::Ftrl { learning_rate, .. } => Rule::Ftrl { learning_rate, radius: 1e3 },
+        let rule = match config.rule {
+            UpdateRule::Ftrl { learning_rate, .. } => UpdateRule::Ftrl { learning_rate, radius: 1e3 },
             rule => rule,
         };
-        let recipe = Recipe { zero_beyond: None, rule, ..recipe };
-        let workload = recipe.workload(steps);
+        let config = OptimizerConfig { zero_beyond: None, rule, ..config };
+        let workload = config.workload(steps);
         workload.check_steps(steps).unwrap();
         let rows = rows(&workload, steps);
         for j in 0..steps {
-            let mut optimizer = Optimizer::of_run(recipe, 1, steps).unwrap();
+            let mut optimizer = Optimizer::of_run(config, 1, steps).unwrap();
             let mut theta = [0f32];
             for (i, row) in rows.iter().enumerate() {
                 optimizer.step(&mut theta, &[if i == j { 1.0 } else { 0.0 }]);
-                let moved = -f64::from(theta[0]) / recipe.rule.learning_rate();
+                let moved = -f64::from(theta[0]) / config.rule.learning_rate();
                 let expected = row.get(j).copied().unwrap_or(0.0);
                 prop_assert!((moved - expected).abs() < 1e-5 * (1.0 + expected), "{i} {j}: {moved} {expected}");
             }
@@ -203,13 +201,13 @@ fn schedules_are_what_they_say() {
     }
 }
 
-/// A schedule does not change previous behaviour: a rule and the recipe of that rule without options take the
+/// A schedule does not change previous behaviour: a rule and the config of that rule without options take the
 /// same steps to the bit.
 #[test]
 fn a_rule_alone_takes_the_steps_of_its_recipe() {
     for rule in [
-        Rule::Sgd { learning_rate: 0.3, momentum: 0.9 },
-        Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+        UpdateRule::Sgd { learning_rate: 0.3, momentum: 0.9 },
+        UpdateRule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
     ] {
         let (mut alone, mut of_run) =
             (Optimizer::new(rule, 2).unwrap(), Optimizer::of_run(rule.into(), 2, 9).unwrap());
@@ -226,8 +224,11 @@ fn a_rule_alone_takes_the_steps_of_its_recipe() {
 /// A NaN update would make the parameters NaN; with a bound it counts as 0.
 #[test]
 fn updates_beyond_the_bound_and_those_that_are_no_numbers_are_dropped() {
-    let recipe = Recipe { zero_beyond: Some(2.0), ..Rule::Sgd { learning_rate: 1.0, momentum: 0.5 }.into() };
-    let mut optimizer = Optimizer::of_run(recipe, 2, 10).unwrap();
+    let config = OptimizerConfig {
+        zero_beyond: Some(2.0),
+        ..UpdateRule::Sgd { learning_rate: 1.0, momentum: 0.5 }.into()
+    };
+    let mut optimizer = Optimizer::of_run(config, 2, 10).unwrap();
     let mut theta = [0f32; 2];
     for (update, expected) in [
         ([1.0, -2.0], [-1.0, 2.0]),
@@ -242,32 +243,38 @@ fn updates_beyond_the_bound_and_those_that_are_no_numbers_are_dropped() {
 
 #[test]
 fn settings_outside_their_range_are_refused_by_name() {
-    let refused = |recipe: Recipe, name: &str| {
-        let message = Optimizer::of_run(recipe, 3, 8).unwrap_err().to_string();
+    let refused = |config: OptimizerConfig, name: &str| {
+        let message = Optimizer::of_run(config, 3, 8).unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
     };
-    let plain = Recipe::from(Rule::Sgd { learning_rate: 0.5, momentum: 0.0 });
+    let plain = OptimizerConfig::from(UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.0 });
     for bad in [0.0, -0.1, f64::NAN, f64::INFINITY] {
-        refused(Rule::Sgd { learning_rate: bad, momentum: 0.0 }.into(), "learning_rate");
+        refused(UpdateRule::Sgd { learning_rate: bad, momentum: 0.0 }.into(), "learning_rate");
         refused(
-            Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: bad }.into(),
+            UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: bad }.into(),
             "epsilon of Adam",
         );
-        refused(Recipe { zero_beyond: Some(bad), ..plain }, "zero_beyond");
-        refused(Rule::Ftrl { learning_rate: 0.1, radius: bad }.into(), "radius");
+        refused(OptimizerConfig { zero_beyond: Some(bad), ..plain }, "zero_beyond");
+        refused(UpdateRule::Ftrl { learning_rate: 0.1, radius: bad }.into(), "radius");
     }
     for bad in [1.0, -0.1, f64::NAN] {
-        refused(Rule::Sgd { learning_rate: 0.1, momentum: bad }.into(), "momentum");
-        refused(Rule::Nesterov { learning_rate: 0.1, momentum: bad }.into(), "momentum");
-        refused(Rule::Adam { learning_rate: 0.1, beta1: bad, beta2: 0.999, epsilon: 1e-8 }.into(), "beta1");
-        refused(Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: bad, epsilon: 1e-8 }.into(), "beta2");
+        refused(UpdateRule::Sgd { learning_rate: 0.1, momentum: bad }.into(), "momentum");
+        refused(UpdateRule::Nesterov { learning_rate: 0.1, momentum: bad }.into(), "momentum");
+        refused(
+            UpdateRule::Adam { learning_rate: 0.1, beta1: bad, beta2: 0.999, epsilon: 1e-8 }.into(),
+            "beta1",
+        );
+        refused(
+            UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: bad, epsilon: 1e-8 }.into(),
+            "beta2",
+        );
     }
     for bad in [-0.1, f64::NAN, f64::INFINITY, 2.0] {
-        refused(Recipe { weight_decay: bad, ..plain }, "weight_decay");
+        refused(OptimizerConfig { weight_decay: bad, ..plain }, "weight_decay");
     }
-    let ftrl = Rule::Ftrl { learning_rate: 0.1, radius: 1.0 };
-    refused(Recipe { weight_decay: 0.1, ..ftrl.into() }, "weight_decay");
-    let scheduled = |warm_up, decay| Recipe { schedule: Schedule { warm_up, decay }, ..plain };
+    let ftrl = UpdateRule::Ftrl { learning_rate: 0.1, radius: 1.0 };
+    refused(OptimizerConfig { weight_decay: 0.1, ..ftrl.into() }, "weight_decay");
+    let scheduled = |warm_up, decay| OptimizerConfig { schedule: Schedule { warm_up, decay }, ..plain };
     refused(scheduled(8, Decay::Constant), "warm_up");
     refused(scheduled(0, Decay::Linear { last: -0.5 }), "last of the schedule");
     refused(scheduled(0, Decay::Cooldown { share: 0.0, last: 0.0 }), "share of the cooldown");
@@ -275,7 +282,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 
 #[test]
 fn ftrl_is_the_nearest_point_of_its_ball_and_remembers_what_was_cut_off() {
-    let rule = Rule::Ftrl { learning_rate: 0.5, radius: 5.0 };
+    let rule = UpdateRule::Ftrl { learning_rate: 0.5, radius: 5.0 };
     let (start, updates) = ([1f32, -2.0], [[-6f32, -8.0], [-6.0, -8.0], [10.0, 14.0]]);
     let mut optimizer = Optimizer::new(rule, 2).unwrap();
     let mut theta = start;

@@ -11,9 +11,9 @@ use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Decay, Optimizer, Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, Optimizer, OptimizerConfig, Schedule, UpdateRule};
 
-use antinoise_train::trainer::{Options, Outcome, Pace, Setup, Trainer};
+use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Setup, Trainer};
 use common::{ADAM, Case, KEY, PLAIN_SGD, SGD, plan, planned};
 
 fn run(trainer: &mut Trainer) {
@@ -65,7 +65,8 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
     // One step on all examples with learning rate 1: the parameters move by -(clipped sum + noise) / B.
     let mut request = Request::new(1440, 1440, Length::Epochs(1), Setting::Single);
     (request.epsilon, request.clip_norm) = (2.0, 0.3);
-    let mut case = Case::new(choose(&request).unwrap().plan, Rule::Sgd { learning_rate: 1.0, momentum: 0.0 });
+    let mut case =
+        Case::new(choose(&request).unwrap().plan, UpdateRule::Sgd { learning_rate: 1.0, momentum: 0.0 });
     case.model = Model::logistic(case.dataset.shape, case.dataset.classes).unwrap();
     let start = case.start();
     let all: Vec<usize> = (0..1440).collect();
@@ -90,24 +91,24 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
 /// Parameters are functions of releases only, to the bit: an optimizer costs no privacy.
 #[test]
 fn parameters_follow_from_the_releases_alone() {
-    let scheduled = Recipe {
-        rule: Rule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
+    let scheduled = OptimizerConfig {
+        rule: UpdateRule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
         schedule: Schedule { warm_up: 6, decay: Decay::Cosine { last: 0.1 } },
         weight_decay: 0.01,
         zero_beyond: Some(0.05),
     };
-    let ftrl = Rule::Ftrl { learning_rate: 0.5, radius: 1.0 };
+    let ftrl = UpdateRule::Ftrl { learning_rate: 0.5, radius: 1.0 };
     let mut steps = 0;
-    for recipe in [SGD.into(), ADAM.into(), ftrl.into(), scheduled] {
-        let case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), recipe);
+    for optimizer in [SGD.into(), ADAM.into(), ftrl.into(), scheduled] {
+        let case = Case::small(plan(Setting::Cyclic, 4.0, 1.0), optimizer);
         let mut trainer = case.trainer();
-        let mut replayed = Optimizer::of_run(recipe, case.model.parameters(), case.plan.steps).unwrap();
+        let mut replayed = Optimizer::of_run(optimizer, case.model.parameters(), case.plan.steps).unwrap();
         let (mut parameters, share) = (case.start(), (1.0 / case.plan.expected_batch_size()) as f32);
         while trainer.step_count() < case.plan.steps {
             trainer.step().unwrap();
             let mean: Vec<f32> = trainer.release().iter().map(|x| x * share).collect();
             replayed.step(&mut parameters, &mean);
-            assert_eq!(trainer.parameters(), parameters, "{recipe:?}, step {}", trainer.step_count());
+            assert_eq!(trainer.parameters(), parameters, "{optimizer:?}, step {}", trainer.step_count());
             steps += 1;
         }
     }
@@ -154,11 +155,11 @@ fn what_does_not_fit_is_refused_by_name() {
         error.to_string()
     };
     assert!(refusal(case.setup(), vec![0.0; 3]).starts_with("number of parameters is 3"));
-    let recipe = Rule::Sgd { learning_rate: 0.0, momentum: 0.9 }.into();
-    assert!(refusal(Setup { recipe, ..case.setup() }, case.start()).starts_with("learning_rate"));
+    let optimizer = UpdateRule::Sgd { learning_rate: 0.0, momentum: 0.9 }.into();
+    assert!(refusal(Setup { optimizer, ..case.setup() }, case.start()).starts_with("learning_rate"));
     let schedule = Schedule { warm_up: 24, ..Schedule::default() };
-    let recipe = Recipe { schedule, ..case.recipe };
-    assert!(refusal(Setup { recipe, ..case.setup() }, case.start()).starts_with("warm_up is 24"));
+    let optimizer = OptimizerConfig { schedule, ..case.optimizer };
+    assert!(refusal(Setup { optimizer, ..case.setup() }, case.start()).starts_with("warm_up is 24"));
     let federated = plan(Setting::Federated { min_sep: 4, max_participations: None }, 4.0, 1.0);
     assert!(refusal(Setup { plan: &federated, ..case.setup() }, case.start()).starts_with("sampler"));
     // A setup takes only verified plans: these two are refused before there is one.
@@ -191,8 +192,8 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("test_every"));
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::open(folder.path(), RunId::default()).unwrap();
-    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, Pace::every(0))) };
-    assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("pace.steps"));
+    let zero = Options { test_every: 1, checkpoints: Some((&checkpoints, CheckpointInterval::every(0))) };
+    assert!(trainer.run(&zero, &never, |_| ()).unwrap_err().to_string().starts_with("max_steps"));
     run(&mut trainer);
     let last = trainer.parameters().to_vec();
     assert!(trainer.step().unwrap_err().to_string().contains("24 steps"));

@@ -8,7 +8,7 @@ use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, Examples, ImageShape};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::checkpoint::Checkpoints;
 
 use antinoise_train::trainer::{Setup, Trainer};
@@ -55,8 +55,8 @@ static RUN: LazyLock<Run> = LazyLock::new(|| {
 
 impl Run {
     fn setup(&self) -> Setup<'_> {
-        let rule = Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, recipe: rule.into(), groups: None }
+        let rule = UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, optimizer: rule.into(), groups: None }
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> BuiltinTraining<'a> {
 
     fn setup(&self) -> Setup<'a> {
         let TrainingInputs { plan, dataset, model } = self.inputs;
-        Setup { plan, model, dataset, recipe: self.inputs.rule().into(), groups: None }
+        Setup { plan, model, dataset, optimizer: self.inputs.rule().into(), groups: None }
     }
 }
 

@@ -7,7 +7,7 @@ use antinoise_plan::{Sampler, VerifiedPlan};
 use antinoise_train::clip::{Clipping, GradientSum, clipped_sum};
 use antinoise_train::data::{Dataset, Examples, ImageShape, numbered_classes};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 
 use crate::Error;
 use crate::mechanism::linear_model;
@@ -78,10 +78,10 @@ impl TrainingInputs {
     }
 
     /// The optimizer: SGD with momentum.
-    pub fn rule(&self) -> Rule {
+    pub fn rule(&self) -> UpdateRule {
         let plan = &self.plan;
         let step = plan.clip_norm + plan.noise_std() / plan.expected_batch_size();
-        Rule::Sgd { learning_rate: 0.1 / step, momentum: MOMENTUM }
+        UpdateRule::Sgd { learning_rate: 0.1 / step, momentum: MOMENTUM }
     }
 
     /// The sum of clipped gradients over `batch`.

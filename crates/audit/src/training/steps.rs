@@ -1,7 +1,7 @@
 //! Tests that releases are sums plus noise, and that parameters are a function of releases.
 
 use antinoise_input::largest;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 
 use super::contract::StepRecord;
 use super::inputs::TrainingInputs;
@@ -38,7 +38,9 @@ pub(super) fn released(
 /// The largest distance between the parameters and those of SGD with momentum on the releases, in units of
 /// the possible rounding error.
 pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test {
-    let Rule::Sgd { learning_rate, momentum } = inputs.rule() else { unreachable!("the ground's rule") };
+    let UpdateRule::Sgd { learning_rate, momentum } = inputs.rule() else {
+        unreachable!("the ground's rule")
+    };
     let share = 1.0 / inputs.plan.expected_batch_size();
     let dim = inputs.parameters();
     let (mut velocity, mut before, mut scale) = (vec![0.0; dim], vec![0.0; dim], 0f64);

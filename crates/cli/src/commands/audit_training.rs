@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use antinoise_audit::{Canary, OneRunReport};
 use antinoise_noise::{Key, RunId};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::trainer::Setup;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -93,8 +93,8 @@ pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
     let plan = load_plan(&arguments.plan)?;
     let dataset = load(&arguments.data, None)?;
     let model = build(arguments.model, &dataset)?;
-    let rule = Rule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
-    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
+    let rule = UpdateRule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
+    let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };
     let canary = match arguments.canary {
         CanaryName::Gradient => Canary::Gradient,
         CanaryName::Input => Canary::Input,

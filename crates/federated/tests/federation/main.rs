@@ -6,7 +6,7 @@ mod refusals;
 
 use antinoise_federated::NonPrivateFederation;
 use antinoise_noise::Key;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use pulls::{DIM, LOCAL, Pulls, ROUNDS, USERS, begin, folder, plan, plan_of, setup, there, whole};
 
 #[test]
@@ -50,7 +50,7 @@ fn without_noise_the_same_rounds_learn() {
     let reference = |clip_norm| NonPrivateFederation {
         population: &population,
         local: LOCAL,
-        rule: Rule::Sgd { learning_rate: 0.3, momentum: 0.0 },
+        rule: UpdateRule::Sgd { learning_rate: 0.3, momentum: 0.0 },
         cohort: 6,
         rounds: 40,
         min_sep: 3,

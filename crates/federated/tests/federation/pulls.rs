@@ -9,13 +9,13 @@ use antinoise_federated::{LocalSteps, Population};
 use antinoise_input::{BadInput, InvalidParameter};
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use tempfile::TempDir;
 
 pub const USERS: usize = 30;
 pub const DIM: usize = 50;
 pub const ROUNDS: usize = 12;
-pub const RULE: Rule = Rule::Sgd { learning_rate: 0.1, momentum: 0.9 };
+pub const RULE: UpdateRule = UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 };
 pub const LOCAL: LocalSteps = LocalSteps { learning_rate: 0.2, batch_size: 1, epochs: 1, most_steps: 2 };
 /// The users.
 pub struct Pulls {

@@ -5,7 +5,7 @@ use antinoise_federated::{FederatedSetup, Federation, NonPrivateFederation};
 use antinoise_ledger::Ledger;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 
 use crate::pulls::{
     DIM, LOCAL, Pulls, ROUNDS, RULE, USERS, begin, folder, plan, plan_of, refused, resume, setup, there,
@@ -122,7 +122,7 @@ fn what_does_not_fit_is_refused() {
         begin(FederatedSetup { local, ..setup(&plan, &population) }, folder().path()),
         "most local steps",
     );
-    let rule = Rule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 0.0 };
+    let rule = UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 0.0 };
     refused(begin(FederatedSetup { rule, ..setup(&plan, &population) }, folder().path()), "epsilon of Adam");
     let key = || Key::from_seed_insecure(1);
     let long =

@@ -13,7 +13,7 @@ use crate::data::Example;
 /// ```
 /// use antinoise_train::data::Example;
 /// use antinoise_train::candle::{CandleModel, ExampleModel};
-/// use antinoise_train::learner::Learner;
+/// use antinoise_train::private_model::PrivateModel;
 /// use candle_core::{Result, Tensor};
 ///
 /// /// Logistic regression: one matrix, no bias.

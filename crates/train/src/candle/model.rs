@@ -10,8 +10,8 @@ use super::worker::Worker;
 use crate::Error;
 use crate::clip::{self, Clipping, GradientSum, check_batch, sum_clipped_vectors};
 use crate::data::Examples;
-use crate::learner::Learner;
 use crate::model::Evaluation;
+use crate::private_model::PrivateModel;
 
 /// An [`ExampleModel`] under private training: one backward pass per example, on all threads or on a GPU
 /// ([`on`](Self::on)), then clipping and sums as for this crate's models, with the same proof
@@ -75,7 +75,7 @@ impl<M: ExampleModel> CandleModel<M> {
     ///
     /// // The CPU, unless there is a GPU and the feature `cuda`.
     /// let model = CandleModel::new("linear", Linear)?.on(Device::cuda_if_available(0)?)?;
-    /// # use antinoise_train::learner::Learner;
+    /// # use antinoise_train::private_model::PrivateModel;
     /// # model.check(&[0.0; 640], &antinoise_train::data::digits().train)?;
     /// # Ok::<(), antinoise_train::Error>(())
     /// ```
@@ -139,7 +139,7 @@ fn layers(tensors: &[usize], shapes: &[Vec<usize>]) -> Result<Vec<usize>, Invali
     Ok(layers.filter(|&parameters| parameters > 0).collect())
 }
 
-impl<M: ExampleModel> Learner for CandleModel<M> {
+impl<M: ExampleModel> PrivateModel for CandleModel<M> {
     fn name(&self) -> &str {
         &self.name
     }

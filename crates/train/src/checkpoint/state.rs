@@ -13,7 +13,7 @@ use super::identity::Identity;
 use super::manifest::Manifest;
 use crate::Error;
 use crate::date::utc_day;
-use crate::optimizer::{Optimizer, Recipe};
+use crate::optimizer::{Optimizer, OptimizerConfig};
 
 /// The state of a run under a plan.
 ///
@@ -21,17 +21,17 @@ use crate::optimizer::{Optimizer, Recipe};
 /// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, Request, Setting, choose};
 /// use antinoise_train::checkpoint::{Checkpoints, Identity, RunState};
-/// use antinoise_train::optimizer::Rule;
+/// use antinoise_train::optimizer::UpdateRule;
 /// let plan = choose(&Request::new(1000, 100, Length::Epochs(1), Setting::Cyclic))?.plan;
-/// let (identity, recipe) = (Identity::new([("model", "two numbers".into())]), Rule::Sgd { learning_rate: 0.1, momentum: 0.0 }.into());
+/// let (identity, config) = (Identity::new([("model", "two numbers".into())]), UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.0 }.into());
 /// let folder = tempfile::tempdir().unwrap();
 /// let checkpoints = Checkpoints::open(folder.path(), RunId::default())?;
-/// let mut run = RunState::begin(identity.clone(), &plan, recipe, RunId::default(), vec![0.0; 2], Key::from_os()?)?;
+/// let mut run = RunState::begin(identity.clone(), &plan, config, RunId::default(), vec![0.0; 2], Key::from_os()?)?;
 /// let mut released = vec![0.0; 2];
 /// run.noise.release(&[0.5, -0.5], &mut released)?;
 /// run.optimizer.step(&mut run.parameters, &released);
 /// run.save(&checkpoints)?;
-/// let resumed = RunState::resume(identity, &plan, recipe, &checkpoints)?;
+/// let resumed = RunState::resume(identity, &plan, config, &checkpoints)?;
 /// assert_eq!((resumed.noise.step(), resumed.parameters), (1, run.parameters));
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
@@ -58,13 +58,13 @@ impl RunState {
     pub fn begin(
         identity: Identity,
         plan: &Plan,
-        recipe: Recipe,
+        config: OptimizerConfig,
         run: RunId,
         start: Vec<f32>,
         key: Key,
     ) -> Result<Self, Error> {
         let noise = noise_of(plan, start.len(), run, identity.digest())?.build(key)?;
-        let optimizer = Optimizer::of_run(recipe, start.len(), plan.steps)?;
+        let optimizer = Optimizer::of_run(config, start.len(), plan.steps)?;
         let (origin, history, steps) = (hex(&noise.commitment()), History::default(), plan.steps);
         Ok(Self { noise, optimizer, parameters: start, history, identity, origin, steps })
     }
@@ -119,7 +119,7 @@ impl RunState {
     pub fn resume(
         identity: Identity,
         plan: &Plan,
-        recipe: Recipe,
+        config: OptimizerConfig,
         checkpoints: &Checkpoints,
     ) -> Result<Self, Error> {
         let manifest = checkpoints.manifest()?.filter(|manifest| manifest.noise.is_some());
@@ -132,7 +132,7 @@ impl RunState {
         if (noise.step(), hex(&noise.commitment())) != (manifest.step, manifest.commitment) {
             return Err(mismatch(&path, "of another run or step"));
         }
-        let optimizer = Optimizer::of_run(recipe, parameters.len(), plan.steps)?;
+        let optimizer = Optimizer::of_run(config, parameters.len(), plan.steps)?;
         let optimizer = optimizer.after(manifest.step, moments)?;
         let (origin, steps) = (manifest.origin, plan.steps);
         Ok(Self { noise, optimizer, parameters, history, identity, origin, steps })

@@ -49,7 +49,7 @@ const DECIMALS: f64 = 1.0 / (1u64 << 50) as f64;
 
 impl Groups {
     /// Each layer is a group, of share 1 / sqrt(number of layers); `layers` are their numbers of parameters,
-    /// as [`Learner::layers`](crate::learner::Learner::layers) has them.
+    /// as [`PrivateModel::layers`](crate::private_model::PrivateModel::layers) has them.
     ///
     /// # Errors
     /// When there is no layer, or one without parameters.

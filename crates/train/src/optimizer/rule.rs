@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 /// How to compute a step from a gradient g. All settings except learning rates and radius are dimensionless.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Rule {
+pub enum UpdateRule {
     /// v <- momentum v + g; theta <- theta - learning_rate v, as in PyTorch; momentum 0 is plain SGD.
     Sgd {
         /// Above 0.
@@ -48,7 +48,7 @@ pub enum Rule {
     },
 }
 
-impl Rule {
+impl UpdateRule {
     /// Returns this rule if its numbers are in range.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl Rule {
     /// The learning rate of any rule.
     ///
     /// ```
-    /// use antinoise_train::optimizer::Rule;
-    /// let rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
+    /// use antinoise_train::optimizer::UpdateRule;
+    /// let rule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 };
     /// assert_eq!(rule.with_learning_rate(0.25).learning_rate(), 0.25);
     /// ```
     pub fn learning_rate(&self) -> f64 {

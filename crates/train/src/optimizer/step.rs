@@ -1,13 +1,13 @@
 use antinoise_input::InvalidParameter;
 
-use super::recipe::Recipe;
-use super::rule::Rule;
+use super::config::OptimizerConfig;
+use super::rule::UpdateRule;
 
-/// A recipe with its state, for `dim` parameters.
+/// An optimizer of `dim` parameters: its configuration and its state.
 ///
 /// ```
-/// use antinoise_train::optimizer::{Optimizer, Rule};
-/// let mut sgd = Optimizer::new(Rule::Sgd { learning_rate: 0.5, momentum: 0.5 }, 1)?;
+/// use antinoise_train::optimizer::{Optimizer, UpdateRule};
+/// let mut sgd = Optimizer::new(UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.5 }, 1)?;
 /// let mut theta = [1.0];
 /// sgd.step(&mut theta, &[1.0]);
 /// sgd.step(&mut theta, &[1.0]);
@@ -16,7 +16,7 @@ use super::rule::Rule;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimizer {
-    recipe: Recipe,
+    config: OptimizerConfig,
     /// Steps of the run, on which the schedule depends.
     run: usize,
     steps: usize,
@@ -29,7 +29,7 @@ impl Optimizer {
     ///
     /// # Errors
     /// If a setting is out of range.
-    pub fn new(rule: Rule, dim: usize) -> Result<Self, InvalidParameter> {
+    pub fn new(rule: UpdateRule, dim: usize) -> Result<Self, InvalidParameter> {
         Self::of_run(rule.into(), dim, usize::MAX)
     }
 
@@ -37,11 +37,11 @@ impl Optimizer {
     ///
     /// # Errors
     /// If a setting is out of range, or the schedule does not fit the run.
-    pub fn of_run(recipe: Recipe, dim: usize, steps: usize) -> Result<Self, InvalidParameter> {
-        recipe.check(steps)?;
-        let (first, second) = recipe.rule.remembers();
+    pub fn of_run(config: OptimizerConfig, dim: usize, steps: usize) -> Result<Self, InvalidParameter> {
+        config.check(steps)?;
+        let (first, second) = config.rule.remembers();
         let zeros = |needed| vec![0.0; if needed { dim } else { 0 }];
-        Ok(Self { recipe, run: steps, steps: 0, first: zeros(first), second: zeros(second) })
+        Ok(Self { config, run: steps, steps: 0, first: zeros(first), second: zeros(second) })
     }
 
     /// The optimizer after `done` steps, with the saved moments.
@@ -71,7 +71,7 @@ impl Optimizer {
     /// run with a schedule are done.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
         assert_eq!(gradient.len(), parameters.len(), "one number for each parameter");
-        let Recipe { schedule, weight_decay, zero_beyond, rule } = self.recipe;
+        let OptimizerConfig { schedule, weight_decay, zero_beyond, rule } = self.config;
         assert!(self.steps < self.run, "no step after the last one");
         let share = schedule.share(self.steps, self.run);
         self.steps += 1;
@@ -90,30 +90,31 @@ impl Optimizer {
     /// Applies the rule to an update, with `share` of its learning rate.
     fn apply(&mut self, share: f64, parameters: &mut [f32], update: &[f32]) {
         let gradient = update.iter().copied();
-        if self.recipe.rule.remembers().0 {
+        if self.config.rule.remembers().0 {
             assert_eq!(self.first.len(), parameters.len(), "as many parameters as at the start");
         }
-        match self.recipe.rule {
-            Rule::Sgd { learning_rate, momentum: 0.0 } | Rule::Nesterov { learning_rate, momentum: 0.0 } => {
+        match self.config.rule {
+            UpdateRule::Sgd { learning_rate, momentum: 0.0 }
+            | UpdateRule::Nesterov { learning_rate, momentum: 0.0 } => {
                 let rate = (share * learning_rate) as f32;
                 let pairs = parameters.iter_mut().zip(gradient);
                 pairs.for_each(|(theta, g)| *theta -= rate * g);
             }
-            Rule::Sgd { learning_rate, momentum } => {
+            UpdateRule::Sgd { learning_rate, momentum } => {
                 let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
                 for ((theta, g), v) in parameters.iter_mut().zip(gradient).zip(&mut self.first) {
                     *v = momentum * *v + g;
                     *theta -= rate * *v;
                 }
             }
-            Rule::Nesterov { learning_rate, momentum } => {
+            UpdateRule::Nesterov { learning_rate, momentum } => {
                 let (rate, momentum) = ((share * learning_rate) as f32, momentum as f32);
                 for ((theta, g), v) in parameters.iter_mut().zip(gradient).zip(&mut self.first) {
                     *v = momentum * *v + g;
                     *theta -= rate * (g + momentum * *v);
                 }
             }
-            Rule::Ftrl { learning_rate, radius } => {
+            UpdateRule::Ftrl { learning_rate, radius } => {
                 if self.steps == 1 {
                     self.second.copy_from_slice(parameters);
                 }
@@ -125,7 +126,7 @@ impl Optimizer {
                 let starts = parameters.iter_mut().zip(&self.second).zip(&self.first);
                 starts.for_each(|((theta, start), sum)| *theta = start - rate as f32 * sum);
             }
-            Rule::Adam { learning_rate, beta1, beta2, epsilon } => {
+            UpdateRule::Adam { learning_rate, beta1, beta2, epsilon } => {
                 let pairs = parameters.iter_mut().zip(gradient);
                 let corrected = |beta: f64| 1.0 - beta.powf(self.steps as f64);
                 let rate = (share * learning_rate / corrected(beta1)) as f32;

@@ -3,15 +3,15 @@
 
 use antinoise_mechanism::Workload;
 
-use super::recipe::Recipe;
-use super::rule::Rule;
+use super::config::OptimizerConfig;
+use super::rule::UpdateRule;
 use super::schedule::{Decay, Schedule};
 
 /// Maximum number of steps for which a map without a closed form is written as a matrix; longer runs use the
 /// closest closed form.
 const MOST_ROWS: usize = 512;
 
-impl Recipe {
+impl OptimizerConfig {
     /// The linear map A from the updates of `steps` steps to the parameters: row i expresses theta_i -
     /// theta_0 by the updates, in units of the learning rate, with theta_0 = 0.
     ///
@@ -28,18 +28,18 @@ impl Recipe {
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
-    /// use antinoise_train::optimizer::{Recipe, Rule};
-    /// let recipe = Recipe::from(Rule::Nesterov { learning_rate: 0.1, momentum: 0.9 });
-    /// assert_eq!(recipe.workload(100), Workload::Nesterov { momentum: 0.9 });
+    /// use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
+    /// let config = OptimizerConfig::from(UpdateRule::Nesterov { learning_rate: 0.1, momentum: 0.9 });
+    /// assert_eq!(config.workload(100), Workload::Nesterov { momentum: 0.9 });
     /// ```
     ///
     /// # Panics
     /// If `steps` is 0.
     pub fn workload(&self, steps: usize) -> Workload {
         let (momentum, nesterov) = match self.rule {
-            Rule::Sgd { momentum, .. } => (momentum, false),
-            Rule::Nesterov { momentum, .. } => (momentum, momentum > 0.0),
-            Rule::Ftrl { .. } | Rule::Adam { .. } => (0.0, false),
+            UpdateRule::Sgd { momentum, .. } => (momentum, false),
+            UpdateRule::Nesterov { momentum, .. } => (momentum, momentum > 0.0),
+            UpdateRule::Ftrl { .. } | UpdateRule::Adam { .. } => (0.0, false),
         };
         let weight_decay = self.rule.learning_rate() * self.weight_decay;
         if self.schedule.is_constant() && !nesterov {
@@ -66,7 +66,7 @@ impl Recipe {
     }
 }
 
-impl Recipe {
+impl OptimizerConfig {
     /// The workload to design a strategy for: [`Self::workload`] without momentum.
     ///
     /// Momentum averages the updates of 1 / (1 - beta) steps, so that its map does not count noise that
@@ -76,19 +76,19 @@ impl Recipe {
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
-    /// use antinoise_train::optimizer::{Recipe, Rule};
-    /// let recipe = Recipe::from(Rule::Sgd { learning_rate: 0.1, momentum: 0.9 });
-    /// assert_eq!(recipe.design_workload(100), Workload::Prefix);
+    /// use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
+    /// let config = OptimizerConfig::from(UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 });
+    /// assert_eq!(config.design_workload(100), Workload::Prefix);
     /// ```
     ///
     /// # Panics
     /// If `steps` is 0.
     pub fn design_workload(&self, steps: usize) -> Workload {
         let rule = match self.rule {
-            Rule::Sgd { learning_rate, .. } | Rule::Nesterov { learning_rate, .. } => {
-                Rule::Sgd { learning_rate, momentum: 0.0 }
+            UpdateRule::Sgd { learning_rate, .. } | UpdateRule::Nesterov { learning_rate, .. } => {
+                UpdateRule::Sgd { learning_rate, momentum: 0.0 }
             }
-            Rule::Ftrl { .. } | Rule::Adam { .. } => self.rule,
+            UpdateRule::Ftrl { .. } | UpdateRule::Adam { .. } => self.rule,
         };
         Self { rule, ..*self }.workload(steps)
     }

@@ -4,6 +4,6 @@ mod run;
 mod setup;
 mod steps;
 
-pub use run::{Options, Outcome, Pace};
+pub use run::{CheckpointInterval, Options, Outcome};
 pub use setup::Setup;
 pub use steps::Trainer;

@@ -14,31 +14,31 @@ pub struct Options<'a> {
     pub test_every: usize,
     /// The folder for checkpoints and when to save them. After the last step the folder holds the results,
     /// and the key is wiped.
-    pub checkpoints: Option<(&'a Checkpoints, Pace)>,
+    pub checkpoints: Option<(&'a Checkpoints, CheckpointInterval)>,
 }
 
 /// When a run saves checkpoints before its last step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct CheckpointInterval {
     /// Steps from one checkpoint to the next.
-    pub steps: usize,
+    pub max_steps: usize,
     /// Time after which a checkpoint is due even before that number of steps.
-    pub time: Duration,
+    pub max_time: Duration,
     /// Minimum time between two saves, in multiples of the time that a save took: with 20, saves take at most
     /// 1/21 of the time.
-    pub rest: u32,
+    pub min_rest: u32,
 }
 
-impl Pace {
+impl CheckpointInterval {
     /// A checkpoint every `steps` steps, however long steps and saves take.
     pub fn every(steps: usize) -> Self {
-        Self { steps, time: Duration::MAX, rest: 0 }
+        Self { max_steps: steps, max_time: Duration::MAX, min_rest: 0 }
     }
 
     /// Whether a checkpoint is due: `steps` steps and the time `since` have passed since the last one, and
     /// saving it took `took`.
     fn is_due(self, steps: usize, since: Duration, took: Duration) -> bool {
-        (steps >= self.steps || since >= self.time) && since >= took * self.rest
+        (steps >= self.max_steps || since >= self.max_time) && since >= took * self.min_rest
     }
 }
 
@@ -64,7 +64,7 @@ impl Trainer<'_> {
         mut progress: impl FnMut(&Self),
     ) -> Result<Outcome, Error> {
         at_least("test_every", options.test_every, 1)?;
-        at_least("pace.steps", options.checkpoints.map_or(1, |(_, pace)| pace.steps), 1)?;
+        at_least("max_steps", options.checkpoints.map_or(1, |(_, interval)| interval.max_steps), 1)?;
         let steps = self.setup.plan.steps;
         let mut saved = (self.step_count(), Instant::now(), Duration::ZERO);
         while self.step_count() < steps {
@@ -77,8 +77,8 @@ impl Trainer<'_> {
                 progress(self);
             }
             let (step, (saved_step, at, took)) = (self.step_count(), saved);
-            if let Some((checkpoints, pace)) = options.checkpoints
-                && (stopped || step == steps || pace.is_due(step - saved_step, at.elapsed(), took))
+            if let Some((checkpoints, interval)) = options.checkpoints
+                && (stopped || step == steps || interval.is_due(step - saved_step, at.elapsed(), took))
             {
                 let begun = Instant::now();
                 self.save(checkpoints)?;
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn saves_are_as_often_as_asked_and_no_more_than_their_share_of_the_time() {
-        let pace = Pace { steps: 60, time: Duration::from_secs(30), rest: 20 };
+        let interval = CheckpointInterval { max_steps: 60, max_time: Duration::from_secs(30), min_rest: 20 };
         // Seconds of a step and of a save.
         for (of_step, of_save) in
             [(0.001, 0.0), (0.01, 0.001), (0.01, 0.25), (1.0, 0.25), (1.0, 10.0), (40.0, 1.0), (0.01, 100.0)]
@@ -109,7 +109,7 @@ mod tests {
                 apart += of_step;
                 lost = lost.max(apart);
                 let seconds = Duration::from_secs_f64;
-                if pace.is_due(step - last, seconds(apart), seconds(took)) {
+                if interval.is_due(step - last, seconds(apart), seconds(took)) {
                     (last, apart, took, saves) = (step, 0.0, of_save, saves + 1);
                 }
             }
@@ -119,7 +119,7 @@ mod tests {
             let most = (60.0 * of_step).min(30.0).max(20.0 * of_save) + 1.01 * of_step;
             assert!(lost <= most, "{of_step} {of_save}: {lost} s lost, {most} s at most");
         }
-        let every = Pace::every(3);
+        let every = CheckpointInterval::every(3);
         assert!(every.is_due(3, Duration::ZERO, Duration::from_secs(9)));
         assert!(!every.is_due(2, Duration::from_secs(1 << 40), Duration::ZERO));
     }

@@ -7,8 +7,8 @@ use crate::Error;
 use crate::checkpoint::Identity;
 use crate::clip::{Clipping, Groups};
 use crate::data::Dataset;
-use crate::learner::Learner;
-use crate::optimizer::Recipe;
+use crate::optimizer::OptimizerConfig;
+use crate::private_model::PrivateModel;
 
 /// The inputs of a run, apart from its key and its initial parameters.
 #[derive(Debug, Clone, Copy)]
@@ -16,11 +16,11 @@ pub struct Setup<'a> {
     /// Steps, sampler, clip norm, noise and privacy.
     pub plan: &'a VerifiedPlan,
     /// The model.
-    pub model: &'a dyn Learner,
+    pub model: &'a dyn PrivateModel,
     /// The training and test data.
     pub dataset: &'a Dataset,
-    /// The optimizer; a rule converts to a recipe (`Rule::into`).
-    pub recipe: Recipe,
+    /// The optimizer; a rule alone is one (`UpdateRule::into`).
+    pub optimizer: OptimizerConfig,
     /// Groups of layers that are clipped separately; `None` if a gradient is clipped as a whole.
     pub groups: Option<&'a Groups>,
 }
@@ -32,7 +32,7 @@ impl Setup<'_> {
     /// # Errors
     /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
-        self.recipe.check(self.plan.steps)?;
+        self.optimizer.check(self.plan.steps)?;
         let examples = self.dataset.train.len();
         if self.plan.examples != examples {
             let must_be = format!("{examples}, the training examples of {}", self.dataset.name);
@@ -87,7 +87,7 @@ impl Setup<'_> {
         Identity::new([
             ("plan", hex(&self.plan.digest())),
             ("model", hex(&Sha256::digest(self.model.identity()))),
-            ("optimizer", self.recipe.identity()),
+            ("optimizer", self.optimizer.identity()),
             ("data set", format!("{train} {test}")),
         ])
         .with("clipping", self.groups.map(Groups::identity))

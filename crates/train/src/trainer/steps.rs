@@ -15,12 +15,12 @@ use crate::checkpoint::{Checkpoints, History, RunState};
 /// ```
 /// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, Request, Setting, choose};
-/// use antinoise_train::{data, model::Model, optimizer::Rule, trainer::{Setup, Trainer}};
+/// use antinoise_train::{data, model::Model, optimizer::UpdateRule, trainer::{Setup, Trainer}};
 /// let dataset = data::digits();
 /// let model = Model::logistic(dataset.shape, dataset.classes)?;
 /// let plan = choose(&Request::new(dataset.train.len(), 144, Length::Epochs(1), Setting::Cyclic))?.plan;
-/// let rule = Rule::Sgd { learning_rate: 1.0, momentum: 0.9 };
-/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe: rule.into(), groups: None };
+/// let rule = UpdateRule::Sgd { learning_rate: 1.0, momentum: 0.9 };
+/// let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };
 /// let mut trainer = Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], Key::from_os()?)?;
 /// trainer.step()?;
 /// assert_eq!((trainer.step_count(), trainer.history().losses.len()), (1, 1));
@@ -54,7 +54,7 @@ impl<'a> Trainer<'a> {
     /// If plan, model, data, optimizer and `start` do not fit each other.
     pub fn new(setup: Setup<'a>, run: RunId, start: Vec<f32>, key: Key) -> Result<Self, Error> {
         setup.check(&start)?;
-        let run = RunState::begin(setup.identity(), setup.plan, setup.recipe, run, start, key)?;
+        let run = RunState::begin(setup.identity(), setup.plan, setup.optimizer, run, start, key)?;
         let (batches, participations) = (setup.batches(&run.noise)?, Participations::none(setup.plan));
         let buffers = Buffers::new(setup.model.parameters());
         Ok(Self { setup, batches, participations, run, buffers })
@@ -68,7 +68,7 @@ impl<'a> Trainer<'a> {
     /// If `checkpoints` hold no unfinished run, its files were not committed together, or it belongs to
     /// another plan, model, data set, optimizer or version of this program.
     pub fn resume(setup: Setup<'a>, checkpoints: &Checkpoints) -> Result<Self, Error> {
-        let run = RunState::resume(setup.identity(), setup.plan, setup.recipe, checkpoints)?;
+        let run = RunState::resume(setup.identity(), setup.plan, setup.optimizer, checkpoints)?;
         setup.check(&run.parameters)?;
         let batches = setup.batches(&run.noise)?;
         let batch = |step| batches.at(step, &mut run.noise.rng(Purpose::BatchSampling, step as u64));
@@ -166,22 +166,22 @@ mod tests {
     use crate::checkpoint::noise_of;
     use crate::data::digits;
     use crate::model::Model;
-    use crate::optimizer::{Recipe, Rule, Schedule};
+    use crate::optimizer::{OptimizerConfig, Schedule, UpdateRule};
 
-    fn recipes() -> Vec<Recipe> {
+    fn optimizers() -> Vec<OptimizerConfig> {
         let (learning_rate, beta1, beta2) = (0.1, 0.9, 0.99);
         let rules = [
-            Rule::Sgd { learning_rate, momentum: 0.0 },
-            Rule::Sgd { learning_rate, momentum: 0.9 },
-            Rule::Nesterov { learning_rate, momentum: 0.9 },
-            Rule::Ftrl { learning_rate, radius: 1.0 },
-            Rule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
+            UpdateRule::Sgd { learning_rate, momentum: 0.0 },
+            UpdateRule::Sgd { learning_rate, momentum: 0.9 },
+            UpdateRule::Nesterov { learning_rate, momentum: 0.9 },
+            UpdateRule::Ftrl { learning_rate, radius: 1.0 },
+            UpdateRule::Adam { learning_rate, beta1, beta2, epsilon: 1e-8 },
         ];
         let schedule = Schedule { warm_up: 2, decay: "linear:0.5".parse().unwrap() };
         let with_all = |rule| {
             // FTRL refuses weight decay.
-            let weight_decay = if matches!(rule, Rule::Ftrl { .. }) { 0.0 } else { 0.1 };
-            Recipe { rule, schedule, weight_decay, zero_beyond: Some(1e3) }
+            let weight_decay = if matches!(rule, UpdateRule::Ftrl { .. }) { 0.0 } else { 0.1 };
+            OptimizerConfig { rule, schedule, weight_decay, zero_beyond: Some(1e3) }
         };
         rules.into_iter().flat_map(|rule| [rule.into(), with_all(rule)]).collect()
     }
@@ -196,8 +196,8 @@ mod tests {
         let request = Request { dim: model.parameters(), ..request };
         let plan = choose(&request).unwrap().plan;
         let mut compared = 0;
-        for recipe in recipes() {
-            let setup = Setup { plan: &plan, model: &model, dataset: &dataset, recipe, groups: None };
+        for optimizer in optimizers() {
+            let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer, groups: None };
             let key = || Key::from_seed_insecure(3);
             let mut trainer =
                 Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
@@ -215,7 +215,7 @@ mod tests {
                 for ((release, points), sum) in trainer.release().iter().zip(&points).zip(&sum) {
                     let sum = (sum / grid.spacing()).round_ties_even();
                     let wanted = ((sum + f64::from(*points)) * grid.spacing()) as f32;
-                    assert_eq!(release.to_bits(), wanted.to_bits(), "{recipe:?}, step {step}");
+                    assert_eq!(release.to_bits(), wanted.to_bits(), "{optimizer:?}, step {step}");
                     compared += usize::from(sum != 0.0);
                 }
             }

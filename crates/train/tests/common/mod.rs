@@ -9,13 +9,14 @@ use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Recipe, Rule};
+use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use antinoise_train::trainer::{Setup, Trainer};
 use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
 
-pub const SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.9 };
-pub const PLAIN_SGD: Rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
-pub const ADAM: Rule = Rule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+pub const SGD: UpdateRule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 };
+pub const PLAIN_SGD: UpdateRule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.0 };
+pub const ADAM: UpdateRule =
+    UpdateRule::Adam { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
 pub const KEY: u64 = 5;
 
 /// Every kind of single-precision number; the first three are not finite.
@@ -58,21 +59,21 @@ pub struct Case {
     pub plan: VerifiedPlan,
     pub model: Model,
     pub dataset: Dataset,
-    pub recipe: Recipe,
+    pub optimizer: OptimizerConfig,
 }
 
 impl Case {
-    pub fn new(plan: VerifiedPlan, recipe: impl Into<Recipe>) -> Self {
+    pub fn new(plan: VerifiedPlan, optimizer: impl Into<OptimizerConfig>) -> Self {
         let dataset = digits();
         let model = Model::cnn(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, recipe: recipe.into() }
+        Self { plan, model, dataset, optimizer: optimizer.into() }
     }
 
     /// A problem with a model of one layer, whose steps take almost no time.
-    pub fn small(plan: VerifiedPlan, recipe: impl Into<Recipe>) -> Self {
+    pub fn small(plan: VerifiedPlan, optimizer: impl Into<OptimizerConfig>) -> Self {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
-        Self { plan, model, dataset, recipe: recipe.into() }
+        Self { plan, model, dataset, optimizer: optimizer.into() }
     }
 
     pub fn setup(&self) -> Setup<'_> {
@@ -80,7 +81,7 @@ impl Case {
             plan: &self.plan,
             model: &self.model,
             dataset: &self.dataset,
-            recipe: self.recipe,
+            optimizer: self.optimizer,
             groups: None,
         }
     }

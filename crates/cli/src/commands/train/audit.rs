@@ -87,8 +87,8 @@ fn audit(
     rate: f64,
     canaries: usize,
 ) -> Result<OneRunReport> {
-    let (recipe, groups) = (study.recipe(study.rule(rate)), study.clip_by().groups(model)?);
-    let setup = Setup { plan: &named.plan, model, dataset, recipe, groups: groups.as_ref() };
+    let (optimizer, groups) = (study.optimizer(study.rule(rate)), study.clip_by().groups(model)?);
+    let setup = Setup { plan: &named.plan, model, dataset, optimizer, groups: groups.as_ref() };
     let (key, id) = (study.key(0)?, study.run_id(&format!("audit/{}", named.mechanism))?);
     trained_with_canaries(setup, model, (key, id), (Canary::Gradient, canaries, ALPHA))
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
-use antinoise_train::optimizer::{Decay, Recipe, Rule, Schedule};
+use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ enum OptimizerName {
     Adam,
 }
 
-/// Options that the recipes of all learning rates share.
+/// Options that the optimizers of all learning rates share.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Around {
@@ -60,15 +60,15 @@ pub struct Around {
 }
 
 impl Around {
-    /// Whether recipes with these options are only their rule.
+    /// Whether optimizers with these options are only their rule.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The recipe of a rule.
-    pub fn recipe(self, rule: Rule) -> Recipe {
+    /// The optimizer of a rule.
+    pub fn optimizer(self, rule: UpdateRule) -> OptimizerConfig {
         let Self { schedule, weight_decay, zero_beyond } = self;
-        Recipe { rule, schedule, weight_decay, zero_beyond }
+        OptimizerConfig { rule, schedule, weight_decay, zero_beyond }
     }
 }
 
@@ -79,15 +79,17 @@ impl OptimizerOptions {
     }
 
     /// The update rule at this learning rate.
-    pub fn rule(&self, learning_rate: f64) -> Rule {
+    pub fn rule(&self, learning_rate: f64) -> UpdateRule {
         let momentum = self.momentum.unwrap_or(0.9);
         match self.name {
-            OptimizerName::Sgd => Rule::Sgd { learning_rate, momentum },
-            OptimizerName::Nesterov => Rule::Nesterov { learning_rate, momentum },
+            OptimizerName::Sgd => UpdateRule::Sgd { learning_rate, momentum },
+            OptimizerName::Nesterov => UpdateRule::Nesterov { learning_rate, momentum },
             OptimizerName::Ftrl => {
-                Rule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
+                UpdateRule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
             }
-            OptimizerName::Adam => Rule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+            OptimizerName::Adam => {
+                UpdateRule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Request, Setting};
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use clap::{Args, ValueEnum};
 
 use super::clip_by::ClipBy;
@@ -273,7 +273,7 @@ impl Arguments {
     }
 
     /// Update rules, one for each learning rate.
-    pub fn rules(&self) -> Vec<Rule> {
+    pub fn rules(&self) -> Vec<UpdateRule> {
         self.learning_rates().into_iter().map(|rate| self.optimizer.rule(rate)).collect()
     }
 
@@ -328,9 +328,9 @@ impl Arguments {
             return Ok(given.clone());
         }
         let rules = self.rules();
-        let recipe = self.optimizer.around().recipe(rules[rules.len() / 2]);
-        recipe.check(steps)?;
-        Ok(recipe.design_workload(steps))
+        let optimizer = self.optimizer.around().optimizer(rules[rules.len() / 2]);
+        optimizer.check(steps)?;
+        Ok(optimizer.design_workload(steps))
     }
 
     /// The mechanisms that are named; `None` for auto.

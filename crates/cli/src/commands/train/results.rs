@@ -2,7 +2,7 @@
 
 use antinoise_train::checkpoint;
 use antinoise_train::data::Examples;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::Measured;
 
 /// Results of all runs of a study.
@@ -31,7 +31,7 @@ pub struct Finished {
     /// Index of the plan.
     pub plan: usize,
     /// Update rule and learning rate.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// What was measured, and when.
     pub results: checkpoint::Finished,
 }
@@ -39,7 +39,7 @@ pub struct Finished {
 /// One run without privacy.
 pub struct Unprotected {
     /// Update rule and learning rate.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// Measurements of the run.
     pub measured: Measured,
 }

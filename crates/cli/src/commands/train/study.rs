@@ -7,7 +7,7 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::Sampler;
 use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::{Recipe, Rule};
+use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use antinoise_train::saved_model::SavedModel;
 use antinoise_train::trainer::Setup;
 use rand_core::Rng;
@@ -44,8 +44,8 @@ pub struct Study {
     seed: Option<u64>,
     released: Released,
     /// Rules, one for each learning rate; every mechanism is trained with each.
-    rules: Vec<Rule>,
-    /// The options that the recipes of all rules share; absent in folders of earlier versions.
+    rules: Vec<UpdateRule>,
+    /// The options that the optimizers of all rules share; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Around::is_none")]
     around: Around,
     /// Part of a gradient that is clipped as one; older folders clip the whole gradient.
@@ -109,8 +109,8 @@ impl Study {
         for (named, rule) in
             study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
         {
-            let (recipe, groups) = (study.recipe(*rule), groups.as_ref());
-            Setup { plan: &named.plan, model: &model, dataset: &dataset, recipe, groups }.check(&start)?;
+            let (optimizer, groups) = (study.optimizer(*rule), groups.as_ref());
+            Setup { plan: &named.plan, model: &model, dataset: &dataset, optimizer, groups }.check(&start)?;
         }
         Ok(study)
     }
@@ -126,10 +126,10 @@ impl Study {
         for (named, rule) in
             self.plans.iter().flat_map(|named| self.rules.iter().map(move |rule| (named, rule)))
         {
-            self.recipe(*rule).check(named.plan.steps)?;
+            self.optimizer(*rule).check(named.plan.steps)?;
         }
         self.released.check(self.models_of_a_mechanism())?;
-        let mut rates: Vec<f64> = self.rules.iter().map(Rule::learning_rate).collect();
+        let mut rates: Vec<f64> = self.rules.iter().map(UpdateRule::learning_rate).collect();
         rates.sort_by(f64::total_cmp);
         if let Some(pair) = rates.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(InvalidParameter::new("learning_rate", pair[0], "given once").into());
@@ -175,13 +175,13 @@ impl Study {
     }
 
     /// Update rules, one for each learning rate.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[UpdateRule] {
         &self.rules
     }
 
-    /// The recipe of a rule, with the options that all recipes share.
-    pub fn recipe(&self, rule: Rule) -> Recipe {
-        self.around.recipe(rule)
+    /// The optimizer of a rule, with the options that all optimizers share.
+    pub fn optimizer(&self, rule: UpdateRule) -> OptimizerConfig {
+        self.around.optimizer(rule)
     }
 
     /// Part of a gradient that is clipped as one.
@@ -268,7 +268,7 @@ impl Study {
     }
 
     /// The rule of a learning rate.
-    pub fn rule(&self, learning_rate: f64) -> Rule {
+    pub fn rule(&self, learning_rate: f64) -> UpdateRule {
         self.rules[0].with_learning_rate(learning_rate)
     }
 
@@ -276,7 +276,7 @@ impl Study {
     pub fn may_try(&self, learning_rate: f64, tried: usize) -> bool {
         let rule = self.rule(learning_rate);
         // A rate that weight decay does not go with is no further one.
-        let is_fit = |named: &NamedPlan| self.recipe(rule).check(named.plan.steps).is_ok();
+        let is_fit = |named: &NamedPlan| self.optimizer(rule).check(named.plan.steps).is_ok();
         self.widens && tried < MOST_RATES && self.plans.iter().all(is_fit)
     }
 
@@ -325,7 +325,7 @@ fn fresh_id(seed: Option<u64>) -> Result<String> {
 }
 
 /// The name of a run, of its checkpoints and of its model.
-pub fn run_name(mechanism: &str, rule: &Rule, repeat: usize) -> String {
+pub fn run_name(mechanism: &str, rule: &UpdateRule, repeat: usize) -> String {
     format!("{}-lr{}-{repeat}", plain(mechanism), rule.learning_rate())
 }
 

@@ -7,9 +7,9 @@ use antinoise_train::checkpoint::{self, Committed};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
-use antinoise_train::optimizer::Rule;
+use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::{Measured, Reference};
-use antinoise_train::trainer::{Options, Outcome, Pace, Setup, Trainer};
+use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Setup, Trainer};
 
 use super::folder::Folder;
 use super::metrics::Metrics;
@@ -69,8 +69,8 @@ impl Training<'_> {
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
             self.search(named.plan.steps, |rule, repeat| {
-                let recipe = study.recipe(rule);
-                let setup = Setup { plan: &named.plan, model, dataset, recipe, groups };
+                let optimizer = study.optimizer(rule);
+                let setup = Setup { plan: &named.plan, model, dataset, optimizer, groups };
                 let name = run_name(&named.mechanism, &rule, repeat);
                 let results = self.one(setup, &name, repeat)?;
                 let run = Finished { plan, rule, results };
@@ -100,8 +100,8 @@ impl Training<'_> {
         let plan = &study.plans()[0].plan;
         let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
         self.search(steps, |rule, repeat| {
-            let recipe = study.recipe(rule);
-            let reference = Reference { model, dataset, recipe, batch_size, steps, test_every };
+            let optimizer = study.optimizer(rule);
+            let reference = Reference { model, dataset, optimizer, batch_size, steps, test_every };
             let run = Unprotected { rule, measured: self.one_reference(&reference, repeat)? };
             let accuracy = run.rate_and_accuracy().1;
             found.push(run);
@@ -112,9 +112,9 @@ impl Training<'_> {
 
     /// Calls `run`, which returns the accuracy after `steps` steps, for every learning rate and repeat of the
     /// search.
-    fn search(&self, steps: usize, mut run: impl FnMut(Rule, usize) -> Result<f64>) -> Result<()> {
+    fn search(&self, steps: usize, mut run: impl FnMut(UpdateRule, usize) -> Result<f64>) -> Result<()> {
         let Self { study, progress, .. } = self;
-        let rates: Vec<f64> = study.rules().iter().map(Rule::learning_rate).collect();
+        let rates: Vec<f64> = study.rules().iter().map(UpdateRule::learning_rate).collect();
         let (repeats, tests) = (study.repeats(), self.dataset.test.len());
         let search = Search { rates: &rates, repeats, repeats_all: !study.widens(), tests };
         let may_try = |rate, tried| {
@@ -132,7 +132,7 @@ impl Training<'_> {
     /// Measurements of one run without privacy, which is run unless a stored result exists.
     fn one_reference(&self, reference: &Reference, repeat: usize) -> Result<Measured> {
         let Self { study, around: Around { folder, stop, .. }, progress, .. } = self;
-        let name = run_name(WITHOUT_NOISE, &reference.recipe.rule, repeat);
+        let name = run_name(WITHOUT_NOISE, &reference.optimizer.rule, repeat);
         if let Some(measured) = folder.reference(&name, &reference.tested())? {
             progress.skip(reference.steps as u64);
             return Ok(measured);
@@ -171,8 +171,13 @@ impl Training<'_> {
             }
         };
         let steps = setup.plan.steps;
-        let pace = Pace { steps: steps.div_ceil(CHECKPOINTS), time: MOST_LOST, rest: REST };
-        let options = Options { test_every: steps.div_ceil(TESTS), checkpoints: Some((&checkpoints, pace)) };
+        let interval = CheckpointInterval {
+            max_steps: steps.div_ceil(CHECKPOINTS),
+            max_time: MOST_LOST,
+            min_rest: REST,
+        };
+        let options =
+            Options { test_every: steps.div_ceil(TESTS), checkpoints: Some((&checkpoints, interval)) };
         progress.skip(trainer.step_count() as u64);
         progress.say(name.to_string());
         if let Some(metrics) = metrics {

@@ -1,7 +1,7 @@
 use antinoise_input::{InvalidParameter, non_negative, positive};
 use serde::{Deserialize, Serialize};
 
-use super::rule::Rule;
+use super::rule::UpdateRule;
 use super::schedule::Schedule;
 
 /// A rule with a schedule, weight decay and a bound on updates.
@@ -14,13 +14,13 @@ use super::schedule::Schedule;
 /// theta <- what the rule makes of theta and g with eta
 /// ```
 ///
-/// A rule converts to a recipe: `Rule::into`.
+/// A rule alone is a configuration: `UpdateRule::into`.
 ///
 /// ```
-/// use antinoise_train::optimizer::{Optimizer, Recipe, Rule};
-/// let rule = Rule::Sgd { learning_rate: 0.5, momentum: 0.0 };
-/// let recipe = Recipe { weight_decay: 0.5, zero_beyond: Some(10.0), ..rule.into() };
-/// let mut optimizer = Optimizer::of_run(recipe, 1, 2)?;
+/// use antinoise_train::optimizer::{Optimizer, OptimizerConfig, UpdateRule};
+/// let rule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.0 };
+/// let config = OptimizerConfig { weight_decay: 0.5, zero_beyond: Some(10.0), ..rule.into() };
+/// let mut optimizer = Optimizer::of_run(config, 1, 2)?;
 /// let mut theta = [1.0];
 /// optimizer.step(&mut theta, &[1.0]);
 /// assert_eq!(theta, [0.25]); // 0.75 - 0.5
@@ -35,9 +35,9 @@ use super::schedule::Schedule;
 /// it is the noisy mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recipe {
+pub struct OptimizerConfig {
     /// Computes a step from an update.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// The learning rate over the run.
     pub schedule: Schedule,
     /// The decay lambda, at least 0; learning_rate times it must be below 1.
@@ -46,13 +46,13 @@ pub struct Recipe {
     pub zero_beyond: Option<f64>,
 }
 
-impl From<Rule> for Recipe {
-    fn from(rule: Rule) -> Self {
+impl From<UpdateRule> for OptimizerConfig {
+    fn from(rule: UpdateRule) -> Self {
         Self { rule, schedule: Schedule::default(), weight_decay: 0.0, zero_beyond: None }
     }
 }
 
-impl Recipe {
+impl OptimizerConfig {
     /// Refuses numbers that are out of range or do not fit a run of `steps` steps.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Recipe {
             let must_be = format!("below 1 / learning_rate = {}", 1.0 / self.rule.learning_rate());
             return Err(InvalidParameter::new("weight_decay", self.weight_decay, must_be));
         }
-        if self.weight_decay > 0.0 && matches!(self.rule, Rule::Ftrl { .. }) {
+        if self.weight_decay > 0.0 && matches!(self.rule, UpdateRule::Ftrl { .. }) {
             let must_be = "0 with ftrl, whose parameters follow from the sum of the updates alone";
             return Err(InvalidParameter::new("weight_decay", self.weight_decay, must_be));
         }

@@ -1,12 +1,12 @@
 //! Models of this crate as learners: per-example gradients are never computed explicitly.
 
-use super::contract::Learner;
+use super::contract::PrivateModel;
 use crate::Error;
 use crate::clip::{self, Clipping, GradientSum};
 use crate::data::Examples;
 use crate::model::{Evaluation, Model};
 
-impl Learner for Model {
+impl PrivateModel for Model {
     fn name(&self) -> &str {
         self.name()
     }

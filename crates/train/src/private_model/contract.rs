@@ -11,7 +11,7 @@ use crate::model::Evaluation;
 /// implementation of this trait states a theorem about floating-point sums (`docs/training.md`). To train a
 /// model of your own, implement `candle::ExampleModel` instead, and let `candle::CandleModel` clip and
 /// sum.
-pub trait Learner: Debug + Sync {
+pub trait PrivateModel: Debug + Sync {
     /// The name in reports.
     fn name(&self) -> &str;
 
