@@ -131,7 +131,7 @@ pub fn seeds_of_settings() -> Vec<Vec<u8>> {
     let events = Settings::new(vec!["a".into()], 3, Unit::Event);
     let linked = events
         .clone()
-        .with_links(antinoise_release::Links { first: 4, growth: antinoise_release::Growth::Doubles });
+        .with_segments(antinoise_release::Segments { first: 4, growth: antinoise_release::Growth::Doubles });
     [settings, events, linked]
         .iter()
         .map(|settings| toml::to_string(settings).expect("text").into_bytes())

@@ -158,9 +158,9 @@ class _Release(TypedDict):
 
 
 class ReleaseStatus(_Release, total=False):
-    """The state of a release; `periods` is None for open-ended releases, which have a `link`."""
+    """The state of a release; `periods` is None for open-ended releases, which have a `segment`."""
 
-    link: Segment
+    segment: Segment
 
 
 __all__ = [

@@ -436,7 +436,7 @@ fn the_secret_is_wiped_after_the_last_period() {
     refused(folder, &freeze, "the 6 that the plan was made for");
 }
 
-/// A release without an end says in which link it is.
+/// A release without an end says in which segment it is.
 #[test]
 fn a_release_without_an_end_tells_its_links() {
     let root = tempfile::tempdir().unwrap();
@@ -457,7 +457,10 @@ fn a_release_without_an_end_tells_its_links() {
     refused(folder, &[&init[..], &["--periods", "never"]].concat(), "or open");
     let told = json(folder, &[&init[..], &["--periods", "open"]].concat());
     assert!(told["periods"].is_null());
-    assert_eq!((told["link"]["number"].as_u64(), told["link"]["last_period"].as_u64()), (Some(1), Some(128)));
+    assert_eq!(
+        (told["segment"]["number"].as_u64(), told["segment"]["last_period"].as_u64()),
+        (Some(1), Some(128))
+    );
     assert_eq!(told["epsilon"].as_f64(), Some(2.0));
     assert!(told["statement"].as_str().unwrap().contains("without an end"));
     let after = told["queries"][0]["after"].as_array().unwrap();

@@ -11,13 +11,13 @@ use std::collections::HashMap;
 
 use antinoise_mechanism::{AnyStrategy, Strategy, Workload};
 use antinoise_plan::VerifiedPlan;
-use antinoise_release::{Growth, Links, Release, Settings, Unit};
+use antinoise_release::{Growth, Release, Segments, Settings, Unit};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const HORIZONS: [usize; 5] = [100, 365, 1000, 10_000, 1_000_000];
 
-/// The plans of links, by their length.
+/// The plans of segments, by their length.
 struct Plans {
     max_periods: usize,
     found: HashMap<usize, VerifiedPlan>,
@@ -28,9 +28,9 @@ impl Plans {
         if !self.found.contains_key(&length) {
             let settings = Settings::new(vec!["all".into()], length, Unit::User);
             let settings = Settings { max_periods: self.max_periods, ..settings };
-            let links = Links { first: length, growth: Growth::Even };
+            let segments = Segments { first: length, growth: Growth::Even };
             let folder = tempfile::tempdir()?;
-            let release = Release::create(folder.path(), &settings.with_links(links))?;
+            let release = Release::create(folder.path(), &settings.with_segments(segments))?;
             self.found.insert(length, release.plan().clone());
         }
         Ok(&self.found[&length])
@@ -38,27 +38,27 @@ impl Plans {
 
     /// The largest standard deviation of running counts over the first `periods` periods, and its root mean
     /// square.
-    fn errors(&mut self, links: Links, periods: usize) -> Result<[f64; 2]> {
-        let (mut ended, mut sum, mut start, mut link) = (0.0, 0.0, 0, 0);
+    fn errors(&mut self, segments: Segments, periods: usize) -> Result<[f64; 2]> {
+        let (mut ended, mut sum, mut start, mut segment) = (0.0, 0.0, 0, 0);
         while start < periods {
-            let plan = self.of_length(links.length(link))?;
-            let AnyStrategy::Blt(blt) = &plan.strategy else { return Err("links have BLTs".into()) };
+            let plan = self.of_length(segments.length(segment))?;
+            let AnyStrategy::Blt(blt) = &plan.strategy else { return Err("segments have BLTs".into()) };
             let (steps, seed) = (plan.steps.min(periods - start), plan.noise_std().powi(2));
             let error = blt.leading(steps)?.error(&Workload::Prefix)?;
             sum += steps as f64 * (ended + seed * error.rms.powi(2));
             ended += seed * error.max.powi(2);
             start += plan.steps;
-            link += 1;
+            segment += 1;
         }
         // The standard deviation grows from period to period, so that the last one is the largest.
         Ok([f64::sqrt(ended), f64::sqrt(sum / periods as f64)])
     }
 
     /// For each of [`HORIZONS`], the errors relative to a release made for exactly that many periods.
-    fn ratios(&mut self, links: Links) -> Result<Vec<[f64; 2]>> {
+    fn ratios(&mut self, segments: Segments) -> Result<Vec<[f64; 2]>> {
         let ratio = |periods: usize| {
-            let known = Links { first: periods.max(self.max_periods), growth: Growth::Even };
-            let ([largest, rms], known) = (self.errors(links, periods)?, self.errors(known, periods)?);
+            let known = Segments { first: periods.max(self.max_periods), growth: Growth::Even };
+            let ([largest, rms], known) = (self.errors(segments, periods)?, self.errors(known, periods)?);
             Ok([largest / known[0], rms / known[1]])
         };
         HORIZONS.into_iter().map(ratio).collect()
@@ -74,19 +74,19 @@ fn main() -> Result<()> {
     for max_periods in given {
         let columns: String = HORIZONS.iter().map(|periods| format!(" {periods} periods |")).collect();
         println!(
-            "\n| K = {max_periods}: links |{columns} worst |\n|---|{}---|",
+            "\n| K = {max_periods}: segments |{columns} worst |\n|---|{}---|",
             "---|".repeat(HORIZONS.len())
         );
         let mut plans = Plans { max_periods, found: HashMap::new() };
         let settings = Settings::new(vec!["all".into()], max_periods, Unit::User);
-        let squares = Settings { max_periods, ..settings }.open_ended().links.ok_or("open-ended")?;
-        for links in [
-            Links { first: 1 << 24, growth: Growth::Even },
-            Links { growth: Growth::Doubles, ..squares },
+        let squares = Settings { max_periods, ..settings }.open_ended().segments.ok_or("open-ended")?;
+        for segments in [
+            Segments { first: 1 << 24, growth: Growth::Even },
+            Segments { growth: Growth::Doubles, ..squares },
             squares,
         ] {
-            let ratios = plans.ratios(links)?;
-            let lengths: Vec<_> = (0..3).map(|link| links.length(link).to_string()).collect();
+            let ratios = plans.ratios(segments)?;
+            let lengths: Vec<_> = (0..3).map(|segment| segments.length(segment).to_string()).collect();
             let cells: String =
                 ratios.iter().map(|[largest, rms]| format!(" {largest:.2}, {rms:.2} |")).collect();
             let worst = ratios.iter().flatten().copied().fold(0.0, f64::max);

@@ -1,6 +1,6 @@
 //! Tests that everything which a release accepts can be published, at the largest accepted sizes.
 
-use crate::{Error, Growth, Links, Period, Query, Release, Settings, Unit};
+use crate::{Error, Growth, Period, Query, Release, Segments, Settings, Unit};
 use antinoise_input::BadInput;
 
 /// Publishes `periods` periods whose cells have the largest accepted size; returns the number of figures.
@@ -82,8 +82,8 @@ fn windows_decays_many_rows_and_weights_are_published_too() {
             }
         }
     }
-    let links = Links { first: 2, growth: Growth::Doubles };
-    let endless = Settings::new(vec!["a".into()], 2, Unit::User).with_links(links);
+    let segments = Segments { first: 2, growth: Growth::Doubles };
+    let endless = Settings::new(vec!["a".into()], 2, Unit::User).with_segments(segments);
     accepted += published(&endless, 9, 1).unwrap();
     assert!(accepted >= 4 * 7 * 2, "{accepted}");
     let beyond = {

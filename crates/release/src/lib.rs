@@ -33,11 +33,11 @@
 //!    numbers. So are means, CDFs, quantiles and ranges: each is computed from sums of r_1, ..., r_t. Which
 //!    buckets are correlated depends only on the queries.
 //!
-//! An open-ended release ([`Links`]) has a plan, a key and noise of its own for each link of periods, and a
-//! unit takes part in at most k periods of all links together. All links are one block-diagonal strategy, and
-//! the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a link to k' periods is at
-//! most k' / k of what (epsilon, delta) allows. This is checked on the numbers for every link and every k';
-//! the proof is in `design/chain.rs` and `docs/release.md`.
+//! An open-ended release ([`Segments`]) has a plan, a key and noise of its own for each segment of periods,
+//! and a unit takes part in at most k periods of all segments together. All segments are one block-diagonal
+//! strategy, and the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a link to k'
+//! periods is at most k' / k of what (epsilon, delta) allows. This is checked on the numbers for every
+//! segment and every k'; the proof is in `design/chain.rs` and `docs/release.md`.
 //!
 //! Not covered: the exact tallies that freezing reports to the operator, errors that name a row, running
 //! times, and the names of keys, which are public.
@@ -49,10 +49,10 @@
 //! ```layers
 //! error, period: what can go wrong; names of periods
 //! queries: what is published of a key, and how it is written; measures, buckets, intervals and quantiles
-//! links: a release without an end
+//! segments: a release without an end
 //! settings: what is wanted
 //! store: the folder, its secret and seal, and the SQLite file with what was published
-//! design: the stacked vector and its bound; one plan for all queries, or for each link; figures from cells
+//! design: the stacked vector and its bound; one plan for all queries, or for each segment; figures from cells
 //! identity: what a release is known by, to which its noise is bound
 //! release: a release that is open
 //! status: what it promises, for anyone who looks
@@ -67,12 +67,12 @@ mod events;
 #[cfg(test)]
 mod extremes;
 mod identity;
-mod links;
 mod period;
 mod publish;
 mod queries;
 mod release;
 mod report;
+mod segments;
 mod settings;
 mod status;
 mod store;
@@ -86,11 +86,11 @@ pub use events::freeze::{Check, Fate, Found, Freezing, Tally};
 pub use events::rows::{Handling, Late, Rows};
 pub use events::similar::Similar;
 pub use events::text::{Columns, Format};
-pub use links::{Growth, Link, Links};
 pub use period::{Period, Place};
 pub use queries::query::Query;
 pub use release::Release;
-pub use report::{After, LinkStatus, QueryStatus, StatusReport};
+pub use report::{After, QueryStatus, SegmentStatus, StatusReport};
+pub use segments::{Growth, Segment, Segments};
 pub use settings::{Keep, Settings, Unit};
 pub use status::Status;
 pub use store::published::{Figure, Published};

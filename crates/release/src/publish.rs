@@ -72,7 +72,7 @@ impl Release {
     /// Standard deviations of a cell of the query's linear map after each period, computed together for a
     /// release with an end; else `None`.
     fn all_noise(&self, query: &Query) -> Result<Option<Vec<f64>>> {
-        match self.settings.links {
+        match self.settings.segments {
             Some(_) => Ok(None),
             None => self.chain.first().noise_in_points(query).map(Some),
         }
@@ -109,8 +109,8 @@ impl Release {
     /// The noisy increments r_t.
     fn noisy(&mut self, waiting: &Waiting) -> Result<Vec<i64>> {
         let place = self.chain.place(waiting.step);
-        if self.link != place.link {
-            self.enter(place.link)?;
+        if self.segment != place.segment {
+            self.enter(place.segment)?;
         }
         let stream = self.noise()?;
         if stream.step() != place.step {

@@ -36,11 +36,11 @@ pub struct Release {
     /// The designs; shared, so that they can be read while the release changes.
     pub(crate) chain: Arc<Chain>,
     pub(crate) state: State,
-    /// Noise positioned at the next period to publish, or at the end of the previous link; `None` if all
+    /// Noise positioned at the next period to publish, or at the end of the previous segment; `None` if all
     /// periods are published.
     pub(crate) noise: Option<NoiseStream>,
-    /// The link of the noise.
-    pub(crate) link: usize,
+    /// The segment of the noise.
+    pub(crate) segment: usize,
     _lock: Lock,
 }
 
@@ -77,7 +77,7 @@ impl Release {
         // overwritten.
         let mut facts = vec![(SETTINGS, identity.settings.as_str()), (NUMBER, &number)];
         let names: Vec<String> = (0..chain.plans()).map(plan_of).collect();
-        facts.extend(names.iter().enumerate().map(|(link, name)| (name.as_str(), chain.plan(link))));
+        facts.extend(names.iter().enumerate().map(|(segment, name)| (name.as_str(), chain.plan(segment))));
         let sampling = Key::from_os()?.expose(|key| hex(key));
         if settings.keep == Keep::Sample {
             facts.push((SAMPLING, &sampling));
@@ -89,7 +89,7 @@ impl Release {
             chain: Arc::new(chain),
             state,
             noise: Some(noise),
-            link: 0,
+            segment: 0,
             _lock: lock,
         })
     }
@@ -125,14 +125,14 @@ impl Release {
         let settings = read(&settings_text)?;
         let chain = Chain::of(&settings, plans(&state, &settings)?)?;
         let (_, published) = state.progress()?;
-        if settings.links.is_none() && published >= settings.periods {
+        if settings.segments.is_none() && published >= settings.periods {
             // The process may have been killed between the last publication and wiping the secret.
             folder.wipe_secret()?;
             let chain = Arc::new(chain);
-            return Ok(Self { folder, settings, chain, state, noise: None, link: 0, _lock: lock });
+            return Ok(Self { folder, settings, chain, state, noise: None, segment: 0, _lock: lock });
         }
-        let (mut noise, link) = resumed(&folder, &state, &chain, published)?;
-        let start = chain.started(link);
+        let (mut noise, segment) = resumed(&folder, &state, &chain, published)?;
+        let start = chain.started(segment);
         if start + noise.step() > published {
             let got =
                 format!("older than its secret: {published} periods published of {}", start + noise.step());
@@ -140,11 +140,11 @@ impl Release {
                            used before";
             return Err(Error::invalid(state.path().display().to_string(), got, must_be));
         }
-        if chain.place(published).link == link {
+        if chain.place(published).segment == segment {
             noise.seek(published - start)?;
         }
         let chain = Arc::new(chain);
-        Ok(Self { folder, settings, chain, state, noise: Some(noise), link, _lock: lock })
+        Ok(Self { folder, settings, chain, state, noise: Some(noise), segment, _lock: lock })
     }
 
     /// The noise of the next publication.
@@ -158,7 +158,7 @@ impl Release {
 
     /// Saves the noise after a publication, or wipes it after the last one.
     pub(crate) fn keep_noise(&mut self, published: usize) -> Result<()> {
-        if self.settings.links.is_none() && published >= self.settings.periods {
+        if self.settings.segments.is_none() && published >= self.settings.periods {
             self.noise = None;
             return self.folder.wipe_secret();
         }
@@ -174,12 +174,12 @@ impl Release {
         self.noise.is_none()
     }
 
-    /// Starts the noise of a link, with a key derived from the previous link's key.
-    pub(crate) fn enter(&mut self, link: usize) -> Result<()> {
-        let (builder, grid) = described(&self.chain, link, &Identity::of(&self.state)?)?;
+    /// Starts the noise of a segment, with a key derived from the previous segment's key.
+    pub(crate) fn enter(&mut self, segment: usize) -> Result<()> {
+        let (builder, grid) = described(&self.chain, segment, &Identity::of(&self.state)?)?;
         let next = self.noise()?.expose_run_key(|key| {
             let mut digest = Sha256::new();
-            digest.update(b"antinoise release: the next link");
+            digest.update(b"antinoise release: the next segment");
             digest.update(key);
             Key::from_reader(|bytes| -> std::result::Result<(), std::convert::Infallible> {
                 digest.finalize_into((&mut *bytes).try_into().expect("a key has 32 bytes"));
@@ -187,9 +187,9 @@ impl Release {
             })
         });
         let Ok(key) = next;
-        // The key of the previous link is overwritten: nothing more of that link is published.
+        // The key of the previous segment is overwritten: nothing more of that segment is published.
         self.noise = Some(self.folder.begin_noise(builder, grid, key)?);
-        self.link = link;
+        self.segment = segment;
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Release {
         &self.settings
     }
 
-    /// The plan; of an open-ended release, the first link's.
+    /// The plan; of an open-ended release, the first segment's.
     pub fn plan(&self) -> &VerifiedPlan {
         &self.chain.first().plan
     }

@@ -3,7 +3,7 @@
 use antinoise_mechanism::Workload;
 use serde::Serialize;
 
-use crate::links::Growth;
+use crate::segments::Growth;
 use crate::status::Status;
 use crate::{Query, Result, Settings};
 
@@ -15,9 +15,9 @@ const HORIZONS: [usize; 5] = [100, 365, 1000, 10_000, 1_000_000];
 pub struct StatusReport {
     /// The number of periods; `None` for an open-ended release.
     pub periods: Option<usize>,
-    /// For an open-ended release: the link of the next period to be frozen.
+    /// For an open-ended release: the segment of the next period to be frozen.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<LinkStatus>,
+    pub segment: Option<SegmentStatus>,
     /// Number of frozen periods.
     pub frozen: usize,
     /// Number of published periods.
@@ -75,16 +75,16 @@ pub struct After {
     pub standard_deviation: f64,
 }
 
-/// A link of an open-ended release, with periods counted from 1.
+/// A segment of an open-ended release, with periods counted from 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LinkStatus {
-    /// The number of the link, from 1.
+pub struct SegmentStatus {
+    /// The number of the segment, from 1.
     pub number: usize,
-    /// The link's first period.
+    /// The segment's first period.
     pub first_period: usize,
-    /// The link's last period.
+    /// The segment's last period.
     pub last_period: usize,
-    /// How lengths of links grow.
+    /// How lengths of segments grow.
     pub growth: Growth,
 }
 
@@ -110,7 +110,7 @@ impl Status {
         let mut queries = Vec::new();
         for (query, _) in &settings.queries {
             let (mut largest, mut after) = (None, Vec::new());
-            if settings.links.is_some() {
+            if settings.segments.is_some() {
                 for periods in HORIZONS {
                     let standard_deviation = self.error(query, periods - 1)?;
                     after.push(After { periods, standard_deviation });
@@ -127,18 +127,18 @@ impl Status {
                 after,
             });
         }
-        let link = self.link().zip(settings.links).map(|(link, links)| LinkStatus {
-            number: link.link + 1,
-            first_period: link.start + 1,
-            last_period: link.start + links.length(link.link),
-            growth: links.growth,
+        let segment = self.segment().zip(settings.segments).map(|(segment, segments)| SegmentStatus {
+            number: segment.segment + 1,
+            first_period: segment.start + 1,
+            last_period: segment.start + segments.length(segment.segment),
+            growth: segments.growth,
         });
         Ok(StatusReport {
-            periods: settings.links.is_none().then_some(*periods),
-            link,
+            periods: settings.segments.is_none().then_some(*periods),
+            segment,
             frozen: *frozen,
             published: *published,
-            complete: settings.links.is_none() && published >= periods,
+            complete: settings.segments.is_none() && published >= periods,
             keys: settings.keys.clone(),
             queries,
             unit: unit.to_string(),

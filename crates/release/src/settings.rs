@@ -8,8 +8,8 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positiv
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::links::{LONGEST, Links};
 use crate::queries::measure::Measure;
+use crate::segments::{LONGEST, Segments};
 use crate::{Query, Result};
 
 /// The unit of privacy: whose contribution the statement protects.
@@ -83,11 +83,11 @@ impl FromStr for Keep {
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Maximum number of periods that are ever published; for an open-ended release, the length of the first
-    /// link.
+    /// segment.
     pub periods: usize,
-    /// The links of an open-ended release. Default: none.
+    /// The segments of an open-ended release. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub links: Option<Links>,
+    pub segments: Option<Segments>,
     /// The epsilon of the whole release. Default: 1.
     pub epsilon: f64,
     /// The delta of the whole release. Default: 1e-6.
@@ -125,7 +125,7 @@ impl Settings {
     pub fn new(keys: Vec<String>, periods: usize, unit: Unit) -> Self {
         Self {
             periods,
-            links: None,
+            segments: None,
             epsilon: 1.0,
             delta: 1e-6,
             unit,
@@ -144,13 +144,13 @@ impl Settings {
         self.queries.iter().any(|(query, _)| query.needs_value())
     }
 
-    /// These settings with links, open-ended.
+    /// These settings with segments, open-ended.
     ///
     /// ```
-    /// use antinoise_release::{Growth, Links, Release, Settings, Unit};
+    /// use antinoise_release::{Growth, Segments, Release, Settings, Unit};
     /// let folder = tempfile::tempdir()?;
-    /// let links = Links { first: 2, growth: Growth::Doubles };
-    /// let settings = Settings::new(vec!["a".into()], 2, Unit::User).with_links(links);
+    /// let segments = Segments { first: 2, growth: Growth::Doubles };
+    /// let settings = Settings::new(vec!["a".into()], 2, Unit::User).with_segments(segments);
     /// let mut release = Release::create(folder.path(), &settings)?;
     /// for day in 1..=9 {
     ///     release.freeze(&format!("{day}").parse()?)?.commit()?;
@@ -159,22 +159,22 @@ impl Settings {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn with_links(self, links: Links) -> Self {
-        Self { periods: links.first, links: Some(links), ..self }
+    pub fn with_segments(self, segments: Segments) -> Self {
+        Self { periods: segments.first, segments: Some(segments), ..self }
     }
 
-    /// These settings without an end: with the links of smallest error for the queries.
+    /// These settings without an end: with the segments of smallest error for the queries.
     ///
     /// ```
-    /// use antinoise_release::{Growth, Links, Settings, Unit};
+    /// use antinoise_release::{Growth, Segments, Settings, Unit};
     /// let settings = Settings { max_periods: 70, ..Settings::new(vec!["a".into()], 70, Unit::User) };
-    /// assert_eq!(settings.open_ended().links, Some(Links { first: 256, growth: Growth::Squares }));
+    /// assert_eq!(settings.open_ended().segments, Some(Segments { first: 256, growth: Growth::Squares }));
     /// ```
     #[must_use]
     pub fn open_ended(self) -> Self {
         let is_limited = self.queries.iter().all(|(query, _)| query.workload() != Workload::Prefix);
-        let links = Links::best(self.max_periods, is_limited);
-        self.with_links(links)
+        let segments = Segments::best(self.max_periods, is_limited);
+        self.with_segments(segments)
     }
 
     /// The rows that figures and their intervals are about, as a phrase: all rows, or those within the bounds
@@ -198,12 +198,12 @@ impl Settings {
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,
     /// fit in 64 bits.
     pub(crate) fn most_points(&self) -> u64 {
-        (1 << 62) / if self.links.is_some() { LONGEST } else { self.periods } as u64
+        (1 << 62) / if self.segments.is_some() { LONGEST } else { self.periods } as u64
     }
 
-    /// The settings of a single link of `periods` periods.
+    /// The settings of a single segment of `periods` periods.
     pub(crate) fn of_link(&self, periods: usize) -> Self {
-        Self { periods, links: None, ..self.clone() }
+        Self { periods, segments: None, ..self.clone() }
     }
 
     /// Refuses settings that cannot be used.
@@ -214,9 +214,9 @@ impl Settings {
         at_least("periods", self.periods, 1)?;
         positive("epsilon", self.epsilon)?;
         in_open_unit("delta", self.delta)?;
-        if let Some(links) = self.links {
-            links.check(self.max_periods)?;
-            between("periods", self.periods, links.first, links.first, "those of the first link")?;
+        if let Some(segments) = self.segments {
+            segments.check(self.max_periods)?;
+            between("periods", self.periods, segments.first, segments.first, "those of the first segment")?;
         }
         between("max_periods", self.max_periods, 1, self.periods, "periods")?;
         between("max_rows", self.max_rows, 1, MOST_ROWS, "2^24")?;

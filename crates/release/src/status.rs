@@ -7,8 +7,8 @@ use antinoise_plan::VerifiedPlan;
 
 use crate::design::chain::Chain;
 use crate::identity::{SETTINGS, plans};
-use crate::links::Link;
 use crate::release::read;
+use crate::segments::Segment;
 use crate::store::database::State;
 use crate::store::folder::Folder;
 use crate::{Keep, Query, Result, Settings, Unit};
@@ -18,7 +18,7 @@ use crate::{Keep, Query, Result, Settings, Unit};
 pub struct Status {
     /// The settings.
     pub settings: Settings,
-    /// The plan; of an open-ended release, the first link's.
+    /// The plan; of an open-ended release, the first segment's.
     pub plan: VerifiedPlan,
     chain: Chain,
     /// Whether counts of some period were bounded and computed elsewhere.
@@ -48,26 +48,26 @@ impl Status {
 
     /// The epsilon of all periods together: at most the requested one.
     pub fn epsilon(&self) -> f64 {
-        // All links share the requested epsilon; a single link's may be slightly smaller.
-        if self.settings.links.is_some() { self.settings.epsilon } else { self.plan.privacy.epsilon }
+        // All segments share the requested epsilon; a single segment's may be slightly smaller.
+        if self.settings.segments.is_some() { self.settings.epsilon } else { self.plan.privacy.epsilon }
     }
 
-    /// For an open-ended release, the link of the next period to be frozen.
-    pub fn link(&self) -> Option<Link> {
-        Some(self.settings.links?.place(self.frozen))
+    /// For an open-ended release, the segment of the next period to be frozen.
+    pub fn segment(&self) -> Option<Segment> {
+        Some(self.settings.segments?.place(self.frozen))
     }
 
     /// The privacy claim in words, with the bounds that this crate enforces.
     pub fn statement(&self) -> PrivacyStatement {
-        let Settings { unit, max_periods, max_rows, periods, links, keep, .. } = &self.settings;
+        let Settings { unit, max_periods, max_rows, periods, segments, keep, .. } = &self.settings;
         let which = if *keep == Keep::Sample { "a random sample" } else { "the first" };
-        let periods = match links {
+        let periods = match segments {
             None => format!("at most {periods}, all covered together"),
-            Some(links) => {
-                let lengths: Vec<_> = (0..3).map(|link| links.length(link).to_string()).collect();
+            Some(segments) => {
+                let lengths: Vec<_> = (0..3).map(|segment| segments.length(segment).to_string()).collect();
                 format!(
-                    "without an end, in links of {}, ... periods, each with its own noise, all covered together: the \
-                     maximum number of periods in which a unit is counted holds over all links",
+                    "without an end, in segments of {}, ... periods, each with its own noise, all covered together: the \
+                     maximum number of periods in which a unit is counted holds over all segments",
                     lengths.join(", ")
                 )
             }

@@ -1,24 +1,24 @@
-//! The links of an open-ended release: their designs, the proof that all together have one (epsilon, delta),
-//! and the errors of figures across links.
+//! The segments of an open-ended release: their designs, the proof that all together have one (epsilon,
+//! delta), and the errors of figures across segments.
 //!
 //! # Proof
 //!
-//! Link i has the strategy C_i and seed noise of standard deviation nu_i, independent across links. All links
-//! together are the matrix mechanism of the block-diagonal strategy diag(C_1 / nu_1, C_2 / nu_2, ...) with
-//! noise of standard deviation 1. Let f_i(k) be the squared sensitivity of C_i G_i / nu_i to a unit that is
-//! counted in any k periods of link i. A unit is counted in K periods in all, k_i of them in link i, so the
-//! squared sensitivity of everything is at most sum f_i(k_i). The hypothesis, for the mu with which a
-//! Gaussian mechanism is (epsilon, delta)-differentially private:
+//! Segment i has the strategy C_i and seed noise of standard deviation nu_i, independent across segments. All
+//! segments together are the matrix mechanism of the block-diagonal strategy diag(C_1 / nu_1, C_2 / nu_2,
+//! ...) with noise of standard deviation 1. Let f_i(k) be the squared sensitivity of C_i G_i / nu_i to a unit
+//! that is counted in any k periods of segment i. A unit is counted in K periods in all, k_i of them in
+//! segment i, so the squared sensitivity of everything is at most sum f_i(k_i). The hypothesis, for the mu
+//! with which a Gaussian mechanism is (epsilon, delta)-differentially private:
 //!
 //! ```text
-//! f_i(k) <= (k / K) mu^2    for every link i and every k = 1, ..., K.
+//! f_i(k) <= (k / K) mu^2    for every segment i and every k = 1, ..., K.
 //! ```
 //!
 //! Then sum f_i(k_i) <= sum (k_i / K) mu^2 <= mu^2: however a unit spreads its periods, and however many
-//! links there are, the whole has the (epsilon, delta) of one link. The hypothesis is checked on the numbers
-//! ([`spread`]) when a release is made and whenever a link is read; the noise is increased for a plan whose
-//! f_i(k) / k is largest below K. A link's data may depend on earlier publications, as within a link: its
-//! noise is fresh, and its block comes after theirs.
+//! segments there are, the whole has the (epsilon, delta) of one segment. The hypothesis is checked on the
+//! numbers ([`spread`]) when a release is made and whenever a segment is read; the noise is increased for a
+//! plan whose f_i(k) / k is largest below K. A segment's data may depend on earlier publications, as within a
+//! segment: its noise is fresh, and its block comes after theirs.
 
 use std::sync::OnceLock;
 
@@ -30,18 +30,18 @@ use antinoise_plan::Plan;
 
 use crate::design::estimate::Estimator;
 use crate::design::plan::Design;
-use crate::links::Link;
+use crate::segments::Segment;
 use crate::{Error, Query, Result, Settings};
 
 /// Tolerance for rounding in comparisons.
 const ROUNDING: f64 = 1e-9;
 /// Squared weights of past noise below which the rest of a variance is negligible.
 const FORGOTTEN: f64 = 1e-18;
-/// Numbers of buffers that are tried for a link's BLT.
+/// Numbers of buffers that are tried for a segment's BLT.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=6;
 
-/// The designs of a release: one for a release of a fixed number of periods; one per length of a link
-/// otherwise. Plans of later links are verified when they are needed.
+/// The designs of a release: one for a release of a fixed number of periods; one per length of a segment
+/// otherwise. Plans of later segments are verified when they are needed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chain {
     settings: Settings,
@@ -54,9 +54,9 @@ impl Chain {
     /// Chooses the designs of smallest loss.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         settings.check()?;
-        match settings.links {
-            Some(links) => {
-                let lengths = (0..links.distinct()).map(|link| links.length(link));
+        match settings.segments {
+            Some(segments) => {
+                let lengths = (0..segments.distinct()).map(|segment| segments.length(segment));
                 let designs = lengths.map(|length| designed(&settings.of_link(length)));
                 Self::made(settings, designs.collect::<Result<_>>()?)
             }
@@ -83,33 +83,41 @@ impl Chain {
 
     fn unread(settings: &Settings, plans: Vec<String>) -> Result<Self> {
         settings.check()?;
-        let wanted = settings.links.map_or(1, |links| links.distinct());
-        between("plans of the release", plans.len(), wanted, wanted, "one for each length of a link")?;
+        let wanted = settings.segments.map_or(1, |segments| segments.distinct());
+        between("plans of the release", plans.len(), wanted, wanted, "one for each length of a segment")?;
         let designs = plans.iter().map(|_| OnceLock::new()).collect();
         Ok(Self { settings: settings.clone(), plans, designs })
     }
 
-    /// Refuses a link's design that does not fit the first one, or whose noise is too small for a unit in
-    /// several links.
+    /// Refuses a segment's design that does not fit the first one, or whose noise is too small for a unit in
+    /// several segments.
     fn check(&self, design: &Design, first: Option<&Design>) -> Result<()> {
-        if self.settings.links.is_none() {
+        if self.settings.segments.is_none() {
             return Ok(());
         }
         let spacing = first.map_or(design.spacing, |first| first.spacing);
         // Sums carried from link to link are in points.
         if design.spacing != spacing {
-            let must_be = format!("{spacing:e}, that of the first link, for all links");
-            return Err(Error::invalid("grid spacing of a link", format!("{:e}", design.spacing), must_be));
+            let must_be = format!("{spacing:e}, that of the first segment, for all segments");
+            return Err(Error::invalid(
+                "grid spacing of a segment",
+                format!("{:e}", design.spacing),
+                must_be,
+            ));
         }
         let factor = factor(design, &self.settings)?;
         if factor > 1.0 + ROUNDING {
-            let must_be = format!("{factor} times as large, so that a unit in several links is covered");
-            return Err(Error::invalid("noise multiplier of a link", design.plan.noise_multiplier, must_be));
+            let must_be = format!("{factor} times as large, so that a unit in several segments is covered");
+            return Err(Error::invalid(
+                "noise multiplier of a segment",
+                design.plan.noise_multiplier,
+                must_be,
+            ));
         }
         Ok(())
     }
 
-    /// The design of the first link, whose layout and grid are those of every link.
+    /// The design of the first segment, whose layout and grid are those of every segment.
     pub(crate) fn first(&self) -> &Design {
         self.designs[0].get().expect("the first design is made with the chain")
     }
@@ -118,7 +126,7 @@ impl Chain {
     /// [`crate::Release::errors`].
     pub(crate) fn errors(&self, query: &Query) -> Result<Vec<f64>> {
         self.check_query(query)?;
-        if self.settings.links.is_some() {
+        if self.settings.segments.is_some() {
             return Err(Error::invalid(
                 "errors of all periods",
                 "of a release without an end",
@@ -131,7 +139,7 @@ impl Chain {
     /// As [`Self::errors`], for one period, counted from 0.
     pub(crate) fn error(&self, query: &Query, period: usize) -> Result<f64> {
         self.check_query(query)?;
-        if self.settings.links.is_none() {
+        if self.settings.segments.is_none() {
             between("period", period, 0, self.settings.periods - 1, "the last one")?;
             return Ok(self.first().errors(query)?[period]);
         }
@@ -145,25 +153,25 @@ impl Chain {
         }
     }
 
-    /// Number of plans: later links use the last one.
+    /// Number of plans: later segments use the last one.
     pub(crate) fn plans(&self) -> usize {
         self.plans.len()
     }
 
-    /// The text of a link's plan.
-    pub(crate) fn plan(&self, link: usize) -> &str {
-        &self.plans[link.min(self.plans.len() - 1)]
+    /// The text of a segment's plan.
+    pub(crate) fn plan(&self, segment: usize) -> &str {
+        &self.plans[segment.min(self.plans.len() - 1)]
     }
 
-    /// The design of a link; an error if its plan is invalid or does not cover the settings.
-    pub(crate) fn design(&self, link: usize) -> Result<&Design> {
-        let place = link.min(self.plans.len() - 1);
+    /// The design of a segment; an error if its plan is invalid or does not cover the settings.
+    pub(crate) fn design(&self, segment: usize) -> Result<&Design> {
+        let place = segment.min(self.plans.len() - 1);
         if let Some(design) = self.designs[place].get() {
             return Ok(design);
         }
-        let plan = Plan::from_toml(self.plan(link))?;
-        let design = match self.settings.links {
-            Some(links) => Design::of(&self.settings.of_link(links.length(place)), plan)?,
+        let plan = Plan::from_toml(self.plan(segment))?;
+        let design = match self.settings.segments {
+            Some(segments) => Design::of(&self.settings.of_link(segments.length(place)), plan)?,
             None => Design::of(&self.settings, plan)?,
         };
         let first = if place > 0 { Some(self.first()) } else { None };
@@ -171,15 +179,17 @@ impl Chain {
         Ok(self.designs[place].get_or_init(|| design))
     }
 
-    /// Number of periods before a link.
-    pub(crate) fn started(&self, link: usize) -> usize {
-        self.settings.links.map_or(0, |links| (0..link).map(|link| links.length(link)).sum())
+    /// Number of periods before a segment.
+    pub(crate) fn started(&self, segment: usize) -> usize {
+        self.settings
+            .segments
+            .map_or(0, |segments| (0..segment).map(|segment| segments.length(segment)).sum())
     }
 
-    pub(crate) fn place(&self, period: usize) -> Link {
-        match self.settings.links {
-            Some(links) => links.place(period),
-            None => Link { link: 0, start: 0, step: period },
+    pub(crate) fn place(&self, period: usize) -> Segment {
+        match self.settings.segments {
+            Some(segments) => segments.place(period),
+            None => Segment { segment: 0, start: 0, step: period },
         }
     }
 
@@ -197,14 +207,14 @@ impl Chain {
         Ok(self.variance(&query.workload(), period)?.sqrt() / self.first().spacing)
     }
 
-    /// Variance of a figure in points times the spacing: the noise of its link, and the remaining weight of
-    /// the noise of earlier links.
+    /// Variance of a figure in points times the spacing: the noise of its segment, and the remaining weight
+    /// of the noise of earlier segments.
     fn variance(&self, workload: &Workload, period: usize) -> Result<f64> {
-        let Link { link, start, step } = self.place(period);
-        let mut sum = row(self.design(link)?, workload, step)?;
+        let Segment { segment, start, step } = self.place(period);
+        let mut sum = row(self.design(segment)?, workload, step)?;
         let mut end = start;
-        for link in (0..link).rev() {
-            let design = self.design(link)?;
+        for segment in (0..segment).rev() {
+            let design = self.design(segment)?;
             let last = design.plan.steps - 1;
             let age = period - (end - 1);
             sum += match workload {
@@ -227,7 +237,7 @@ impl Chain {
     }
 }
 
-/// The variance of row `step` of A C^-1 Z over the steps of one link, where A is `workload`.
+/// The variance of row `step` of A C^-1 Z over the steps of one segment, where A is `workload`.
 fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
     let seed = design.plan.noise_std().powi(2);
     let squared = match &design.plan.strategy {
@@ -244,7 +254,7 @@ fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
     Ok(seed * squared)
 }
 
-/// Designs a BLT for a link, with the noise that a unit in several links needs.
+/// Designs a BLT for a segment, with the noise that a unit in several segments needs.
 fn designed(settings: &Settings) -> Result<Design> {
     let specs = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
     let specs: Vec<_> = specs.collect();
@@ -258,8 +268,8 @@ fn designed(settings: &Settings) -> Result<Design> {
     Design::among(&Settings { epsilon, ..settings.clone() }, specs)
 }
 
-/// The factor by which the noise of a link must grow so that f(k) <= (k / K) mu^2 for every k; at most 1 if
-/// this already holds.
+/// The factor by which the noise of a segment must grow so that f(k) <= (k / K) mu^2 for every k; at most 1
+/// if this already holds.
 fn factor(design: &Design, settings: &Settings) -> Result<f64> {
     let (plan, most): (&Plan, usize) = (&design.plan, settings.max_periods);
     let mu = 1.0 / gaussian_noise_multiplier_upper(settings.epsilon, settings.delta)?;
@@ -275,7 +285,7 @@ fn factor(design: &Design, settings: &Settings) -> Result<f64> {
 }
 
 /// max over k of (K / k) f(k), with f(k) at index k - 1: the smallest mu^2 that covers every way to spread K
-/// periods over links with this f.
+/// periods over segments with this f.
 fn spread(squares: &[f64]) -> f64 {
     let most = squares.len() as f64;
     squares.iter().zip(1..).map(|(square, k)| square * most / f64::from(k)).fold(0.0, f64::max)

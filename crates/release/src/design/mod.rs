@@ -1,4 +1,5 @@
-//! The plan of a release: one vector for all queries, one design for each link, and figures from noisy cells.
+//! The plan of a release: one vector for all queries, one design for each segment, and figures from noisy
+//! cells.
 
 pub(crate) mod chain;
 pub(crate) mod estimate;

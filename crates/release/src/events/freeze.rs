@@ -142,7 +142,7 @@ impl Release {
     /// If it shares rows with a frozen period, or all periods of the plan have been frozen.
     pub fn freeze_in_any_order(&mut self, period: &Period) -> Result<Freezing<'_>> {
         let (step, _) = self.state.progress()?;
-        if self.settings.links.is_none() && step >= self.settings.periods {
+        if self.settings.segments.is_none() && step >= self.settings.periods {
             let must_be = format!(
                 "one of the {} that the plan was made for, and all were frozen: its privacy covers no other",
                 self.settings.periods

@@ -12,7 +12,7 @@ use crate::report::frame::{Frame, WHOLE, document, escaped, section};
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
     let of = status
         .settings
-        .links
+        .segments
         .map_or(format!("{} of {} periods", status.published, status.settings.periods), |_| {
             format!("{} periods, of a release without an end,", status.published)
         });

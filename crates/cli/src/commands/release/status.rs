@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use antinoise_release::{After, LinkStatus, QueryStatus, Status, StatusReport};
+use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport};
 use clap::Args;
 use serde::Serialize;
 
@@ -50,8 +50,8 @@ impl fmt::Display for ReleaseStatus {
         if status.complete {
             writeln!(f, "complete          the secret is wiped")?;
         }
-        if let Some(LinkStatus { number, first_period, last_period, .. }) = &status.link {
-            writeln!(f, "link              {number}: periods {first_period} to {last_period}")?;
+        if let Some(SegmentStatus { number, first_period, last_period, .. }) = &status.segment {
+            writeln!(f, "segment           {number}: periods {first_period} to {last_period}")?;
         }
         writeln!(f, "keys              {}", status.keys.len())?;
         for QueryStatus { query, largest_standard_deviation, deviation_of, after, .. } in &status.queries {

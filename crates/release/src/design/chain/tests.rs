@@ -1,30 +1,30 @@
-//! Links against dense matrices and all ways to spread a unit's periods.
+//! Segments against dense matrices and all ways to spread a unit's periods.
 
 use antinoise_mechanism::Recursion;
 
 use super::*;
-use crate::{Growth, Links, Unit};
+use crate::{Growth, Segments, Unit};
 
 fn settings(first: usize, growth: Growth, max_periods: usize) -> Settings {
     let queries = ["counts", "window:5", "decay:0.7"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
     let base = Settings { max_periods, queries, ..Settings::new(vec!["a".into()], first, Unit::User) };
-    base.with_links(Links { first, growth })
+    base.with_segments(Segments { first, growth })
 }
 
-/// All ways to write a number up to `most` as a sum of `links` numbers.
-fn allocations(links: usize, most: usize) -> Vec<Vec<usize>> {
-    if links == 0 {
+/// All ways to write a number up to `most` as a sum of `segments` numbers.
+fn allocations(segments: usize, most: usize) -> Vec<Vec<usize>> {
+    if segments == 0 {
         return vec![Vec::new()];
     }
     let with = |last: usize| {
-        let mut before = allocations(links - 1, most - last);
+        let mut before = allocations(segments - 1, most - last);
         before.iter_mut().for_each(|counts| counts.push(last));
         before
     };
     (0..=most).flat_map(with).collect()
 }
 
-/// For random f of three links: [`spread`] covers every allocation, and f at K alone may not.
+/// For random f of three segments: [`spread`] covers every allocation, and f at K alone may not.
 #[test]
 fn every_allocation_is_covered() {
     let (mut random, mut beyond) = (7u64, 0);
@@ -34,28 +34,29 @@ fn every_allocation_is_covered() {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (random >> 40) as f64 / (1u64 << 24) as f64
             };
-            let links: Vec<Vec<f64>> = (0..3)
+            let segments: Vec<Vec<f64>> = (0..3)
                 .map(|_| {
                     let power = 0.5 + next();
                     (1..=most).map(|k| f64::from(k).powf(power) * (1.0 + 0.1 * next())).collect()
                 })
                 .collect();
             let squared = |k: usize, f: &[f64]| if k == 0 { 0.0 } else { f[k - 1] };
-            let moved =
-                |counts: &Vec<usize>| -> f64 { counts.iter().zip(&links).map(|(k, f)| squared(*k, f)).sum() };
+            let moved = |counts: &Vec<usize>| -> f64 {
+                counts.iter().zip(&segments).map(|(k, f)| squared(*k, f)).sum()
+            };
             let worst = allocations(3, most as usize).iter().map(moved).fold(0.0, f64::max);
-            let covered = links.iter().map(|f| spread(f)).fold(0.0, f64::max);
+            let covered = segments.iter().map(|f| spread(f)).fold(0.0, f64::max);
             assert!(worst <= covered * (1.0 + 1e-12), "{worst} {covered}");
-            let whole = links.iter().map(|f| f[most as usize - 1]).fold(0.0, f64::max);
+            let whole = segments.iter().map(|f| f[most as usize - 1]).fold(0.0, f64::max);
             beyond += usize::from(worst > whole * (1.0 + 1e-12));
         }
     }
     assert!(beyond > 100, "{beyond}");
-    // Two periods in two links: 3 + 3 is more than the 4 of two periods in one link.
+    // Two periods in two segments: 3 + 3 is more than the 4 of two periods in one segment.
     assert_eq!(spread(&[3.0, 4.0]), 6.0);
 }
 
-/// A link with less noise than that is refused.
+/// A segment with less noise than that is refused.
 #[test]
 fn a_link_with_too_little_noise_is_refused() {
     let wanted = settings(4, Growth::Doubles, 3);
@@ -73,7 +74,7 @@ fn a_link_with_too_little_noise_is_refused() {
     assert!(read(&plans[..3]).is_err());
 
     // The same noise for a slightly smaller epsilon, and for users with one more period: three periods in one
-    // link and one in another exceed what it covers.
+    // segment and one in another exceed what it covers.
     let design = chain.design(1).unwrap();
     assert!(chain.check(design, None).is_ok());
     let stricter = Settings { epsilon: 0.9999 * wanted.epsilon, ..wanted.clone() };
@@ -81,7 +82,7 @@ fn a_link_with_too_little_noise_is_refused() {
     for settings in [stricter, more] {
         let other = Chain { settings, ..chain.clone() };
         let error = other.check(design, None).unwrap_err().to_string();
-        assert!(error.contains("noise multiplier of a link"), "{error}");
+        assert!(error.contains("noise multiplier of a segment"), "{error}");
     }
 }
 
@@ -94,25 +95,27 @@ fn columns(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
     (0..steps).map(column).collect()
 }
 
-/// The attack: users who spread their periods over three links in every way, with mu computed from the dense
-/// matrices. None exceeds the mu of (epsilon, delta), and the worst attains it except for rounding.
+/// The attack: users who spread their periods over three segments in every way, with mu computed from the
+/// dense matrices. None exceeds the mu of (epsilon, delta), and the worst attains it except for rounding.
 #[test]
 fn no_way_to_spread_periods_gains() {
     for (growth, most) in [(Growth::Even, 2), (Growth::Doubles, 3), (Growth::Squares, 3)] {
         let wanted = settings(3, growth, most);
-        let links = wanted.links.unwrap();
-        let lengths: Vec<usize> = (0..3).map(|link| links.length(link).min(9)).collect();
+        let segments = wanted.segments.unwrap();
+        let lengths: Vec<usize> = (0..3).map(|segment| segments.length(segment).min(9)).collect();
         let mut blocks = Vec::new();
-        for (link, &length) in lengths.iter().enumerate() {
-            // For a longer link, its first periods.
-            let design = designed(&wanted.of_link(links.length(link).min(81))).unwrap();
+        for (segment, &length) in lengths.iter().enumerate() {
+            // For a longer segment, its first periods.
+            let design = designed(&wanted.of_link(segments.length(segment).min(81))).unwrap();
             let encoder = design.plan.strategy.encoder().unwrap();
             let moved = 1.0 / design.plan.noise_std();
             let columns: Vec<Vec<f64>> = (0..length)
                 .map(|step| encoder.column(step).iter().map(|entry| entry * moved).collect())
                 .collect();
-            let start: usize = lengths[..link].iter().sum();
-            blocks.extend(columns.into_iter().enumerate().map(|(step, column)| (start + step, link, column)));
+            let start: usize = lengths[..segment].iter().sum();
+            blocks.extend(
+                columns.into_iter().enumerate().map(|(step, column)| (start + step, segment, column)),
+            );
         }
         let periods = blocks.len();
         let mu = 1.0 / gaussian_noise_multiplier_upper(wanted.epsilon, wanted.delta).unwrap();
@@ -122,9 +125,9 @@ fn no_way_to_spread_periods_gains() {
                 continue;
             }
             let mut squared = 0.0;
-            for link in 0..3 {
+            for segment in 0..3 {
                 let of_link =
-                    blocks.iter().filter(|(period, of, _)| *of == link && pattern >> period & 1 == 1);
+                    blocks.iter().filter(|(period, of, _)| *of == segment && pattern >> period & 1 == 1);
                 let mut sum: Vec<f64> = Vec::new();
                 for (_, _, column) in of_link {
                     sum.resize(column.len(), 0.0);
@@ -138,18 +141,18 @@ fn no_way_to_spread_periods_gains() {
     }
 }
 
-/// Errors of every figure over five links equal those from the dense A and C^-1.
+/// Errors of every figure over five segments equal those from the dense A and C^-1.
 #[test]
 fn errors_across_borders_are_those_of_dense_matrices() {
     for (growth, first, most) in [(Growth::Even, 3, 1), (Growth::Even, 7, 2), (Growth::Doubles, 2, 2)] {
         let wanted = settings(first, growth, most);
-        let links = wanted.links.unwrap();
+        let segments = wanted.segments.unwrap();
         let chain = Chain::new(&wanted).unwrap();
-        let periods: usize = (0..4).map(|link| links.length(link)).sum::<usize>() + 1;
+        let periods: usize = (0..4).map(|segment| segments.length(segment)).sum::<usize>() + 1;
         // Rows of diag(nu_i C_i^-1) by seed.
         let mut noise = vec![vec![0.0; periods]; periods];
-        for link in 0..5 {
-            let (design, start) = (chain.design(link).unwrap(), chain.started(link));
+        for segment in 0..5 {
+            let (design, start) = (chain.design(segment).unwrap(), chain.started(segment));
             let columns = columns(&design.plan.strategy.recursion().unwrap(), design.plan.steps);
             for (seed, column) in columns.iter().enumerate() {
                 for (step, entry) in column.iter().enumerate() {

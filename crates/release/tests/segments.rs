@@ -4,7 +4,9 @@
 #[path = "common/folder.rs"]
 mod folder;
 
-use antinoise_release::{Figure, Growth, Links, Period, Published, Query, Release, Settings, Status, Unit};
+use antinoise_release::{
+    Figure, Growth, Period, Published, Query, Release, Segments, Settings, Status, Unit,
+};
 use folder::copy;
 
 const PERIODS: usize = 17;
@@ -13,8 +15,8 @@ fn settings() -> Settings {
     let queries = ["counts", "window:4", "decay:0.5"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
     let keys = ["a", "b"].map(String::from).to_vec();
     let settings = Settings { max_periods: 2, epsilon: 200.0, queries, ..Settings::new(keys, 2, Unit::User) };
-    // Links of 2, 4, 8 and more periods.
-    settings.with_links(Links { first: 2, growth: Growth::Doubles })
+    // Segments of 2, 4, 8 and more periods.
+    settings.with_segments(Segments { first: 2, growth: Growth::Doubles })
 }
 
 fn count(key: usize, step: usize) -> i64 {
@@ -37,7 +39,7 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
         freeze(&mut release, step);
         published.extend(release.publish().unwrap());
     }
-    // Figures are the sums plus noise of the stated size, which differs between links.
+    // Figures are the sums plus noise of the stated size, which differs between segments.
     for row in &published {
         let Period::Number(step) = row.period else { panic!("{row:?}") };
         let key = usize::from(row.key == "b");
@@ -56,13 +58,13 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
         }
     }
     let status = Status::of(&whole).unwrap();
-    let link = status.link().unwrap();
-    assert_eq!((link.link, link.start, link.step), (3, 14, 3));
-    assert!(status.statement().to_string().contains("links of 2, 4, 8"));
+    let segment = status.segment().unwrap();
+    assert_eq!((segment.segment, segment.start, segment.step), (3, 14, 3));
+    assert!(status.statement().to_string().contains("segments of 2, 4, 8"));
     drop(release);
 
-    // Opened again for every call, with some periods frozen ahead, also into the next link; copies stopped
-    // before a link, at its start and after it.
+    // Opened again for every call, with some periods frozen ahead, also into the next segment; copies stopped
+    // before a segment, at its start and after it.
     drop(Release::adopt(&stopped).unwrap());
     let mut again = Vec::new();
     for step in 0..PERIODS {
@@ -74,9 +76,9 @@ fn figures_go_on_over_borders_and_are_the_same_wherever_the_release_was_stopped(
     assert_eq!(again, published);
 }
 
-/// The secret of another link is refused, except the previous link's at its end.
+/// The secret of another segment is refused, except the previous segment's at its end.
 #[test]
-fn folders_of_other_links_are_refused() {
+fn folders_of_other_segments_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("release");
     let mut release = Release::create(&path, &settings()).unwrap();
@@ -102,7 +104,7 @@ fn folders_of_other_links_are_refused() {
         assert!(opens(step, step), "{step}");
         assert!(step == 0 || opens(step - 1, step) != matches!(step, 2 | 6), "{step}");
     }
-    // A database older than its secret, in the same link and in another.
+    // A database older than its secret, in the same segment and in another.
     for (secret, database) in [(1, 0), (3, 2), (5, 4), (2, 1), (6, 5), (6, 1)] {
         assert!(!opens(secret, database), "{secret} {database}");
     }
@@ -113,14 +115,14 @@ fn a_release_without_an_end_is_designed_and_never_full() {
     let keys = vec!["a".into()];
     let base = Settings { max_periods: 2, ..Settings::new(keys, 2, Unit::User) };
     let settings = base.clone().open_ended();
-    let links = settings.links.unwrap();
-    assert_eq!((links.first, links.growth), (128, Growth::Squares));
+    let segments = settings.segments.unwrap();
+    assert_eq!((segments.first, segments.growth), (128, Growth::Squares));
     let window = Settings { queries: vec![("window:7".parse().unwrap(), 1.0)], ..base.clone() };
-    assert_eq!(window.open_ended().links.unwrap().growth, Growth::Even);
-    // A user may be counted in more periods than a link would have.
+    assert_eq!(window.open_ended().segments.unwrap().growth, Growth::Even);
+    // A user may be counted in more periods than a segment would have.
     assert!(
         Settings { max_periods: 3, ..base }
-            .with_links(Links { first: 2, growth: Growth::Even })
+            .with_segments(Segments { first: 2, growth: Growth::Even })
             .check()
             .is_err()
     );
