@@ -117,3 +117,49 @@ fn rows_left_out_are_counted() {
     let check = freezing.check(&found);
     assert_eq!((check.counted, check.left_out, check.lost), (2, 2, 0));
 }
+
+/// After periods out of order, a period's neighbours are those of the calendar, not the last frozen ones.
+#[test]
+fn neighbours_are_found_by_time_after_periods_out_of_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    for day in ["2026-03-01", "2026-03-09", "2026-03-04"] {
+        tried(&mut release, day, &[day], LEAVE, true);
+    }
+    // Before the latest one: 2026-03-05 and 06 are lost, 2026-03-02 was lost when 2026-03-04 was frozen.
+    let days = ["2026-03-02", "2026-03-04", "2026-03-05", "2026-03-06", "2026-03-07", "2026-03-09"];
+    let (check, found) = tried(&mut release, "2026-03-07", &days, LEAVE, false);
+    assert_eq!((found.late, found.lost, found.later), (2, 2, 1));
+    assert!(check.problems[0].contains("2026-03-07 comes before 2026-03-09"), "{check:?}");
+    assert!(check.problems[1].contains("2 rows lie between 2026-03-04 and 2026-03-07"), "{check:?}");
+    assert_eq!(release.freeze_in_any_order(&"2026-03-07".parse().unwrap()).unwrap().skipped(), 2);
+    // After the latest one, although 2026-03-04 was frozen last.
+    let (check, found) =
+        tried(&mut release, "2026-03-11", &["2026-03-08", "2026-03-10", "2026-03-11"], LEAVE, false);
+    assert_eq!((found.late, found.lost), (1, 1));
+    assert!(check.problems[0].contains("1 rows lie between 2026-03-09 and 2026-03-11"), "{check:?}");
+    assert!(release.freeze(&"2026-03-05".parse().unwrap()).is_err());
+    assert_eq!(release.freeze(&"2026-03-11".parse().unwrap()).unwrap().skipped(), 1);
+}
+
+/// Late rows that are counted do not hide a mistyped period, and are named where the order is unusual.
+#[test]
+fn included_late_rows_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut release = release(folder.path(), Unit::User);
+    tried(&mut release, "2026-03-05", &["2026-03-05"], LEAVE, true);
+    let include = Handling { late: Late::Include, ..LEAVE };
+    let (check, _) = tried(&mut release, "2062-03-06", &["2026-03-06", "2026-03-06"], include, false);
+    assert_eq!(check.problems, ["2062-03-06 is after all 2 rows"]);
+    let (check, _) = tried(&mut release, "2026-03-06", &["2026-03-05", "2026-03-06"], include, false);
+    assert!(check.problems.is_empty(), "{check:?}");
+    let (check, _) = tried(&mut release, "2026-03-03", &["2026-03-02", "2026-03-03"], include, false);
+    let named = [
+        "2026-03-03 comes before 2026-03-05",
+        "1 rows before 2026-03-03 would be counted in it, out of order",
+    ];
+    for (problem, named) in check.problems.iter().zip(named) {
+        assert!(problem.contains(named), "{check:?}");
+    }
+    assert_eq!(check.problems.len(), 2);
+}

@@ -43,8 +43,8 @@ pub struct Found {
     pub tally: Tally,
     /// Rows of a period that was frozen before, or before the first one; left out or included as chosen.
     pub late: u64,
-    /// Rows left out because they lie between the last frozen period and this one, in periods that were not
-    /// frozen: no later period counts them.
+    /// Rows left out because they lie between the latest frozen period before this one and this one, in
+    /// periods that were not frozen.
     pub lost: u64,
     /// Rows with a time after the period, left out: they belong to later periods.
     pub later: u64,
@@ -80,10 +80,30 @@ pub enum Fate {
 /// The periods that were frozen before.
 #[derive(Debug)]
 struct Neighbours {
+    /// The one that was frozen first, whose form names have.
     first: Option<Period>,
-    last: Option<Period>,
+    /// The latest one before this period.
+    before: Option<Period>,
+    /// The latest one, if it is not before this period.
+    after: Option<Period>,
     /// Whether the last period is known to have no rows.
     last_was_empty: bool,
+}
+
+impl Neighbours {
+    fn new(period: &Period, frozen: Vec<Period>, last_was_empty: bool) -> Self {
+        let first = frozen.first().cloned();
+        let (before, others): (Vec<Period>, Vec<Period>) =
+            frozen.into_iter().partition(|other| period.is_after(other) == Some(true));
+        Self { first, before: latest(before), after: latest(others), last_was_empty }
+    }
+}
+
+/// The latest of these periods; of names that are not comparable, the first.
+fn latest(periods: Vec<Period>) -> Option<Period> {
+    periods
+        .into_iter()
+        .reduce(|latest, other| if other.is_after(&latest) == Some(true) { other } else { latest })
 }
 
 /// A period whose events are being added. Dropping it before [`Freezing::commit`] discards everything.
@@ -98,6 +118,8 @@ pub struct Freezing<'r> {
     pub(crate) increments: Vec<i64>,
     /// Whether the counts were bounded and computed elsewhere.
     pub(crate) given: bool,
+    /// Rows before the period that are counted in it.
+    pub(crate) late_included: u64,
     /// Scratch: (cell, increment) pairs of the current row.
     points: Vec<(usize, i64)>,
     /// The number of rows of each user so far, and the users who are not counted any more.
@@ -108,15 +130,15 @@ pub struct Freezing<'r> {
 }
 
 impl Release {
-    /// Starts freezing `period`, which must come after the last frozen period.
+    /// Starts freezing `period`, which must come after all frozen periods.
     ///
     /// # Errors
     /// If it does not, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
-        if let Some(last) = self.state.last_period()?
+        if let Some(last) = latest(self.state.periods()?)
             && period.is_after(&last) != Some(true)
         {
-            let must_be = format!("after {last}, which was frozen last: a period is frozen once");
+            let must_be = format!("after {last}, the latest frozen one: a period is frozen once");
             return Err(Error::invalid("period", period, must_be));
         }
         self.freeze_in_any_order(period)
@@ -149,19 +171,16 @@ impl Release {
             );
             return Err(Error::invalid("period", period, must_be));
         }
-        if let Some(other) = self.state.periods()?.into_iter().find(|other| period.overlaps(other)) {
+        let frozen = self.state.periods()?;
+        if let Some(other) = frozen.iter().find(|other| period.overlaps(other)) {
             let must_be = format!(
                 "one whose rows are in no other period: {other} was frozen, and a row is counted once"
             );
             return Err(Error::invalid("period", period, must_be));
         }
-        let neighbours = Neighbours {
-            first: self.state.first_period()?,
-            last: self.state.last_period()?,
-            last_was_empty: step > 0
-                && self.settings.unit == Unit::User
-                && self.state.counted_nobody(step - 1)?,
-        };
+        let last_was_empty =
+            step > 0 && self.settings.unit == Unit::User && self.state.counted_nobody(step - 1)?;
+        let neighbours = Neighbours::new(period, frozen, last_was_empty);
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
         let increments = vec![0; self.chain.first().layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
@@ -182,6 +201,7 @@ impl Release {
             step,
             increments,
             given,
+            late_included: 0,
             points,
             users,
             sample,
@@ -202,42 +222,43 @@ impl Freezing<'_> {
         &self.period
     }
 
-    /// The last frozen period.
-    pub(crate) fn last_period(&self) -> Option<&Period> {
-        self.neighbours.last.as_ref()
+    /// The latest frozen period before this one.
+    pub(crate) fn period_before(&self) -> Option<&Period> {
+        self.neighbours.before.as_ref()
     }
 
-    /// Number of periods between the last frozen one and this one, which were not frozen; 0 if names are
-    /// neither numbers nor dates nor months.
+    /// Number of periods between the latest frozen one before this period and this period, which were not
+    /// frozen; 0 if names are neither numbers nor dates nor months.
     pub fn skipped(&self) -> u64 {
-        self.last_period().and_then(|last| self.period.skipped_since(last)).unwrap_or(0)
+        self.period_before().and_then(|before| self.period.skipped_since(before)).unwrap_or(0)
     }
 
     /// Signs that the period is mistyped or the file is another period's, as sentences; empty if there are
     /// none. `found`: the numbers of all rows. A frozen period cannot be changed, so that these should be
     /// confirmed before [`Freezing::commit`].
     pub fn problems(&self, found: &Found) -> Vec<String> {
-        let (period, Neighbours { first, last, last_was_empty }) = (&self.period, &self.neighbours);
-        let mut problems = Vec::new();
+        let (period, Neighbours { first, before, after, last_was_empty }) = (&self.period, &self.neighbours);
+        let (mut problems, late) = (Vec::new(), self.late_included);
         if let Some(first) = first
             && period.form() != first.form()
         {
             problems.push(format!("{period} has another form than the first period, {first}"));
-        } else if let Some(last) = last
-            && period.is_after(last) != Some(true)
-        {
-            problems.push(format!("{period} comes before {last}, which was frozen last"));
+        } else if let Some(after) = after {
+            problems.push(format!("{period} comes before {after}, which is frozen"));
+        }
+        if after.is_some() && late > 0 {
+            problems.push(format!("{late} rows before {period} would be counted in it, out of order"));
         }
         let elsewhere = found.late + found.lost;
-        if found.tally.rows == 0 && elsewhere > 0 {
+        if elsewhere > 0 && found.tally.rows == late {
             problems.push(format!("{period} is after all {elsewhere} rows"));
         } else if found.tally.rows == found.tally.unknown_keys && !self.given && !last_was_empty {
             problems.push(format!("no row is counted in {period}"));
         }
         if found.lost > 0 {
-            let last = last.as_ref().map_or(String::new(), ToString::to_string);
+            let before = before.as_ref().map_or(String::new(), ToString::to_string);
             problems.push(format!(
-                "{} rows lie between {last} and {period}, in periods that were not frozen, and would be lost",
+                "{} rows lie between {before} and {period}, in periods that were not frozen, and would be lost",
                 found.lost
             ));
         }

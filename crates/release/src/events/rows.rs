@@ -74,11 +74,12 @@ impl Rows<'_, '_> {
                 Err(Error::invalid("time of an event", time, must_be))
             }
             (Place::Late, late) => {
-                let last = self.freezing.last_period();
-                let is_later = |last: &Period| matches!(last.place_of(&read), Ok(Place::Later));
-                let is_lost = late != Late::Include && last.is_some_and(is_later);
+                let (before, is_included) = (self.freezing.period_before(), late == Late::Include);
+                let is_later = |before: &Period| matches!(before.place_of(&read), Ok(Place::Later));
+                let is_lost = !is_included && before.is_some_and(is_later);
                 *(if is_lost { &mut self.found.lost } else { &mut self.found.late }) += 1;
-                Ok(late == Late::Include)
+                self.freezing.late_included += u64::from(is_included);
+                Ok(is_included)
             }
         }
     }

@@ -219,15 +219,11 @@ impl State {
         Ok((count as usize, published as usize))
     }
 
-    /// The first frozen period.
-    pub(crate) fn first_period(&self) -> Result<Option<Period>> {
-        self.period_of("SELECT period FROM periods ORDER BY step LIMIT 1")
-    }
-
-    /// All frozen periods.
+    /// All frozen periods, in the order of freezing.
     pub(crate) fn periods(&self) -> Result<Vec<Period>> {
         let failed = self.failed();
-        let mut select = self.database.prepare("SELECT period FROM periods").map_err(&failed)?;
+        let mut select =
+            self.database.prepare("SELECT period FROM periods ORDER BY step").map_err(&failed)?;
         let values = select.query_map([], |row| row.get(0)).map_err(&failed)?;
         values.map(|value| self.period(value.map_err(&failed)?)).collect()
     }
@@ -238,16 +234,6 @@ impl State {
         let found: i64 =
             self.database.query_row(sql, [step as i64], |row| row.get(0)).map_err(self.failed())?;
         Ok(found == 0 && !self.counts_were_given()?)
-    }
-
-    /// The last frozen period.
-    pub(crate) fn last_period(&self) -> Result<Option<Period>> {
-        self.period_of("SELECT period FROM periods ORDER BY step DESC LIMIT 1")
-    }
-
-    fn period_of(&self, sql: &str) -> Result<Option<Period>> {
-        let found = self.database.query_row(sql, [], |row| row.get::<_, Value>(0)).optional();
-        found.map_err(self.failed())?.map(|value| self.period(value)).transpose()
     }
 
     fn period(&self, value: Value) -> Result<Period> {
