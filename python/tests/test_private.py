@@ -210,6 +210,12 @@ def test_arguments_that_fit_no_plan_are_refused(plan):
     model = small_model()
     with pytest.raises(ValueError, match="parameters of the optimizer are others"):
         make_private(model, torch.optim.SGD(model[0].parameters(), lr=1.0), TensorDataset(*data()), plan=plan)
+    # A refused argument of the loader leaves the optimizer as it was, and the key unused.
+    model = small_model()
+    optimizer, examples = optimizer_of(model), TensorDataset(*data())
+    with pytest.raises(ValueError, match="batch_size is given but must be left out"):
+        make_private(model, optimizer, examples, plan=plan, key=key(), loader=dict(batch_size=3))
+    assert make_private(model, optimizer, examples, plan=plan, key=key()).noise.serves(optimizer)
     with pytest.warns(UserWarning, match=r"delta is 0.1 but should be well below 1 / examples = 4.17e-3"):
         an.plan(240, 20, epochs=1, epsilon=1.0, delta=0.1, mechanism="identity")
 

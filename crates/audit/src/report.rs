@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// One test, which rejects if the statistic exceeds the threshold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Test {
     /// The name of the test.
     pub name: String,
@@ -26,6 +27,7 @@ impl Test {
 
 /// The verdict, with all tests.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Whether no test rejects.
     pub accepted: bool,

@@ -247,6 +247,12 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
     assert!(
         card("all").contains("recomputes the figures of one model") && card("one").contains("recomputes its")
     );
+    // The model chosen among all may be in other hands: no later statement covers one model only.
+    let refused = antinoise("train --resume all --released-models 1", folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("is 1 but must be all or more: the model in"), "{message}");
+    assert_eq!(accuracy("all"), best);
 }
 
 /// A learning rate at which parameters become infinite ends no comparison, and leaves no model.

@@ -48,6 +48,7 @@ pub struct Federation<'a, P: Population> {
 
 /// The measurements of a round. No privacy statement covers them: see [`History`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Round {
     /// The round, from 0.
     pub step: usize,

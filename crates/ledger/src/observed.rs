@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 /// The participations in released steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Observed {
     /// Number of released steps; participations in later steps do not count.
     pub steps: usize,

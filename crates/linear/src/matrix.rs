@@ -35,6 +35,9 @@ impl Matrix {
     }
 
     /// Returns a matrix of zeros.
+    ///
+    /// # Panics
+    /// If `rows * columns` exceeds a usize.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         let size = rows.checked_mul(columns).expect("a matrix fits into memory");
         Self { rows, columns, entries: vec![0.0; size] }
@@ -63,18 +66,27 @@ impl Matrix {
     }
 
     /// Column j.
+    ///
+    /// # Panics
+    /// If there is no column j.
     pub fn column(&self, j: usize) -> &[f64] {
         assert!(j < self.columns, "column {j} of {}", self.columns);
         &self.entries[j * self.rows..(j + 1) * self.rows]
     }
 
     /// Column j, mutable.
+    ///
+    /// # Panics
+    /// If there is no column j.
     pub fn column_mut(&mut self, j: usize) -> &mut [f64] {
         assert!(j < self.columns, "column {j} of {}", self.columns);
         &mut self.entries[j * self.rows..(j + 1) * self.rows]
     }
 
     /// The first `count` columns.
+    ///
+    /// # Panics
+    /// If there are fewer.
     pub fn leading_columns(&self, count: usize) -> Self {
         assert!(count <= self.columns, "{count} columns of {}", self.columns);
         Self { rows: self.rows, columns: count, entries: self.entries[..count * self.rows].to_vec() }

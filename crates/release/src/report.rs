@@ -12,6 +12,7 @@ const HORIZONS: [usize; 5] = [100, 365, 1000, 10_000, 1_000_000];
 
 /// The promises and the progress of a release, as numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct StatusReport {
     /// The number of periods; `None` for an open-ended release.
     pub periods: Option<usize>,
@@ -50,6 +51,7 @@ pub struct StatusReport {
 
 /// A query and its errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct QueryStatus {
     /// The query as written, such as `sum:0,180`.
     pub query: String,
@@ -68,6 +70,7 @@ pub struct QueryStatus {
 
 /// The standard deviation of a query's noise after a number of periods.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct After {
     /// Number of periods, this one included.
     pub periods: usize,
@@ -77,6 +80,7 @@ pub struct After {
 
 /// A segment of an open-ended release, with periods counted from 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SegmentStatus {
     /// The number of the segment, from 1.
     pub number: usize,

@@ -44,6 +44,7 @@ pub enum Growth {
 
 /// The position of a period among the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Segment {
     /// The index of the segment, from 0.
     pub segment: usize,

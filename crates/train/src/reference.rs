@@ -33,6 +33,7 @@ pub struct Reference<'a> {
 /// Measurements of the run. No privacy statement covers them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Measured {
     /// (steps done, test accuracy), in the order of steps.
     pub accuracies: Vec<(usize, f64)>,

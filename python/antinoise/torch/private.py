@@ -152,11 +152,13 @@ def make_private(
     else:
         _refuse_contradictions(plan, asked, clip_norm, setting)
         planned = plan
-    noise = CorrelatedNoise(model, planned, key, run=run, prefetch=prefetch).attach(optimizer)
+    noise = CorrelatedNoise(model, planned, key, run=run, prefetch=prefetch)
     if given is None:
         batches = noise.loader(examples, **(loader or {}))
     else:
         batches = planned_loader(given, planned, noise.batch_sampler(), shares=rank_and_world()[1])
+    # Last: an argument that is refused leaves the optimizer as it was.
+    noise.attach(optimizer)
     how = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
     return PrivateRun(
         model, noise, planned, batches, grid_spacing=planned.grid_spacing if exact else None, **how

@@ -32,6 +32,7 @@ pub struct OneRunSettings {
 /// The result of an audit of one training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OneRunReport {
     /// The kind of canaries.
     pub canary: Canary,

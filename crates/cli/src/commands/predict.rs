@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Predictions> {
     let model = SavedModel::load(&arguments.model)?;
     let examples = arguments.rows.examples(&model, Labels::Ignored)?;
     let classes = model.classes().to_vec();
-    let row = |Prediction { class, probabilities }| Row { class: classes[class].clone(), probabilities };
+    let row = |Prediction { class, probabilities, .. }| Row { class: classes[class].clone(), probabilities };
     let rows: Vec<Row> = model.predict(&examples)?.into_iter().map(row).collect();
     let mut found = Predictions { examples: rows.len(), classes, out: None, predictions: None };
     let Some(out) = out else {

@@ -31,6 +31,7 @@ pub struct UserTexts {
 
 /// Quality of predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct TextEvaluation {
     /// Mean of -ln p over the symbols, in nats.
     pub loss: f64,

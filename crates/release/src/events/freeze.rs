@@ -22,6 +22,7 @@ use crate::{Error, Keep, Period, Release, Result, Unit};
 
 /// Exact numbers of a period's rows. They are for the operator of the release, and are not private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Tally {
     /// Rows given.
     pub rows: u64,
@@ -37,6 +38,7 @@ pub struct Tally {
 
 /// The numbers of rows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Found {
     /// The rows that were added.
     #[serde(flatten)]

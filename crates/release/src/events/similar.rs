@@ -15,6 +15,7 @@ const SHOWN: usize = 3;
 /// spaces or Unicode form. Each counts as a user of its own, so that a person with two names is counted twice
 /// as often as the statement says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Similar {
     /// Number of such users.
     pub users: u64,

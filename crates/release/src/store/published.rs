@@ -6,6 +6,7 @@ use crate::Period;
 
 /// A published figure.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Published {
     /// The period after which the figure holds.
     pub period: Period,

@@ -15,6 +15,7 @@ const OPERATIONS: i32 = 1 << 18;
 
 /// The result of an SQL query on the published table.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The names of the columns.
     pub columns: Vec<String>,

@@ -7,6 +7,7 @@ use super::stage::{Layer, Stage};
 
 /// One tensor of a model, in PyTorch's layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamedTensor {
     /// `linear1.weight`, `linear1.bias`, `conv1.weight`, ...: layers of a kind are counted from 1.
     pub name: String,

@@ -8,6 +8,7 @@ const BINS: usize = 15;
 
 /// What a model says of one example.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Prediction {
     /// The index of the most probable class; of several, the first.
     pub class: usize,
@@ -20,6 +21,7 @@ pub struct Prediction {
 /// They are functions of the labelled examples without noise: of private examples, no privacy statement
 /// covers them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Scores {
     /// Share of examples whose most probable class is their label.
     pub accuracy: f64,

@@ -296,7 +296,7 @@ impl fmt::Display for FrozenPeriods {
             problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
         }
         for Frozen { period, found, skipped, .. } in self.frozen.iter().flatten() {
-            let Some(Found { tally, late, lost, later }) = found else {
+            let Some(Found { tally, late, lost, later, .. }) = found else {
                 writeln!(f, "{period}: counts taken as they are")?;
                 continue;
             };

@@ -232,15 +232,26 @@ impl Folder {
         Ok(write_atomically(&self.model(run), &model.to_safetensors()?)?)
     }
 
+    /// The folder of the model to give away.
+    pub fn model_folder(&self) -> PathBuf {
+        self.path.join(MODEL)
+    }
+
+    /// Whether a model to give away was begun to be written.
+    pub fn has_model_folder(&self) -> bool {
+        self.model_folder().exists()
+    }
+
     /// Writes the folder of the model to give away, and returns its path: the model, and texts by name.
     pub fn save_model_folder(&self, model: &SavedModel, texts: &[(&str, String)]) -> Result<PathBuf> {
-        let folder = self.path.join(MODEL);
+        let folder = self.model_folder();
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
-        model.save(&folder)?;
+        // The model last: no model is ever without its statement.
         for (name, text) in texts {
             write_atomically(&folder.join(name), text.as_bytes())?;
         }
+        model.save(&folder)?;
         Ok(folder)
     }
 

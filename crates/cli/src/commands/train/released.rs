@@ -19,6 +19,15 @@ pub enum Released {
 }
 
 impl Released {
+    /// Whether a statement for `other` covers every model of a statement for this.
+    pub fn is_covered_by(self, other: Self) -> bool {
+        match (self, other) {
+            (_, Self::All) => true,
+            (Self::Some(count), Self::Some(more)) => count <= more,
+            (Self::All, Self::Some(_)) => false,
+        }
+    }
+
     /// Refuses more models than there are.
     pub fn check(self, trained: usize) -> Result<()> {
         match self {

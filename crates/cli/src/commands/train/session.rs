@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use antinoise_input::InvalidParameter;
+
 use super::folder::Folder;
 use super::metrics::Metrics;
 use super::options::Arguments;
@@ -46,6 +48,14 @@ impl Session {
         let folder = Folder::open(path)?;
         let mut study = folder.study()?;
         if let Some(released) = released {
+            let earlier = study.released();
+            if !earlier.is_covered_by(released) && folder.has_model_folder() {
+                let must_be = format!(
+                    "{earlier} or more: the model in {} was chosen for a statement of {earlier}, and may be in other hands",
+                    folder.model_folder().display()
+                );
+                return Err(InvalidParameter::new("released_models", released, must_be).into());
+            }
             study.release(released)?;
             folder.save_study(&study)?;
         }
