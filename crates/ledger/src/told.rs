@@ -8,7 +8,6 @@ use crate::{Observed, Result, chain};
 
 /// The release of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Release {
     /// The step.
     pub step: usize,
