@@ -77,7 +77,7 @@ DRAWN_OF = {
         "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs "
         "crates/plan/src/participations.rs crates/plan/src/monte_carlo.rs"
     ),
-    "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used.rs",
+    "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used_steps.rs",
     "train": "crates/train/src/clip/**/*.rs",
     "release": "crates/release/src/events/freeze.rs crates/release/src/publish.rs",
     "ledger": "crates/ledger/src/**/*.rs",

@@ -12,7 +12,7 @@ use crate::key::RunKey;
 use crate::placement::{self, Limits};
 use crate::spec::Spec;
 use crate::stream::fingerprint;
-use crate::used::Used;
+use crate::used_steps::Used;
 use crate::{Cipher, Key, NoiseStream, Restored, Result, RunId, SeedNoise, Shard, StateAt, range};
 
 /// The description and the options of a stream; see [`NoiseStream::builder`].

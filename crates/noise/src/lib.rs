@@ -72,7 +72,7 @@
 //! range, kernel: the range of a precision; a step of a tile in either mode
 //! window: which steps, from which seeds
 //! parts, past, portable_state, word_sum: all tiles on all threads; what is saved of their past; a state that any sharding can read; its keyed sum
-//! engine, checkpoint, used: the steps of all tiles; a state in a file; which steps were handed out
+//! engine, checkpoint, used_steps: the steps of all tiles; a state in a file; which steps were handed out
 //! either: the engine of either mode
 //! stream: the stream that callers hold
 //! rows, resharding: how rows are returned; how another sharding continues a stream
@@ -107,7 +107,7 @@ mod slices;
 mod spec;
 mod stagger;
 mod stream;
-mod used;
+mod used_steps;
 mod window;
 mod word_sum;
 

@@ -6,7 +6,7 @@ use crate::either::either;
 use crate::key::StateFields;
 use crate::keystream::KeySource;
 use crate::stream::in_pool;
-use crate::used::Used;
+use crate::used_steps::Used;
 use crate::word_sum::word_sum;
 use crate::{Error, NoiseStream, Result, StateAt};
 

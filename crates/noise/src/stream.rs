@@ -12,7 +12,7 @@ use crate::checkpoint::{Label, Reader, Snapshot};
 use crate::either::{EitherEngine, either};
 use crate::key::RunKey;
 use crate::spec::Spec;
-use crate::used::Used;
+use crate::used_steps::Used;
 use crate::{KeyedRng, Placement, Purpose, Result, RunId};
 
 /// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: plain, in

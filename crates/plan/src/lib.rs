@@ -23,13 +23,14 @@
 //!
 //! ```layers
 //! error, sampler: errors; batches
+//! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! release: how sums are released
 //! schedule, monte_carlo: sampler, schema and the accountant that they imply; strategies under Monte Carlo accountants
 //! request, plan: the request; the numbers of a plan
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
-//! io, text: plans in files, and in words
-//! privacy, user: the claim of one plan, of its first steps, of several plans, and of a user with several examples
+//! io, statement_text: plans in files, and in words
+//! statement, user: the claim of one plan, of its first steps, of several plans, and of a user with several examples
 //! unequal_participation: the claim of the participation that really happened
 //! search: candidates for a request, the choice, sweeps and proposals
 //! ```
@@ -39,24 +40,24 @@ mod io;
 mod monte_carlo;
 mod participations;
 mod plan;
-mod privacy;
 mod release;
 mod request;
 mod sampler;
 mod schedule;
 mod search;
-mod text;
+mod statement;
+mod statement_text;
 mod unequal_participation;
 mod user;
 mod verified;
+mod widened_clip_norm;
 
 pub use antinoise_mechanism::PrivacyUnit;
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
 pub use participations::Participations;
 pub use plan::{Plan, Privacy};
-pub use privacy::compose;
-pub use release::{CLIP_ROUNDING, Release, ReleaseKind};
+pub use release::{Release, ReleaseKind};
 pub use request::{Length, Request, Setting};
 pub use sampler::{Batches, Sampler};
 pub use schedule::{Accountant, Schedule};
@@ -64,8 +65,10 @@ pub use search::{
     Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, sweep_bands,
     unamplified_candidates,
 };
+pub use statement::compose;
 pub use unequal_participation::ObservedPrivacy;
 pub use verified::VerifiedPlan;
+pub use widened_clip_norm::CLIP_ROUNDING;
 
 /// The first page, whose code must run.
 #[cfg(doctest)]

@@ -12,7 +12,8 @@ use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Wo
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Figure, unsound};
-use crate::release::{CLIP_ROUNDING, RoundedNoise};
+use crate::release::RoundedNoise;
+use crate::widened_clip_norm::CLIP_ROUNDING;
 use crate::{Accountant, Error, Release, Result, Sampler, Schedule, monte_carlo};
 
 /// The privacy claim.

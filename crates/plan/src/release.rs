@@ -1,11 +1,12 @@
 //! How noisy sums are released, and the effect of rounding on the sensitivity.
 
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::InvalidParameter;
 use antinoise_mechanism::rounded::{Precision, accumulation_error_upper};
 use antinoise_mechanism::{Grid, Recursion, RowNorms};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::widened_clip_norm::widened;
 
 /// How a noisy sum is released.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,9 +36,6 @@ pub enum ReleaseKind {
     PlainFloatingPoint,
 }
 
-/// Allowance for floating-point errors in a clipped sum, relative to the clip norm. The program that computes
-/// the sum must stay below it.
-pub const CLIP_ROUNDING: f64 = 1.0 / (1u64 << 20) as f64;
 /// Coordinates of the grid for a model of unknown size.
 const DEFAULT_DIM: usize = 1 << 30;
 /// Increase of the clip norm by rounding to the grid, relative to it.
@@ -98,16 +96,11 @@ impl Release {
         }
     }
 
-    /// clip_norm (1 + [`CLIP_ROUNDING`]) + spacing sqrt(dim), rounded up.
+    /// The clip norm with allowances for rounding: how far one unit moves a released sum.
     pub(crate) fn widened(self, clip_norm: f64) -> Result<f64> {
-        let summed = (clip_norm * (1.0 + CLIP_ROUNDING)).next_up();
         match self {
-            Self::Grid { dim, .. } => {
-                between("dim", dim, 1, 1usize.checked_shl(53).unwrap_or(usize::MAX), "2^53")?;
-                let grid = self.grid()?.expect("it has a spacing");
-                Ok(grid.clip_norm(summed, dim)?)
-            }
-            Self::PlainFloatingPoint => Ok(summed),
+            Self::Grid { spacing, dim } => widened(clip_norm, Some((Grid::new(spacing)?, dim))),
+            Self::PlainFloatingPoint => widened(clip_norm, None),
         }
     }
 

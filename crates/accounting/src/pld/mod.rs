@@ -5,8 +5,8 @@ mod discrete;
 mod fit;
 mod fourier;
 mod grid;
+mod poisson_sampled;
 mod profile;
-mod sampled;
 mod side;
 mod tilt;
 
@@ -14,9 +14,9 @@ use antinoise_input::{in_open_unit, non_negative};
 
 use crate::{Gdp, Result};
 pub use bounds::Bounds;
+pub use poisson_sampled::PoissonSampledGaussian;
 pub(crate) use profile::Direction;
 use profile::{Profile, Rounding};
-pub use sampled::PoissonSampledGaussian;
 use side::Side;
 
 /// Any number of [`PoissonSampledGaussian`] phases, adaptively.

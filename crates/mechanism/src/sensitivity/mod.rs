@@ -4,6 +4,10 @@
 //! For gradients of norm at most 1, sens^2 = max over patterns pi of the sum over t, tau in pi of (C^T C)\[t,
 //! tau\]. This is exact in every dimension if these entries are non-negative; with absolute values it is an
 //! upper bound. Hypotheses are checked on the numbers.
+//!
+//! - `toeplitz`: Toeplitz C under every schema, min-sep included.
+//! - `general`: any C.
+//! - `patterns`: any C under a schema of few patterns.
 
 mod general;
 mod patterns;

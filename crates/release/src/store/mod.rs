@@ -1,8 +1,8 @@
 //! The folder of a release: the SQLite file, its seal and its secret.
 
+pub(crate) mod copy_detection;
 pub(crate) mod database;
 pub(crate) mod folder;
-pub(crate) mod home;
 pub(crate) mod participants;
 pub(crate) mod published;
 pub(crate) mod schema;

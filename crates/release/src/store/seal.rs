@@ -15,8 +15,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::store::copy_detection::Home;
 use crate::store::folder::{Folder, check_owner_only};
-use crate::store::home::Home;
 use crate::{Error, Result};
 
 /// A digest.

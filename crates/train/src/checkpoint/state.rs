@@ -6,11 +6,11 @@ use antinoise_input::hex;
 use antinoise_noise::{Key, NoiseStream, RunId, StreamBuilder};
 use antinoise_plan::Plan;
 
-use super::contents::{History, Training, read_training, write_training};
 use super::files::mismatch;
 use super::folder::Checkpoints;
 use super::identity::Identity;
 use super::manifest::Manifest;
+use super::training_file::{History, Training, read_training, write_training};
 use crate::Error;
 use crate::date::utc_day;
 use crate::optimizer::{Optimizer, OptimizerConfig};

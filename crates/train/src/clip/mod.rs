@@ -29,8 +29,8 @@ mod factor;
 mod groups;
 mod kernel;
 mod layer;
-mod margin;
 mod sum;
+mod sum_margin;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -41,10 +41,10 @@ use crate::model::{Captured, Model};
 use factor::Clip;
 pub use groups::{Clipping, Groups};
 use layer::{Factors, LayerGradients};
-pub use margin::sum_margin;
 pub use sum::GradientSum;
 pub(crate) use sum::check_batch;
 use sum::pairwise_sum;
+pub use sum_margin::sum_margin;
 pub use vectors::sum_clipped_vectors;
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.

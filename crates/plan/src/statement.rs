@@ -5,7 +5,9 @@ use antinoise_input::{InvalidParameter, at_least, between, rounded_to_4};
 use antinoise_mechanism::{Adjacency, rounded};
 
 use crate::plan::zero_outs;
-use crate::text::{accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema};
+use crate::statement_text::{
+    accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema,
+};
 use crate::{Accountant, Result, Sampler, VerifiedPlan};
 
 /// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of

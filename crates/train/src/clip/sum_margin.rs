@@ -1,3 +1,6 @@
+//! Rounding of a clipped sum in double precision. A plan allows for it by a wider clip norm
+//! (`antinoise_plan::Plan::widened_clip_norm`); a trainer compares the two before its first step.
+
 use antinoise_input::{InvalidParameter, at_least};
 
 /// Bound on the effect of double precision on the sensitivity of [`clipped_sum`](super::clipped_sum), in clip
