@@ -105,12 +105,26 @@ def test_a_batch_encoding_keeps_its_class(plan):
     assert torch.equal(sums_of(model), sums_of(plain))
 
 
-def test_a_llama_goes_without_gradients_of_each_example():
+SIZES = dict(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12)
+TRANSFORMERS = {
+    "Llama": SIZES,
+    "Mistral": SIZES | dict(num_key_value_heads=1),
+    "Qwen2": SIZES | dict(num_key_value_heads=1, tie_word_embeddings=True),
+    "Phi": SIZES,
+    # Its head is its table of tokens.
+    "GPT2": dict(
+        vocab_size=30, n_embd=8, n_layer=2, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers_go_without_gradients_of_each_example(name):
     transformers = pytest.importorskip("transformers")
-    sizes = dict(vocab_size=30, hidden_size=8, intermediate_size=16, num_hidden_layers=1)
     torch.manual_seed(1)
-    config = transformers.LlamaConfig(**sizes, num_attention_heads=2, max_position_embeddings=16)
-    model, ids = transformers.LlamaForCausalLM(config), torch.randint(1, 30, (24, 10))
+    config = getattr(transformers, f"{name}Config")(**TRANSFORMERS[name])
+    model = getattr(transformers, {"GPT2": "GPT2LMHeadModel"}.get(name, f"{name}ForCausalLM"))(config).eval()
+    ids = torch.randint(1, 30, (24, 10))
     mask = (torch.arange(10) < torch.randint(4, 11, (24, 1))).long()
     rows = [{"ids": i, "mask": m} for i, m in zip(ids, mask, strict=True)]
     plan = an.plan(24, 12, steps=2, epsilon=4, delta=1e-3, dim=10_000, clip_norm=0.5, mechanism="identity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from weakref import WeakSet
 
@@ -10,25 +11,27 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..._relied import relied
+from ..held_sums import trainable
 from ..relied import own_parameters
-from .parts import Factors, Materialized, Part, SparseRows, matrix
+from .parts import Factors, Lookups, Use
 
 # Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
 # parameters by their own names.
-_Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], list[Part]]
+_Uses = list[tuple[str, Use]]
+_Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], _Uses]
 
 
 class Unsupported(ValueError):
     """A model, or a layer, whose ghost norms are not known."""
 
 
-def _linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     assert isinstance(module, nn.Linear)
     x, gradient = (v.reshape(len(v), 1, -1, v.shape[-1]).mT for v in (x, gradient))
     return _affine(x, gradient, names, module.in_features)
 
 
-def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     assert isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d))
     gradient = gradient.reshape(len(gradient), module.groups, module.out_channels // module.groups, -1)
     windows = _windows(module, x) if "weight" in names else x
@@ -48,42 +51,45 @@ def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
     return x.permute(0, 1, 2, *range(3 + count, 3 + 2 * count), *range(3, 3 + count))
 
 
-def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> list[Part]:
-    parts: list[Part] = []
+def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> _Uses:
+    uses: _Uses = []
     if "weight" in names:
-        parts.append(matrix(names["weight"], Factors(x, gradient, inputs)))
+        uses.append((names["weight"], Factors(x, gradient, inputs)))
     if "bias" in names:
-        parts.append(Materialized(names["bias"], gradient.sum(-1).flatten(1)))
-    return parts
+        uses.append((names["bias"], gradient.sum(-1).flatten(1)))
+    return uses
 
 
-def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _transposed_linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+    """Of `Conv1D` of transformers: a linear layer with a weight of shape (inputs, outputs)."""
+    x, gradient = (v.reshape(len(v), 1, -1, v.shape[-1]).mT for v in (x, gradient))
+    uses = _affine(x, gradient, {own: name for own, name in names.items() if own == "bias"}, x.shape[2])
+    if "weight" in names:
+        uses.append((names["weight"], Factors(gradient, x, gradient.shape[2])))
+    return uses
+
+
+def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     assert isinstance(module, nn.Embedding)
-    rows, examples = module.num_embeddings, len(x)
-    place = torch.arange(examples, device=x.device).repeat_interleave(x[0].numel()) * rows + x.reshape(-1).to(
-        torch.int64
-    )
-    gradient = gradient.reshape(-1, module.embedding_dim).to(torch.float64)
+    row, columns = x.reshape(len(x), -1).to(torch.int64), module.embedding_dim
+    gradient = gradient.reshape(len(x), -1, columns)
     if module.padding_idx is not None:
-        gradient = gradient.masked_fill((x.reshape(-1) == module.padding_idx).unsqueeze(1), 0)
-    # Look-ups of one row by one example add up to one gradient.
-    found, which = torch.unique(place, return_inverse=True)
-    made = gradient.new_zeros(len(found), module.embedding_dim).index_add_(0, which, gradient)
-    return [SparseRows(names["weight"], made, found.div(rows, rounding_mode="floor"), found % rows, examples)]
+        gradient = gradient.masked_fill((row == module.padding_idx).unsqueeze(2), 0)
+    return [(names["weight"], Lookups(row, gradient, module.num_embeddings))]
 
 
-def _scale(normal: Tensor, gradient: Tensor, names: dict[str, str], over: list[int]) -> list[Part]:
+def _scale(normal: Tensor, gradient: Tensor, names: dict[str, str], over: list[int]) -> _Uses:
     made = {"weight": normal * gradient, "bias": gradient}
-    return [Materialized(names[name], made[name].sum(over) if over else made[name]) for name in names]
+    return [(names[name], made[name].sum(over) if over else made[name]) for name in names]
 
 
-def _layer_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _layer_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     assert isinstance(module, nn.LayerNorm)
     normal = functional.layer_norm(x, module.normalized_shape, eps=module.eps)
     return _scale(normal, gradient, names, list(range(1, x.dim() - len(module.normalized_shape))))
 
 
-def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     assert isinstance(module, nn.GroupNorm)
     normal = functional.group_norm(x, module.num_groups, eps=module.eps)
     return _scale(normal, gradient, names, list(range(2, x.dim())))
@@ -103,7 +109,7 @@ def _has_scale(module: nn.Module) -> bool:
     return has_epsilon and alone and isinstance(weight, Tensor) and weight.dim() == 1
 
 
-def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> list[Part]:
+def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
     """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. A third
     weight checks, once for each module, that the output has that form.
     """
@@ -142,16 +148,22 @@ _KINDS: dict[type[nn.Module], _Gradients] = {
     nn.GroupNorm: _group_norm,
 }
 _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
-_MUST_BE = f"one of {_NAMES}, or a normalisation that multiplies by its weight, as RMSNorm does"
+_MUST_BE = f"one of {_NAMES}, Conv1D of transformers, or a normalisation that multiplies by its weight, as RMSNorm does"
 _OTHERWISE = 'for norms without gradients: norms="per_example" takes it'
 
 
 def _gradients_of(module: nn.Module) -> _Gradients | None:
     # Compared by `forward`, so that a subclass with the same computation is supported.
-    for kind, gradients in _KINDS.items():
+    for kind, gradients in {**_KINDS, **_of_transformers()}.items():
         if isinstance(module, kind) and type(module).forward is kind.forward:
             return gradients
     return _scaled if _has_scale(module) else None
+
+
+def _of_transformers() -> dict[type[nn.Module], _Gradients]:
+    """Layers of transformers, if it is loaded."""
+    found = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
+    return {} if found is None else {found: _transposed_linear}
 
 
 def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
@@ -159,10 +171,13 @@ def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 class Layer:
-    """A module with trained parameters of its own."""
+    """A module with trained parameters of its own.
+
+    `trained` has the model's name of each parameter by its name in the module.
+    """
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str]) -> None:
-        self.name, self.module, self._trained = name, module, trained
+        self.name, self.module, self.trained = name, module, trained
         if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
             raise self.unsupported(
                 "one without max_norm and scale_grad_by_freq, which look at other examples"
@@ -185,24 +200,26 @@ class Layer:
         if not apart:
             raise self.unsupported("called with the examples in the first dimension")
 
-    def parts(self, x: Tensor, gradient: Tensor) -> list[Part]:
-        """Per-example gradients of the layer. Values in half precision are multiplied in single precision."""
+    def uses(self, x: Tensor, gradient: Tensor) -> _Uses:
+        """Per-example gradients of one call of the layer. Values in half precision are multiplied in single
+        precision.
+        """
         if x.is_floating_point():
             wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
             x, gradient = x.to(wide), gradient.to(wide)
         assert self._gradients is not None
         if self._gradients is not _scaled:
-            return self._gradients(self.module, x, gradient, self._trained)
+            return self._gradients(self.module, x, gradient, self.trained)
         if x.shape[-1] != self.module.weight.numel():  # type: ignore[operator]
             raise self.unsupported(_MUST_BE)
         try:
-            return _scaled(self.module, x, gradient, self._trained)
+            return _scaled(self.module, x, gradient, self.trained)
         except Unsupported as error:
             raise self.unsupported(_MUST_BE) from error
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
-    """The trained layers of a model; refuses an unsupported layer, and a parameter that two layers share."""
+    """The trained layers of a model; refuses an unsupported layer."""
     trained = {
         name: (module, {n: p for n, p in _own_parameters(module) if p.requires_grad})
         for name, module in model.named_modules()
@@ -215,12 +232,9 @@ def layers_of(model: nn.Module) -> list[Layer]:
     ]
     if unknown:
         raise Unsupported(f"{', '.join(unknown)} but must be {_MUST_BE}, {_OTHERWISE}")
-    owner: dict[int, str] = {}
-    layers = []
-    for name, (module, own) in trained.items():
-        layer = Layer(name, module, {n: f"{name}.{n}" if name else n for n in own})
-        for p in own.values():
-            if owner.setdefault(id(p), name) != name:
-                raise layer.unsupported(f"one that shares no parameter: it has one of {owner[id(p)]}")
-        layers.append(layer)
-    return layers
+    # A parameter of several modules has one name: the first.
+    names = {id(p): name for name, p in trainable(model).items()}
+    return [
+        Layer(name, module, {n: names[id(p)] for n, p in own.items()})
+        for name, (module, own) in trained.items()
+    ]

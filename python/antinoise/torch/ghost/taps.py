@@ -7,6 +7,7 @@ are excluded from the backward pass, which would sum their gradients.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from ..norms import clip_factors, portions
 from ..relied import own_parameters, version_of
 from .independence import Forward, check_examples_independent
 from .layers import Layer, Unsupported, layers_of
-from .parts import Part, Sums
+from .parts import Part, Sums, Use, part_of
 
 
 class _Anchor(torch.autograd.Function):
@@ -38,13 +39,25 @@ class _Anchor(torch.autograd.Function):
         return None, None
 
 
+def _input_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """The only input of a layer, whatever its name."""
+    x: Tensor = args[0] if args else next(iter(kwargs.values()))
+    return x
+
+
 class _Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
         self._model, self._layers, self._parameters = model, layers, trainable(model)
         self._own: dict[Layer, dict[str, nn.Parameter | None]] = {}
-        self._parts: dict[Layer, list[Part] | None] = {}
+        # By parameter, in the order of the first use: the uses with captured gradients, the number of uses in
+        # the forward pass, and the part once all gradients are captured.
+        self._uses: dict[str, list[Use]] = {}
+        self._calls: Counter[str] = Counter()
+        self._parts: dict[str, Part | None] = {}
+        # Calls without a gradient so far.
+        self._waiting: list[Layer] = []
         self._handles: list[Any] = []
         self._examples, self._anchor = 0, torch.zeros(())
 
@@ -65,7 +78,7 @@ class _Taps:
     def _give_back(self, layer: Layer) -> None:
         own_parameters(layer.module).update(self._own.pop(layer))
 
-    def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> Any:
         self._own[layer] = dict(own_parameters(module))
         for name, p in self._own[layer].items():
             if p is not None:
@@ -73,6 +86,11 @@ class _Taps:
                     raise layer.unsupported("whole in its forward pass, as FSDP makes it")
                 # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
+        x = _input_of(args, kwargs)
+        if isinstance(module, nn.Embedding) and x.dim() > 1 and len(x) == 1 < self._examples:
+            # One look-up for all examples, as of positions: a look-up for each.
+            return (x.expand(self._examples, *x.shape[1:]),), {}
+        return None
 
     def _after(
         self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor
@@ -80,26 +98,34 @@ class _Taps:
         self._give_back(layer)
         if not torch.is_grad_enabled():
             return None
-        if layer in self._parts:
-            raise layer.unsupported("called once in a forward pass")
-        x = args[0] if args else kwargs["input"]
+        x = _input_of(args, kwargs)
         layer.check_input(x, output, self._examples)
         if not output.requires_grad:
             output = _Anchor.apply(output, self._anchor)
-        self._parts[layer] = None
+        for name in layer.trained.values():
+            self._parts[name] = None
+            self._calls[name] += 1
+        self._waiting.append(layer)
         output.register_hook(partial(self._gradient, layer, x.detach(), version_of(x)))
         return output
 
     def _gradient(self, layer: Layer, x: Tensor, version: int, gradient: Tensor) -> None:
         if version_of(x) != version:
             raise layer.unsupported("given what is not changed in place later")
-        self._parts[layer] = layer.parts(x, gradient)
+        self._waiting.remove(layer)
+        for name, use in layer.uses(x, gradient):
+            uses = self._uses.setdefault(name, [])
+            uses.append(use)
+            if len(uses) == self._calls[name]:
+                self._parts[name] = part_of(name, self._uses.pop(name))
 
     def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
         """Returns the result of `forward` for a portion. A call of `parts`, if any, must follow before
         another portion.
         """
-        self._examples, self._parts = examples, {}
+        self._examples, self._parts, self._waiting = examples, {}, []
+        self._uses.clear()
+        self._calls.clear()
         self._anchor = torch.zeros((), device=next(leaves_of(portion)).device, requires_grad=True)
         with torch.enable_grad():
             losses, outputs = forward(changed(portion, Tensor.detach))
@@ -111,7 +137,7 @@ class _Taps:
         return losses, outputs
 
     def parts(self, losses: Tensor) -> list[Part]:
-        """The per-example gradients of the portion's losses, layer by layer."""
+        """The per-example gradients of the portion's losses, by parameter."""
         # A parameter gets a gradient only if code other than its layer uses it.
         leaves = [self._anchor, *self._parameters.values()]
         found: tuple[Tensor | None, ...] = ()
@@ -123,10 +149,9 @@ class _Taps:
                     f"{name} is used outside of its module but must be used there alone, for norms without"
                     " gradients"
                 )
-        for layer, parts in self._parts.items():
-            if parts is None:
-                raise layer.unsupported("one whose output the loss depends on")
-        return [part for parts in self._parts.values() for part in parts or []]
+        for layer in self._waiting:
+            raise layer.unsupported("one whose output the loss depends on")
+        return [part for part in self._parts.values() if part is not None]
 
 
 def ghost_sums(
