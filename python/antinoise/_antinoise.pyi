@@ -811,6 +811,7 @@ class RunningCounts:
         weights: Sequence[float] | None = None,
         non_negative: bool = False,
         monotone: bool = False,
+        left_out: bool = True,
     ) -> RunningCounts:
         """Plans a release and makes its folder.
 
@@ -827,6 +828,8 @@ class RunningCounts:
             weights: Weights of the queries' errors in the choice of noise.
             non_negative: Publish no figure below 0.
             monotone: Replace each figure by the running maximum.
+            left_out: Also publish how much the bounds of users leave out: `"users-at-bound"` and
+                `"users-over-rows"`, with an empty key.
 
         Raises:
             ValueError: An argument is out of range.

@@ -119,6 +119,8 @@ class DeviationAfter(TypedDict):
 class _Query(TypedDict):
     query: str
     workload: str | dict[str, Any]
+    intervals: str
+    of_all: bool
     deviation_of: str | None
 
 

@@ -22,7 +22,7 @@ from conftest import other_thread
 
 import antinoise as an
 
-HOW = dict(periods=6, epsilon=2, delta=1e-6, max_periods=3, max_rows=2)
+HOW = dict(periods=6, epsilon=2, delta=1e-6, max_periods=3, max_rows=2, left_out=False)
 EVENTS = [
     {"day": i % 6, "user": f"u{i * 7 % 23}", "shop": "abc"[i % 3], "value": float(i % 50)} for i in range(600)
 ]
@@ -931,3 +931,20 @@ def test_a_folder_stays_where_it_was_made(tmp_path, monkeypatch):
     assert north.published().to_dict() == rows and north.status()["published"] == 1
     assert counts.published().to_dict()["key"] == [] and counts.status()["published"] == 0
     assert os.path.samefile(north.folder, tmp_path / "north" / "visits")
+
+
+def test_users_at_their_bounds_are_published(tmp_path):
+    counts = an.RunningCounts.create(tmp_path / "left", ["a"], **(HOW | dict(epsilon=1000, left_out=True)))
+    for day in range(4):
+        rows = [{"t": day, "u": f"u{i}", "k": "a"} for i in range(50) for _ in range(1 + i % 4)]
+        counts.freeze(day, rows, **NAMES)
+    figures = counts.publish().to_dict()
+    last = dict(zip(figures["query"], figures["value"]))
+    # All 50 in 3 periods; 12 with 3 rows and 12 with 4, in each of three.
+    assert abs(last["users-at-bound"] - 50) < 10 and abs(last["users-over-rows"] - 72) < 10
+    queries = {query["query"]: query for query in counts.status()["queries"]}
+    assert queries["users-at-bound"]["of_all"] and not queries["counts"]["of_all"]
+    given = an.RunningCounts.create(tmp_path / "given", ["a"], **(HOW | dict(left_out=True)))
+    with pytest.raises(ValueError, match="users-over-rows is absent"):
+        given.freeze_counts(0, {"a": 3})
+    given.freeze_counts(0, {"a": 3, "users-over-rows": 1, "users-at-bound": 0})

@@ -99,6 +99,7 @@ def released(days, carriers, folder, queries=("counts",)):
         DAYS,
         "--max-rows",
         ROWS,
+        "--no-left-out",
         *(word for query in queries for word in ("--query", query)),
     )
     rows, counted = [], 0

@@ -77,6 +77,13 @@ impl Axis {
         Self { ticks, ..self }
     }
 
+    /// Places ticks with these labels at these values, as far as they fit; there are no others.
+    #[must_use]
+    pub fn labelled_at(self, ticks: impl IntoIterator<Item = (f64, impl Into<String>)>) -> Self {
+        let ticks = ticks.into_iter().map(|(at, label)| Tick { at, label: label.into() }).collect();
+        Self { named: true, ticks, ..self }
+    }
+
     /// An axis of names: the first is at 0, the second at 1, and so on.
     pub fn named(title: impl Into<String>, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let ticks: Vec<Tick> =

@@ -7,7 +7,7 @@ use crate::error::{Result, failed};
 use crate::header::{BAND, Header, LEADING, UNIT, look};
 use crate::pen::{Area, Pen, Words, mark, px, style, width};
 use crate::scale::{Direction, Scale, TICK_TEXT};
-use crate::series::thinned;
+use crate::series::{runs, thinned};
 use crate::text::{ems, wrapped};
 use crate::{Axis, LineStyle, Point, Series};
 
@@ -65,9 +65,9 @@ impl Chart {
         let top = margin + header.height();
         let height = down - margin - top - footer;
         let place = |x: f64| if self.x.logarithmic { x.ln() } else { x };
-        let thin = |series: &Series| thinned(&series.points, |point| self.shows(point), place);
-        let rows: Vec<Vec<Point>> = self.series.iter().map(thin).collect();
-        let points = || rows.iter().flatten();
+        let thin = |series: &Series| runs(series, thinned(&series.points, |point| self.shows(point), place));
+        let rows: Vec<Vec<Vec<Point>>> = self.series.iter().map(thin).collect();
+        let points = || rows.iter().flatten().flatten();
         let y = Scale::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
         let left = y.widest() + 2.0 * TICK;
         let x = Scale::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
@@ -89,7 +89,7 @@ impl Chart {
         Ok(())
     }
 
-    fn plot(&self, area: &Area, (x, y): (Scale, Scale), rows: &[Vec<Point>], plot: Plot) -> Result<()> {
+    fn plot(&self, area: &Area, (x, y): (Scale, Scale), rows: &[Vec<Vec<Point>>], plot: Plot) -> Result<()> {
         let range = y.clone();
         let mut builder = ChartBuilder::on(area);
         let (_, down) = area.dim_in_pixel();
@@ -112,11 +112,15 @@ impl Chart {
             .label_style(text)
             .draw()
             .map_err(failed)?;
-        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
-            draw_errors(&mut context, series, row, &range, look(i, series))?;
+        let all = || {
+            let series = self.series.iter().zip(rows).enumerate();
+            series.flat_map(|(i, (series, runs))| runs.iter().map(move |run| (i, series, run)))
+        };
+        for (i, series, run) in all() {
+            draw_errors(&mut context, series, run, &range, look(i, series))?;
         }
-        for (i, (series, row)) in self.series.iter().zip(rows).enumerate() {
-            draw_series(&mut context, series, row, look(i, series))?;
+        for (i, series, run) in all() {
+            draw_series(&mut context, series, run, look(i, series))?;
         }
         Ok(())
     }

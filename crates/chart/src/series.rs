@@ -48,7 +48,7 @@ pub struct Series {
     pub name: String,
     /// Style of the line or points.
     pub style: LineStyle,
-    /// The points; in increasing order of x for lines.
+    /// The points; in increasing order of x for lines, in which a y that is NaN is a gap.
     pub points: Vec<Point>,
 }
 
@@ -73,6 +73,13 @@ impl Series {
     pub(crate) fn is_reference(&self) -> bool {
         matches!(self.style, LineStyle::Dashed | LineStyle::Dotted)
     }
+}
+
+/// The runs of `points` between the gaps of a line.
+pub(crate) fn runs(series: &Series, points: Vec<Point>) -> Vec<Vec<Point>> {
+    let gaps: Vec<f64> = series.points.iter().filter(|point| point.y.is_nan()).map(|point| point.x).collect();
+    let is_joined = |one: &Point, next: &Point| !gaps.iter().any(|gap| (one.x..=next.x).contains(gap));
+    points.chunk_by(is_joined).map(<[Point]>::to_vec).collect()
 }
 
 /// The points that `holds` accepts, thinned to [`MAX_POINTS`]: the axis, by positions `place`, is cut into
@@ -108,6 +115,15 @@ pub(crate) fn thinned(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_ends_at_a_gap() {
+        let points = [(1.0, 5.0), (2.0, 6.0), (3.0, f64::NAN), (4.0, 7.0)];
+        let series = Series::new("days", LineStyle::Line, points);
+        let drawn = thinned(&series.points, |point| point.y.is_finite(), |x| x);
+        let lengths: Vec<usize> = runs(&series, drawn).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [2, 1]);
+    }
 
     #[test]
     fn long_rows_keep_their_ends_and_what_stands_out() {

@@ -76,7 +76,9 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
         let published = json(folder, &["release", "publish", "shops"]);
         told.extend(published["published"].as_array().unwrap().clone());
     }
-    assert_eq!(told.len(), 9);
+    // Three keys, and two queries of users.
+    assert_eq!(told.len(), 15);
+    assert_eq!(told.iter().filter(|row| row["key"] == "").count(), 6);
     for row in &told {
         assert!(row["value"].is_i64() && row["lower"].as_i64() <= row["value"].as_i64(), "{row}");
     }
@@ -84,7 +86,7 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
     assert_eq!(json(folder, &["release", "query", "shops", sql])["rows"].as_array().unwrap(), &told);
     let direct = rusqlite::Connection::open(folder.join("shops/release.db")).unwrap();
     let count = |sql: &str| -> i64 { direct.query_row(sql, [], |row| row.get(0)).unwrap() };
-    assert_eq!(count("SELECT COUNT(*) FROM published"), 9);
+    assert_eq!(count("SELECT COUNT(*) FROM published"), 15);
     assert_eq!(count("SELECT COUNT(*) FROM periods WHERE frozen IS NOT NULL"), 0);
     let status = json(folder, &["release", "status", "shops"]);
     assert_eq!((status["frozen"].as_u64(), status["published"].as_u64()), (Some(3), Some(3)));
@@ -124,6 +126,7 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
     assert_eq!(names, wanted);
     for row in &told {
         let is_whole = row["query"].as_str().unwrap().starts_with("range")
+            || row["key"] == ""
             || row["bucket"].as_str().unwrap().starts_with("below");
         assert_eq!(row["value"].is_i64(), is_whole, "{row}");
         let [lower, value, upper] = ["lower", "value", "upper"].map(|name| row[name].as_f64().unwrap());
@@ -131,7 +134,20 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
     }
     json(folder, &["release", "report", "values", "--out", "page.html", "--plot", "curves.svg"]);
     let figure = std::fs::read_to_string(folder.join("curves.svg")).unwrap();
-    for title in ["mean of clipped values", "share of events with a value below", "value of the quantile"] {
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    for part in [
+        "intervals, of the rows counted: at most 1 a user and period, 3 periods a user.",
+        "intervals, of all users who were counted in 3 periods since the first: their later rows are in no figure.",
+        "all keys",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for title in [
+        "users at their bound, since the first period",
+        "mean of clipped values",
+        "share of events with a value below",
+        "value of the quantile",
+    ] {
         assert!(figure.contains(title), "{title}");
     }
     let again = "release init other --keys a --periods 6 --epsilon 2 --delta 1e-6 --unit event --query";
@@ -150,6 +166,63 @@ fn the_periods_of_a_user_must_be_given() {
     refused(root.path(), &init, "--max-periods is absent but must be given where users are protected");
     let status = json(root.path(), &[&init[..], &["--unit", "event"]].concat());
     assert_eq!(status["intervals"], "of all rows of the frozen periods");
+    assert_eq!(status["queries"].as_array().unwrap().len(), 1);
+    assert_eq!(status["queries"][0]["of_all"], true);
+}
+
+/// A public guess is answered by bounds, of which one has the smallest error; nothing is made.
+#[test]
+fn bounds_are_advised_from_a_guess() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    let base =
+        "release init shops --keys a,b --periods 20 --epsilon 2 --delta 1e-6 --users 500 --periods-per-user";
+    let advised =
+        |options: &[&str]| json(folder, &[&base.split(' ').collect::<Vec<_>>()[..], options].concat());
+    let advice = advised(&["3,8"]);
+    let bounds = advice["bounds"].as_array().unwrap();
+    let number = |at: usize, name: &str| bounds[at][name].as_f64().unwrap();
+    for at in 1..bounds.len() {
+        assert!(number(at - 1, "left_out") > number(at, "left_out"));
+        assert!(number(at - 1, "noise") < number(at, "noise"));
+        let error = number(at, "bias").hypot(number(at, "noise"));
+        assert!((number(at, "error") - error).abs() < 1e-9 * error);
+    }
+    let least = bounds.iter().min_by(|x, y| x["error"].as_f64().partial_cmp(&y["error"].as_f64()).unwrap());
+    assert_eq!(least.unwrap()["max_periods"], advice["advised_max_periods"]);
+    assert_eq!(advised(&["3,8", "--rows-per-user", "2,4", "--max-rows", "3"])["bounds"][0]["max_rows"], 3);
+    assert!(!folder.join("shops").exists());
+    let refused_with = |options: &[&str], named: &str| {
+        refused(folder, &[&base.split(' ').collect::<Vec<_>>()[..], options].concat(), named);
+    };
+    refused_with(&["8,3"], "--periods-per-user is 8,3 but must be MEDIAN,HEAVY");
+    refused_with(&["8"], "--periods-per-user is 1 numbers but must be two");
+    refused_with(&["3,8", "--max-periods", "4"], "--max-periods");
+    refused_with(&["3,8", "--unit", "event"], "events have no bounds");
+}
+
+/// How much the bounds leave out is published, unless it is not wanted.
+#[test]
+fn users_at_their_bounds_are_published() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init(folder, "shops");
+    freeze(folder, "shops", "0");
+    let published = json(folder, &["release", "publish", "shops"]);
+    let about = published["intervals_of_users"]["users-at-bound"].as_str().unwrap();
+    assert!(about.starts_with("of all users who were counted in 3 periods"), "{about}");
+    let queries = |options: &[&str]| -> Vec<String> {
+        let base = "release init other --keys a --periods 6 --epsilon 2 --delta 1e-6 --max-periods";
+        let status = json(folder, &[&base.split(' ').collect::<Vec<_>>()[..], options].concat());
+        std::fs::remove_dir_all(folder.join("other")).unwrap();
+        let queries = status["queries"].as_array().unwrap().iter();
+        queries.map(|query| query["query"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(queries(&["3"]), ["counts", "users-over-rows", "users-at-bound"]);
+    assert_eq!(queries(&["6"]), ["counts", "users-over-rows"]);
+    assert_eq!(queries(&["3", "--no-left-out"]), ["counts"]);
+    let given = ["3", "--query", "users-at-bound", "--query", "counts", "--weights", "1,2"];
+    assert_eq!(queries(&given), ["users-at-bound", "counts", "users-over-rows"]);
 }
 
 /// `--check` shows what a file would do, a mistyped period is refused, and `--yes` freezes it.
@@ -325,8 +398,9 @@ fn a_killed_release_publishes_the_same_bits() {
     assert_eq!(all("killed"), wanted);
     let database = rusqlite::Connection::open(folder.join("killed/release.db")).unwrap();
     let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
-    // Of each period and key: a count, a window, three numbers and three shares of a cdf, and a quantile.
-    assert_eq!(number("SELECT COUNT(*) FROM published"), 6 * 3 * (1 + 1 + 6 + 1));
+    // Of each period and key: a count, a window, three numbers and three shares of a cdf, and a quantile; of
+    // each period: the users at their bounds.
+    assert_eq!(number("SELECT COUNT(*) FROM published"), 6 * (3 * (1 + 1 + 6 + 1) + 2));
     let mut periods = std::collections::HashMap::<String, usize>::new();
     let release = antinoise_release::Release::open(&folder.join("killed")).unwrap();
     release
@@ -430,7 +504,7 @@ fn the_secret_is_wiped_after_the_last_period() {
     let status = json(folder, &["release", "status", "shops"]);
     assert_eq!((status["published"].as_u64(), status["complete"].as_bool()), (Some(6), Some(true)));
     let rows = json(folder, &["release", "query", "shops", "SELECT * FROM published"])["rows"].clone();
-    assert_eq!(rows.as_array().unwrap().len(), 18);
+    assert_eq!(rows.as_array().unwrap().len(), 30);
     json(folder, &["release", "report", "shops", "--out", "page.html"]);
     let freeze = [&["release", "freeze", "shops", "6"][..], &EVENTS].concat();
     refused(folder, &freeze, "the 6 that the plan was made for");
@@ -472,7 +546,7 @@ fn a_release_without_an_end_tells_its_links() {
     let published = json(folder, &["release", "publish", "ever"]);
     assert_eq!(
         (published["published"].as_array().unwrap().len(), &published["complete"]),
-        (3, &Value::Bool(false))
+        (5, &Value::Bool(false))
     );
     json(folder, &["release", "report", "ever", "--out", "page.html"]);
 }

@@ -52,10 +52,11 @@ impl RunningCounts {
     /// `user`, at most `max_rows` rows of a user are counted in each of at most `max_periods` periods, and
     /// all these rows are protected together; with unit `event`, each row is protected by itself. `queries`
     /// is one query or a list: `counts`, `window:W`, `decay:G`, `sum:LO,HI`, `histogram:E1,E2,...`, as on the
-    /// command line.
+    /// command line. With `left_out` and unit `user`, the release also publishes how much its bounds leave
+    /// out: `users-at-bound` and `users-over-rows`, of all keys together (`key` is empty).
     #[staticmethod]
     #[pyo3(signature = (folder, keys, *, periods, epsilon, delta, unit="user", max_periods=None, max_rows=1, queries=None, weights=None,
-        non_negative=false, monotone=false))]
+        non_negative=false, monotone=false, left_out=true))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn create(
         py: Python<'_>,
@@ -71,6 +72,7 @@ impl RunningCounts {
         weights: Option<Vec<f64>>,
         non_negative: bool,
         monotone: bool,
+        left_out: bool,
     ) -> Result<Self> {
         let unit = unit.parse()?;
         if unit == antinoise_release::Unit::User && max_periods.is_none() {
@@ -87,6 +89,7 @@ impl RunningCounts {
             monotone,
             ..Settings::new(keys, periods, unit)
         };
+        let settings = if left_out { settings.with_left_out() } else { settings };
         let release = py.detach(|| Release::create(&folder, &settings))?;
         Ok(Self::of(release))
     }
@@ -169,7 +172,8 @@ impl RunningCounts {
     }
 
     /// Freezes counts that were bounded and computed elsewhere, for example in a warehouse: a dict with a
-    /// count for each key; absent keys count 0. The bound on each user's contributions is then the caller's
+    /// count for each key; absent keys count 0. A release with `left_out` also needs the numbers of
+    /// `users-at-bound` and `users-over-rows`. The bound on each user's contributions is then the caller's
     /// responsibility, and the privacy statement says so. For `yes` see `freeze`.
     #[pyo3(signature = (period, counts, *, yes=false))]
     fn freeze_counts(
@@ -186,10 +190,16 @@ impl RunningCounts {
         }
         self.held.with(|release| {
             py.detach(|| {
-                let keys = &release.settings().keys;
+                let (keys, names) = (release.settings().keys.len(), release.settings().count_names());
                 let places: HashMap<&str, usize> =
-                    keys.iter().enumerate().map(|(place, key)| (key.as_str(), place)).collect();
-                let mut counts = vec![0; keys.len()];
+                    names.iter().enumerate().map(|(place, key)| (key.as_str(), place)).collect();
+                if let Some(absent) =
+                    names[keys..].iter().find(|name| given.iter().all(|(key, _)| key != *name))
+                {
+                    let must_be = "given: the release counts users at their bounds; one begun with left_out=False does not";
+                    return Err(InvalidParameter::new(absent.clone(), "absent", must_be).into());
+                }
+                let mut counts = vec![0; names.len()];
                 for (key, count) in given {
                     let place = places.get(key.as_str()).copied().filter(|_| count >= 0);
                     let must_be = "one of the release's keys, with a count from 0 on";

@@ -119,7 +119,14 @@ impl Period {
     }
 
     /// Number of periods between `earlier` and this one; `None` unless both are numbers, dates or months.
-    pub(crate) fn skipped_since(&self, earlier: &Self) -> Option<u64> {
+    ///
+    /// ```
+    /// use antinoise_release::Period;
+    /// let period = |name: &str| name.parse::<Period>();
+    /// assert_eq!(period("2026-03-02")?.skipped_since(&period("2026-02-27")?), Some(2));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn skipped_since(&self, earlier: &Self) -> Option<u64> {
         if self.form() != earlier.form() {
             return None;
         }

@@ -141,7 +141,7 @@ impl Release {
         noise: f64,
         memories: &mut Vec<Memory>,
     ) -> Result<Vec<Estimate>> {
-        let keys = self.chain.first().layout.keys;
+        let keys = reading.part.keys;
         let cells = reading.part.cell(0, 0)..reading.part.cell(keys, 0);
         let increments = &points.noisy[cells.clone()];
         match reading.query {
@@ -198,7 +198,11 @@ impl Release {
             let figure = |x: f64| if is_whole { Figure::Whole(x as i64) } else { Figure::Real(x) };
             published.push(Published {
                 period: waiting.period.clone(),
-                key: self.settings.keys[at / names.len()].clone(),
+                key: if reading.query.is_of_users() {
+                    String::new()
+                } else {
+                    self.settings.keys[at / names.len()].clone()
+                },
                 value: figure(interval.value),
                 lower: figure(interval.lower),
                 upper: figure(interval.upper),

@@ -61,6 +61,10 @@ pub struct QueryStatus {
     /// open-ended release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_standard_deviation: Option<f64>,
+    /// The rows or users that figures and their intervals are about.
+    pub intervals: String,
+    /// Whether these are all rows or users, and not only those within the bounds of users.
+    pub of_all: bool,
     /// The quantity to which standard deviations refer, if it is not the figures.
     pub deviation_of: Option<&'static str>,
     /// For an open-ended release: standard deviations at several numbers of periods.
@@ -126,6 +130,8 @@ impl Status {
             queries.push(QueryStatus {
                 query: query.to_string(),
                 workload,
+                intervals: settings.about(query),
+                of_all: settings.is_of_all(query),
                 largest_standard_deviation: largest,
                 deviation_of,
                 after,

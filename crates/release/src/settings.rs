@@ -8,7 +8,6 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, positiv
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::queries::measure::Measure;
 use crate::segments::{LONGEST, Segments};
 use crate::{Query, Result};
 
@@ -112,6 +111,8 @@ pub struct Settings {
     pub keys: Vec<String>,
 }
 
+/// The weight of a query of users that is added, relative to the largest weight.
+const WEIGHT_OF_USERS: f64 = 0.25;
 /// Maximum length of a key in bytes: keys are part of the published table.
 const LONGEST_KEY: usize = 256;
 /// Maximum number of cells of all keys and queries together.
@@ -137,6 +138,45 @@ impl Settings {
             monotone: false,
             keys,
         }
+    }
+
+    /// These settings with queries that publish how much the bounds leave out, if the unit is a user:
+    /// [`Query::UsersOverRows`] and, unless a user may be counted in every period, [`Query::UsersAtBound`].
+    /// Each has a quarter of the largest weight: the noise of the other figures grows by 6%, for a single
+    /// measure.
+    ///
+    /// ```
+    /// use antinoise_release::{Query, Settings, Unit};
+    /// let settings = Settings::new(vec!["a".into()], 30, Unit::User).with_left_out();
+    /// let queries: Vec<String> = settings.queries.iter().map(|(query, _)| query.to_string()).collect();
+    /// assert_eq!(queries, ["counts", "users-over-rows", "users-at-bound"]);
+    /// let events = Settings::new(vec!["a".into()], 30, Unit::Event).with_left_out();
+    /// assert_eq!(events.queries.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn with_left_out(mut self) -> Self {
+        let weight = WEIGHT_OF_USERS * self.queries.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
+        let reaches_bound = self.segments.is_some() || self.max_periods < self.periods;
+        for (query, is_wanted) in [(Query::UsersOverRows, true), (Query::UsersAtBound, reaches_bound)] {
+            let is_given = self.queries.iter().any(|(other, _)| *other == query);
+            if self.unit == Unit::User && is_wanted && !is_given {
+                self.queries.push((query, weight));
+            }
+        }
+        self
+    }
+
+    /// Names of the counts that [`Release::freeze_counts`](crate::Release::freeze_counts) takes: the keys,
+    /// then the queries of users.
+    ///
+    /// ```
+    /// use antinoise_release::{Settings, Unit};
+    /// let settings = Settings::new(vec!["a".into()], 30, Unit::User).with_left_out();
+    /// assert_eq!(settings.count_names(), ["a", "users-over-rows", "users-at-bound"]);
+    /// ```
+    pub fn count_names(&self) -> Vec<String> {
+        let of_users = self.queries.iter().filter(|(query, _)| query.is_of_users());
+        self.keys.iter().cloned().chain(of_users.map(|(query, _)| query.to_string())).collect()
     }
 
     /// Whether an event must have a value.
@@ -172,7 +212,9 @@ impl Settings {
     /// ```
     #[must_use]
     pub fn open_ended(self) -> Self {
-        let is_limited = self.queries.iter().all(|(query, _)| query.workload() != Workload::Prefix);
+        let mut of_rows = self.queries.iter().filter(|(query, _)| !query.is_of_users()).peekable();
+        let is_limited =
+            of_rows.peek().is_some() && of_rows.all(|(query, _)| query.workload() != Workload::Prefix);
         let segments = Segments::best(self.max_periods, is_limited);
         self.with_segments(segments)
     }
@@ -188,11 +230,51 @@ impl Settings {
     pub fn rows_counted(&self) -> String {
         match self.unit {
             Unit::Event => "of all rows of the frozen periods".into(),
+            Unit::User if self.segments.is_none() && self.max_periods == self.periods => {
+                format!("of the rows counted: at most {} a user and period", self.max_rows)
+            }
             Unit::User => format!(
                 "of the rows counted: at most {} a user and period, {} periods a user",
                 self.max_rows, self.max_periods
             ),
         }
+    }
+
+    /// The rows or users that the figures of `query` and their intervals are about, as a phrase.
+    ///
+    /// ```
+    /// use antinoise_release::{Query, Settings, Unit};
+    /// let settings = Settings { max_periods: 7, ..Settings::new(vec!["a".into()], 30, Unit::User) };
+    /// assert!(settings.about(&Query::UsersAtBound).starts_with("of all users who were counted in 7 periods"));
+    /// assert_eq!(settings.about(&Query::Counts), settings.rows_counted());
+    /// ```
+    pub fn about(&self, query: &Query) -> String {
+        match query {
+            Query::UsersAtBound => format!(
+                "of all users who were counted in {} periods since the first: their later rows are in no figure",
+                self.max_periods
+            ),
+            Query::UsersOverRows => format!(
+                "of all users with more than {} row{} in a period, once for each of their periods that are counted: \
+                 the further rows are in no figure",
+                self.max_rows,
+                if self.max_rows == 1 { "" } else { "s" }
+            ),
+            _ => self.rows_counted(),
+        }
+    }
+
+    /// Whether the figures of `query` are about all rows or users, whatever the data are, and not only about
+    /// the rows within the bounds of users.
+    ///
+    /// ```
+    /// use antinoise_release::{Query, Settings, Unit};
+    /// let settings = Settings { max_periods: 7, ..Settings::new(vec!["a".into()], 30, Unit::User) };
+    /// assert!(settings.is_of_all(&Query::UsersAtBound) && !settings.is_of_all(&Query::Counts));
+    /// assert!(Settings::new(vec!["a".into()], 30, Unit::Event).is_of_all(&Query::Counts));
+    /// ```
+    pub fn is_of_all(&self, query: &Query) -> bool {
+        self.unit == Unit::Event || query.is_of_users()
     }
 
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,
@@ -240,6 +322,10 @@ impl Settings {
         at_least("number of keys", self.keys.len(), 1)?;
         let mut seen = HashSet::new();
         for key in &self.keys {
+            if self.queries.iter().any(|(query, _)| query.is_of_users() && query.to_string() == *key) {
+                let must_be = "other than the queries of users, which are counted as keys are";
+                return Err(InvalidParameter::new("keys", format!("with {key:?}"), must_be).into());
+            }
             let visible = !key.is_empty() && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control);
             if !visible || !seen.insert(key) {
                 let must_be = "distinct names of 1 to 256 bytes that can be seen";
@@ -258,8 +344,14 @@ impl Settings {
             if self.queries[..i].iter().any(|(other, _)| other == query) {
                 return Err(InvalidParameter::new("query", format!("{query} twice"), "given once").into());
             }
-            let buckets: usize = query.measures().iter().map(Measure::buckets).sum();
-            cells = cells.saturating_add(self.keys.len().saturating_mul(buckets));
+            if query.is_of_users() && self.unit == Unit::Event {
+                let must_be = "left out for --unit event: events have no users, and no bound leaves out rows";
+                return Err(InvalidParameter::new("query", query, must_be).into());
+            }
+            for measure in query.measures() {
+                let of_keys = measure.keys(self.keys.len()).saturating_mul(measure.buckets());
+                cells = cells.saturating_add(of_keys);
+            }
         }
         between("cells of all keys and queries", cells, 1, MOST_CELLS, "2^24")?;
         Ok(())

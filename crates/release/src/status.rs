@@ -72,11 +72,16 @@ impl Status {
                 )
             }
         };
+        let of_users = if self.settings.queries.iter().any(|(query, _)| query.is_of_users()) {
+            "; users beyond these bounds are counted too, once in a period and once where they reach their last"
+        } else {
+            ""
+        };
         let (rows, named) = match unit {
             Unit::User => (
                 format!(
                     "at most {max_rows} rows of a user in a period ({which} if there are more), in at most {max_periods} \
-                     periods"
+                     periods{of_users}"
                 ),
                 "every row names the user whose data it is; a person with two names counts as two users",
             ),

@@ -19,6 +19,17 @@
 //! numbers ([`spread`]) when a release is made and whenever a segment is read; the noise is increased for a
 //! plan whose f_i(k) / k is largest below K. A segment's data may depend on earlier publications, as within a
 //! segment: its noise is fresh, and its block comes after theirs.
+//!
+//! If the release counts users at their bound, a user adds to the cell of this count in the K-th period of
+//! all segments alone, in segment j say. With m, w and the clip norm c = sqrt(m^2 + R^2 w^2) of
+//! `design/layout.rs`, f_i is the squared sensitivity to vectors of norm c, so that the user moves everything
+//! by at most
+//!
+//! ```text
+//! (m^2 / c^2) sum f_i(k_i) + (K R^2 w^2 / c^2) f_j(1) <= (m^2 + R^2 w^2) / c^2 mu^2 = mu^2,
+//! ```
+//!
+//! by the hypothesis for k_i, and for k = 1, whichever segment j is.
 
 use std::sync::OnceLock;
 

@@ -48,9 +48,12 @@ impl<'q> Estimator<'q> {
         let part = layout.part_of(query);
         let unit = part.unit(spacing);
         let method = match query {
-            Query::Counts | Query::Sum { .. } | Query::Window { .. } | Query::Decay { .. } => {
-                Method::Cell { unit }
-            }
+            Query::Counts
+            | Query::Sum { .. }
+            | Query::Window { .. }
+            | Query::Decay { .. }
+            | Query::UsersAtBound
+            | Query::UsersOverRows => Method::Cell { unit },
             Query::Mean { low, high } => {
                 let measure = Measure::Deviation { low: *low, high: *high };
                 let deviations = layout.part(&measure);
@@ -195,6 +198,8 @@ fn names(query: &Query, measure: &Measure) -> Vec<String> {
         | Query::Mean { .. }
         | Query::Window { .. }
         | Query::Decay { .. }
-        | Query::Range { .. } => vec![String::new()],
+        | Query::Range { .. }
+        | Query::UsersAtBound
+        | Query::UsersOverRows => vec![String::new()],
     }
 }

@@ -7,6 +7,26 @@
 //! sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by at most R times that. Without
 //! correlated buckets the bound is attained: all R rows may lie in one cell of each part. With them, floors
 //! leave the norm below the bound by less than one part in a hundred.
+//!
+//! # Users
+//!
+//! Two measures count users, each in one cell for all keys. A user with more than R rows in a period adds
+//! floor(R w / s) points to the cell of [`Measure::OverRows`], once in the period: its part of the period's
+//! vector is R w at most, as the R rows' part of a measure of rows.
+//!
+//! A user is counted in at most K periods, and adds to the cell of [`Measure::AtBound`] in the K-th of them
+//! alone, p = floor(sqrt(K) R w / s) points. With w for this cell, and m = R sqrt(sum of w_q^2) for all
+//! others, the clip norm is c = sqrt(m^2 + R^2 w^2). Let S be the sensitivity of the strategy C to a vector
+//! of norm 1 in each of any K periods, and S_1 to one in a single period, the largest norm of a column.
+//! Different cells are different columns of C G, so that a user moves C G by at most the square root of
+//!
+//! ```text
+//! m^2 S^2 + (s p)^2 S_1^2 <= m^2 S^2 + R^2 w^2 K S_1^2 <= c^2 S^2    if sqrt(K) S_1 <= S,
+//! ```
+//!
+//! which is what the plan's noise covers. The condition is checked on the numbers of each plan
+//! ([`Design::of`](crate::design::plan::Design::of)); it is an equality for independent noise, where C is the
+//! identity. For segments, `design/chain.rs` has the proof.
 
 use antinoise_input::InvalidParameter;
 
@@ -27,6 +47,10 @@ pub(crate) struct Part {
     pub(crate) measure: Measure,
     /// The weight w.
     weight: f64,
+    /// The points of a row, or of a user, times the spacing, relative to the weight.
+    scale: f64,
+    /// Number of keys with cells of their own.
+    pub(crate) keys: usize,
     /// The first cell; bucket j of key k is cell `first + k * buckets + j`.
     first: usize,
     /// The code of a histogram's buckets.
@@ -46,9 +70,9 @@ impl Layout {
                 part.weight = part.weight.max(weight);
                 continue;
             }
-            let buckets = measure.buckets();
-            let code = code(&measure, settings);
-            parts.push(Part { measure, weight, first, code });
+            let (keys, code) = (measure.keys(keys), code(&measure, settings));
+            let (buckets, scale) = (measure.buckets(), scale(&measure, settings));
+            parts.push(Part { measure, weight, scale, keys, first, code });
             first += keys * buckets;
         }
         let largest = parts.iter().map(|part| part.weight).fold(0.0, f64::max);
@@ -58,7 +82,7 @@ impl Layout {
 
     /// Number of cells of the stacked vector.
     pub(crate) fn cells(&self) -> usize {
-        self.parts.iter().map(|part| self.keys * part.measure.buckets()).sum()
+        self.parts.iter().map(|part| part.keys * part.measure.buckets()).sum()
     }
 
     /// L2 sensitivity of one period's vector to a unit with at most `rows` rows, rounded up.
@@ -82,7 +106,12 @@ impl Layout {
 
     /// The part of a measure.
     pub(crate) fn part(&self, measure: &Measure) -> &Part {
-        self.parts.iter().find(|part| part.measure == *measure).expect("every query has its part")
+        self.part_if_any(measure).expect("every query has its part")
+    }
+
+    /// The part of a measure, if a query needs it.
+    pub(crate) fn part_if_any(&self, measure: &Measure) -> Option<&Part> {
+        self.parts.iter().find(|part| part.measure == *measure)
     }
 
     /// The part that answers `query`; for a mean, the first part, which counts.
@@ -99,7 +128,7 @@ impl Layout {
         value: Option<f64>,
         mut add: impl FnMut(usize, i64),
     ) -> Result<()> {
-        for part in &self.parts {
+        for part in self.parts.iter().filter(|part| !part.measure.is_of_users()) {
             let (bucket, points) = part.of_row(spacing, value)?;
             add(part.cell(key, bucket), points);
         }
@@ -126,6 +155,24 @@ impl Layout {
     }
 }
 
+/// Leaves room for the rounding of a plan's strategy: sqrt(K) (1 - 2^-20) S_1 <= S is checked.
+const ROUNDED: f64 = 1.0 - 1.0 / (1u64 << 20) as f64;
+
+/// [`Part::scale`]: 1 for rows, R for users of a period, about sqrt(K) R for users of the whole release.
+fn scale(measure: &Measure, settings: &Settings) -> f64 {
+    match measure {
+        Measure::AtBound => once_per_user(settings.max_periods) * settings.max_rows as f64,
+        Measure::OverRows => settings.max_rows as f64,
+        _ => 1.0,
+    }
+}
+
+/// sqrt(K) for users of `max_periods` = K periods, rounded down: how much more a user may add who adds in one
+/// period than one who adds in K.
+pub(crate) fn once_per_user(max_periods: usize) -> f64 {
+    (max_periods as f64).sqrt() * ROUNDED
+}
+
 /// The code of a measure's buckets, chosen for all queries that share them.
 fn code(measure: &Measure, settings: &Settings) -> Code {
     if !matches!(measure, Measure::Histogram { .. }) {
@@ -143,9 +190,9 @@ pub(crate) fn too_many() -> Error {
 }
 
 impl Part {
-    /// p: the maximum number of points that a row adds to a cell.
+    /// p: the maximum number of points that a row, or a user, adds to a cell.
     pub(crate) fn points(&self, spacing: f64) -> i64 {
-        (self.weight / spacing).floor() as i64
+        (self.weight * self.scale / spacing).floor() as i64
     }
 
     /// The value of one point, in the unit of the query.
@@ -170,7 +217,7 @@ impl Part {
     fn of_row(&self, spacing: f64, value: Option<f64>) -> Result<(usize, i64)> {
         let points = self.points(spacing);
         Ok(match &self.measure {
-            Measure::Count => (0, points),
+            Measure::Count | Measure::AtBound | Measure::OverRows => (0, points),
             Measure::Histogram { edges } => {
                 let (value, added) = (number(value)?, if self.code == Code::Flat { points } else { 1 });
                 (edges.partition_point(|edge| *edge <= value), added)
@@ -202,7 +249,7 @@ mod tests {
     /// spacings.
     #[test]
     fn the_rows_of_a_unit_are_within_the_clip_norm() {
-        let pool = "counts window:3 sum:-4,9 mean:-4,9 mean:0,1 histogram:0,1,2 cdf:0,1,2 cdf:-3,-1,0,1,4,5,8 \
+        let pool = "users-over-rows counts window:3 sum:-4,9 mean:-4,9 mean:0,1 histogram:0,1,2 cdf:0,1,2 cdf:-3,-1,0,1,4,5,8 \
                     quantiles:0.2,0.9@0,1,2 range:0,5@-3,-1,0,1,4,5,8 histogram:1";
         let mut state = 1;
         for round in 0..4000 {
@@ -213,7 +260,9 @@ mod tests {
                 settings.queries =
                     drawn.iter().map(|query| (query.parse().unwrap(), 4f64.powf(next() - 0.5))).collect();
             }
-            let (layout, rows) = (Layout::new(&settings), 1 + (next() * 4.0) as usize);
+            let rows = 1 + (next() * 4.0) as usize;
+            settings.max_rows = rows;
+            let layout = Layout::new(&settings);
             let spacing = layout.coarsest_spacing() / (1 + (next() * 40.0) as usize) as f64;
             let mut cells = vec![0i64; layout.cells()];
             let mut event = || (usize::from(next() < 0.5), next() * 14.0 - 5.0);
@@ -224,6 +273,9 @@ mod tests {
                 layout.row(spacing, key, Some(value), |cell, added| cells[cell] += added).unwrap();
             }
             layout.encode(spacing, &mut cells).unwrap();
+            if let Some(part) = layout.part_if_any(&Measure::OverRows) {
+                cells[part.cell(0, 0)] += part.points(spacing);
+            }
             let norm = spacing * cells.iter().map(|x| (*x as f64).powi(2)).sum::<f64>().sqrt();
             // Tolerance for the rounding of this sum; points have none.
             assert!(norm <= layout.clip_norm(rows) * (1.0 + 1e-14), "{round}: {norm} {drawn:?}");

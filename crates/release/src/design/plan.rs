@@ -2,12 +2,13 @@
 //! each published figure.
 
 use antinoise_mechanism::design::StrategySpec;
-use antinoise_mechanism::{PrivacyUnit, Recursion, Workload};
+use antinoise_mechanism::{Participation, PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
 
 use crate::design::estimate::Estimator;
-use crate::design::layout::Layout;
+use crate::design::layout::{Layout, once_per_user};
+use crate::queries::measure::Measure;
 use crate::{Error, Query, Result, Settings, Unit};
 
 /// Maximum number of vectors of past noise that a strategy may store for each cell: they are written with
@@ -66,6 +67,9 @@ impl Design {
             let must_be = "so fine that every row has a point";
             return Err(Error::invalid("grid spacing of the plan", spacing, must_be));
         }
+        if layout.part_if_any(&Measure::AtBound).is_some() {
+            check_once(&plan, settings.max_periods)?;
+        }
         Ok(Self { layout, plan, spacing })
     }
 
@@ -90,6 +94,20 @@ impl Design {
         let largest = Estimator::new(query, &self.layout, self.spacing).largest_deviation();
         Ok(self.noise_in_points(query)?.into_iter().map(|noise| noise * largest).collect())
     }
+}
+
+/// Refuses a plan for which a user who adds in one period, sqrt(K) times as much, exceeds its sensitivity to
+/// users who add in K: see [`crate::design::layout`].
+fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
+    let schema = Participation::MinSep { min_sep: 1, max_participations: 1 };
+    // The allowance for rounding may be all needed for one period, and none for K.
+    let rounding = (plan.rounding_factor - 1.0) * plan.sensitivity.value;
+    let once = plan.strategy.sensitivity(&schema)?.value + rounding;
+    if once_per_user(max_periods) * once <= plan.sensitivity.value - rounding {
+        return Ok(());
+    }
+    let must_be = "at least sqrt(max_periods) times that to a unit of one period, to publish users-at-bound: leave this query out";
+    Err(Error::invalid("sensitivity of the strategy", plan.sensitivity.value, must_be))
 }
 
 /// The request for the plan. Users may be counted in any `max_periods` periods, consecutive ones included; a
@@ -119,9 +137,10 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
     }
 }
 
-/// The workload of the design: that of the queries if they have the same, else prefix sums.
+/// The workload of the design: that of the queries of rows if they have the same, else prefix sums.
 fn workload(settings: &Settings) -> Workload {
-    let mut workloads = settings.queries.iter().map(|(query, _)| query.workload());
+    let of_rows = settings.queries.iter().filter(|(query, _)| !query.is_of_users());
+    let mut workloads = of_rows.map(|(query, _)| query.workload());
     let first = workloads.next().unwrap_or_default();
     if workloads.all(|other| other == first) { first } else { Workload::Prefix }
 }

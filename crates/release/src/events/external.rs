@@ -10,10 +10,12 @@ use crate::queries::measure::Measure;
 use crate::{Error, Period, Release, Result};
 
 impl Release {
-    /// Freezes counts that were bounded and computed elsewhere, one per key; the release must have only
-    /// counts, windows and decays. The caller must ensure the bounds: no unit changes the vector of a period
-    /// by more than `max_rows` in l2 norm, or contributes to more than `max_periods` periods. From then on
-    /// the privacy statement lists this as an assumption.
+    /// Freezes counts that were bounded and computed elsewhere, one for each of
+    /// [`Settings::count_names`](crate::Settings::count_names); the release must have only counts, windows,
+    /// decays and queries of users. The caller must ensure the bounds: no unit changes the keys' counts of a
+    /// period by more than `max_rows` in l2 norm, or contributes to more than `max_periods` periods; a user
+    /// at the bound of periods is counted once, in the last of them. From then on the privacy statement lists
+    /// this as an assumption.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -46,28 +48,34 @@ impl Release {
     fn scaled(&self, counts: &[i64]) -> Result<Vec<i64>> {
         let Design { layout, spacing, .. } = self.chain.first();
         let spacing = *spacing;
-        let [part @ Part { measure: Measure::Count, .. }] = &layout.parts[..] else {
+        let is_count = |part: &&Part| part.measure == Measure::Count;
+        let mut others = layout.parts.iter().filter(|part| !is_count(part) && !part.measure.is_of_users());
+        let (Some(part), None) = (layout.parts.iter().find(is_count), others.next()) else {
             let must_be =
                 "counts, windows and decays alone: others are not made of counts that come in as they are";
             let queries = self.settings.queries.iter().map(|(query, _)| query.to_string());
             let queries = queries.collect::<Vec<_>>().join(" ");
             return Err(Error::invalid("queries of the release", queries, must_be));
         };
-        if counts.len() != layout.keys {
-            let got = format!("{} counts", counts.len());
-            return Err(Error::invalid(
-                "counts",
-                got,
-                format!("one for each of {} keys, of counts", layout.keys),
-            ));
+        let wanted = self.settings.count_names().len();
+        if counts.len() != wanted {
+            let (got, must_be) = (format!("{} counts", counts.len()), format!("{wanted}: one for each name"));
+            return Err(Error::invalid("counts", got, must_be));
         }
-        let points = part.points(spacing);
-        let scaled: Option<Vec<i64>> = counts.iter().map(|count| count.checked_mul(points)).collect();
-        scaled.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))
+        let of_users = layout.parts.iter().filter(|part| part.measure.is_of_users());
+        let cells = (0..layout.keys).map(|key| (part, key)).chain(of_users.map(|part| (part, 0)));
+        let mut given = vec![0; layout.cells()];
+        for (count, (part, key)) in counts.iter().zip(cells) {
+            let points = count.checked_mul(part.points(spacing));
+            given[part.cell(key, 0)] =
+                points.ok_or_else(|| Error::invalid("counts", "too large", "below 2^63 points"))?;
+        }
+        Ok(given)
     }
 
-    /// Reads the counts in a CSV file with the columns `key` and `count`; returns them in the order of the
-    /// release's keys, 0 for keys not in the file.
+    /// Reads the counts in a CSV file with the columns `key` and `count`; returns them in the order of
+    /// [`Settings::count_names`](crate::Settings::count_names), 0 for keys not in the file. Queries of users,
+    /// if the release has them, must be in the column `key`, as keys are.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};
@@ -80,15 +88,16 @@ impl Release {
     /// ```
     ///
     /// # Errors
-    /// If a column is absent, a key is unknown or occurs twice, or a count is not a non-negative integer.
+    /// If a column or a query of users is absent, a key is unknown or occurs twice, or a count is not a
+    /// non-negative integer.
     pub fn read_counts(&self, input: impl Read) -> Result<Vec<i64>> {
         let mut reader = csv::Reader::from_reader(input);
         let header = reader.headers().map_err(csv_refused)?.clone();
         let (key_column, count_column) = (csv_column(&header, "key")?, csv_column(&header, "count")?);
-        let keys = &self.settings.keys;
-        let mut counts: Vec<Option<i64>> = vec![None; keys.len()];
+        let names = self.settings.count_names();
+        let mut counts: Vec<Option<i64>> = vec![None; names.len()];
         let places: std::collections::HashMap<&str, usize> =
-            keys.iter().map(String::as_str).zip(0..).collect();
+            names.iter().map(String::as_str).zip(0..).collect();
         for row in reader.into_records() {
             let row = row.map_err(csv_refused)?;
             let line = row.position().map_or(0, csv::Position::line);
@@ -108,6 +117,12 @@ impl Release {
                 )
             })?;
             counts[*place] = Some(count);
+        }
+        let of_users = self.settings.keys.len()..names.len();
+        if let Some(absent) = of_users.into_iter().find(|place| counts[*place].is_none()) {
+            let must_be = "among the keys, with its count: the release counts users at their bounds, too. A release \
+                           without these counts is begun with --no-left-out";
+            return Err(Error::invalid(&names[absent], "absent", must_be));
         }
         Ok(counts.into_iter().map(Option::unwrap_or_default).collect())
     }

@@ -13,8 +13,10 @@ use rusqlite::params;
 use serde::Serialize;
 
 use crate::design::layout::too_many;
+use crate::design::plan::Design;
 use crate::events::sample::{Place, Sample};
 use crate::events::users::{May, Users};
+use crate::queries::measure::Measure;
 use crate::store::database::{GIVEN, bytes};
 use crate::store::participants::Writer;
 use crate::store::sealed::Part;
@@ -187,8 +189,14 @@ impl Release {
         let increments = vec![0; self.chain.first().layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
         self.state.check_counted()?;
-        if self.settings.unit == Unit::User && step >= self.settings.max_periods {
-            self.state.spent_users(step, self.settings.max_periods, |user| users.spend(user))?;
+        let most = self.settings.max_periods;
+        let is_asked = self.chain.first().layout.part_if_any(&Measure::AtBound).is_some();
+        let least = if is_asked { (most - 1).max(1) } else { most };
+        if self.settings.unit == Unit::User && step >= least {
+            self.state.frequent_users(step, least, |user, periods| match periods < most {
+                true => users.leave_one(user),
+                false => users.spend(user),
+            })?;
         }
         let given = false;
         let sample = match self.settings.keep {
@@ -333,7 +341,7 @@ impl Freezing<'_> {
             return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
         }
         // All rows of a user enter the sample.
-        let most = if self.sample.is_some() { u32::MAX - 1 } else { self.release.settings.max_rows as u32 };
+        let most = if self.sample.is_some() { u32::MAX - 2 } else { self.release.settings.max_rows as u32 };
         Ok(match self.users.add(user.as_bytes(), most) {
             May::Counted => None,
             May::BeyondRows => {
@@ -347,11 +355,30 @@ impl Freezing<'_> {
         })
     }
 
+    /// Adds the users at their bound of periods, or beyond their bound of rows, to the cells that count them.
+    fn add_users(&mut self) -> Result<()> {
+        let (Design { layout, spacing, .. }, settings) = (self.release.chain.first(), &self.release.settings);
+        let users = &self.users;
+        let at_bound = if settings.max_periods == 1 { users.names().count() } else { users.at_bound() };
+        for (measure, count) in
+            [(Measure::AtBound, at_bound), (Measure::OverRows, users.over_rows(settings.max_rows as u32))]
+        {
+            let Some(part) = layout.part_if_any(&measure) else { continue };
+            let points = part.points(*spacing).checked_mul(count as i64);
+            let cell = &mut self.increments[part.cell(0, 0)];
+            *cell = points.and_then(|points| cell.checked_add(points)).ok_or_else(too_many)?;
+        }
+        Ok(())
+    }
+
     /// Freezes the period: its increments and its users are written to disk, atomically, when this returns.
     ///
     /// # Errors
     /// If they cannot be written; nothing is then changed.
     pub fn commit(mut self) -> Result<Tally> {
+        if !self.given {
+            self.add_users()?;
+        }
         let design = self.release.chain.first();
         design.layout.encode(design.spacing, &mut self.increments)?;
         // Refused here, so that everything frozen can be published, whatever other periods hold.

@@ -1,7 +1,7 @@
 //! The users of a period, and the number of rows of each.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
 /// Length of names stored in the hash table itself: a look-up then accesses memory at one place, which is
@@ -53,11 +53,14 @@ impl Borrow<[u8]> for Name {
     }
 }
 
-/// The number of counted rows of each user in a period. The hash function is keyed, so that nobody can choose
-/// names that collide.
+/// The number of rows of each user in a period. The hash function is keyed, so that nobody can choose names
+/// that collide.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
+    /// Rows, up to one more than are counted.
     rows: HashMap<Name, u32>,
+    /// Users who may be counted in one more period.
+    one_left: HashSet<Name>,
 }
 
 const SPENT: u32 = u32::MAX;
@@ -79,6 +82,21 @@ impl Users {
         self.rows.insert(Name::new(user), SPENT);
     }
 
+    /// Records a user who may be counted in one more period, perhaps this one.
+    pub(crate) fn leave_one(&mut self, user: &[u8]) {
+        self.one_left.insert(Name::new(user));
+    }
+
+    /// Number of users with more than `most` rows.
+    pub(crate) fn over_rows(&self, most: u32) -> usize {
+        self.rows.values().filter(|rows| **rows != SPENT && **rows > most).count()
+    }
+
+    /// Number of users counted in this period of those who could be counted in one more.
+    pub(crate) fn at_bound(&self) -> usize {
+        self.names().filter(|name| self.one_left.contains(*name)).count()
+    }
+
     /// Adds a row of `user`, of whom at most `most` rows are counted.
     pub(crate) fn add(&mut self, user: &[u8], most: u32) -> May {
         let Some(rows) = self.rows.get_mut(user) else {
@@ -88,11 +106,9 @@ impl Users {
         if *rows == SPENT {
             return May::Spent;
         }
-        if *rows == most {
-            return May::BeyondRows;
-        }
-        *rows += 1;
-        May::Counted
+        let is_counted = *rows < most;
+        *rows += u32::from(*rows <= most);
+        if is_counted { May::Counted } else { May::BeyondRows }
     }
 
     /// The users counted so far, in any order.
@@ -131,10 +147,14 @@ mod tests {
         users.spend(b"gone");
         assert_eq!(users.add(b"gone", 2), May::Spent);
         assert_eq!([users.add(&names[30], 2), users.add(&names[30], 2)], [May::Counted, May::BeyondRows]);
+        users.leave_one(b"absent");
+        users.leave_one(&names[30]);
+        users.leave_one(b"gone");
+        assert_eq!([users.at_bound(), users.over_rows(2), users.over_rows(1)], [1, 1, 1]);
         let counted = users.counted();
         assert_eq!(counted.len(), 61);
         assert!(counted.windows(2).all(|pair| pair[0].0.bytes() < pair[1].0.bytes()));
         let rows = |name: &[u8]| counted.iter().find(|(found, _)| found.bytes() == name).unwrap().1;
-        assert_eq!([rows(&names[30]), rows(&names[31]), rows(b"aa\0")], [2, 1, 1]);
+        assert_eq!([rows(&names[30]), rows(&names[31]), rows(b"aa\0")], [3, 1, 1]);
     }
 }

@@ -1,9 +1,9 @@
-//! Measures: the contributions of a row of events. Queries of one measure are answered from the same noisy
-//! increments.
+//! Measures: the contributions of a row of events, or of a user. Queries of one measure are answered from the
+//! same noisy increments.
 
 use antinoise_input::InvalidParameter;
 
-/// A part of the stacked vector: the contribution of a row to its cells.
+/// A part of the stacked vector: the contribution of a row to its cells, or of a user to a single cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Measure {
     /// 1 for each row.
@@ -14,6 +14,10 @@ pub(crate) enum Measure {
     Deviation { low: f64, high: f64 },
     /// 1 in the cell of the bucket that contains the value.
     Histogram { edges: Vec<f64> },
+    /// 1 for each user, in the last period in which the user is counted.
+    AtBound,
+    /// 1 for each user with more rows in a period than are counted.
+    OverRows,
 }
 
 /// Half of the length of \[low, high\], and its middle.
@@ -30,10 +34,20 @@ pub(crate) fn number(value: Option<f64>) -> Result<f64, InvalidParameter> {
 }
 
 impl Measure {
+    /// Whether a user contributes, to one cell for all keys, and not each row.
+    pub(crate) fn is_of_users(&self) -> bool {
+        matches!(self, Self::AtBound | Self::OverRows)
+    }
+
+    /// Number of keys with cells of their own, in a release of `keys` keys.
+    pub(crate) fn keys(&self, keys: usize) -> usize {
+        if self.is_of_users() { 1 } else { keys }
+    }
+
     /// Cells per key.
     pub(crate) fn buckets(&self) -> usize {
         match self {
-            Self::Count | Self::Sum { .. } | Self::Deviation { .. } => 1,
+            Self::Count | Self::Sum { .. } | Self::Deviation { .. } | Self::AtBound | Self::OverRows => 1,
             Self::Histogram { edges } => edges.len() + 1,
         }
     }
@@ -41,7 +55,7 @@ impl Measure {
     /// The maximum contribution of a row to a cell, in the query's own unit.
     pub(crate) fn most(&self) -> f64 {
         match self {
-            Self::Count | Self::Histogram { .. } => 1.0,
+            Self::Count | Self::Histogram { .. } | Self::AtBound | Self::OverRows => 1.0,
             Self::Sum { low, high } => low.abs().max(high.abs()),
             Self::Deviation { low, high } => half_and_middle(*low, *high).0,
         }

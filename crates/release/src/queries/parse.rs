@@ -8,7 +8,7 @@ use antinoise_input::InvalidParameter;
 use crate::queries::query::{Query, refused};
 
 const FORMS: &str = "counts, sum:LO,HI, mean:LO,HI, window:W, decay:G, histogram:E1,E2,..., cdf:E1,E2,..., \
-                     quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...";
+                     quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,..., users-at-bound or users-over-rows";
 
 /// Numbers separated by commas.
 fn list(numbers: &[f64]) -> String {
@@ -27,6 +27,8 @@ impl fmt::Display for Query {
             Self::Cdf { edges } => write!(f, "cdf:{}", list(edges)),
             Self::Quantiles { ranks, edges } => write!(f, "quantiles:{}@{}", list(ranks), list(edges)),
             Self::Range { low, high, edges } => write!(f, "range:{low},{high}@{}", list(edges)),
+            Self::UsersAtBound => write!(f, "users-at-bound"),
+            Self::UsersOverRows => write!(f, "users-over-rows"),
         }
     }
 }
@@ -51,7 +53,9 @@ fn read(text: &str) -> Option<Query> {
     };
     let at_edges = || rest.split_once('@').and_then(|(asked, edges)| Some((asked, numbers(edges)?)));
     Some(match name {
-        "counts" if rest.is_empty() => Query::Counts,
+        _ if text == "counts" => Query::Counts,
+        _ if text == "users-at-bound" => Query::UsersAtBound,
+        _ if text == "users-over-rows" => Query::UsersOverRows,
         "window" => Query::Window { width: rest.parse().ok()? },
         "decay" => Query::Decay { factor: rest.parse().ok()? },
         "sum" => two(rest).map(|(low, high)| Query::Sum { low, high })?,

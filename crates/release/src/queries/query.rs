@@ -77,6 +77,12 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
+    /// `users-at-bound`: the number of users, of all keys, who were counted in `max_periods` periods: later
+    /// rows of theirs are in no figure.
+    UsersAtBound,
+    /// `users-over-rows`: the number of pairs of a user and a period with more than `max_rows` rows, of all
+    /// keys, in periods in which the user was counted.
+    UsersOverRows,
 }
 
 /// Maximum number of edges for queries over runs of buckets: computing their errors takes time cubic in the
@@ -99,7 +105,19 @@ impl Query {
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => vec![Measure::Histogram { edges: edges.clone() }],
+            Self::UsersAtBound => vec![Measure::AtBound],
+            Self::UsersOverRows => vec![Measure::OverRows],
         }
+    }
+
+    /// Whether the query counts users that the bounds concern, of all keys together, and not rows.
+    ///
+    /// ```
+    /// use antinoise_release::Query;
+    /// assert!(Query::UsersAtBound.is_of_users() && !Query::Counts.is_of_users());
+    /// ```
+    pub fn is_of_users(&self) -> bool {
+        matches!(self, Self::UsersAtBound | Self::UsersOverRows)
     }
 
     /// The runs of buckets (first, last + 1) that the query counts; for quantiles, the runs from which they
@@ -118,7 +136,9 @@ impl Query {
             | Self::Sum { .. }
             | Self::Mean { .. }
             | Self::Window { .. }
-            | Self::Decay { .. } => Vec::new(),
+            | Self::Decay { .. }
+            | Self::UsersAtBound
+            | Self::UsersOverRows => Vec::new(),
         }
     }
 
@@ -132,7 +152,9 @@ impl Query {
             | Self::Histogram { .. }
             | Self::Cdf { .. }
             | Self::Quantiles { .. }
-            | Self::Range { .. } => Workload::Prefix,
+            | Self::Range { .. }
+            | Self::UsersAtBound
+            | Self::UsersOverRows => Workload::Prefix,
             Self::Window { width } => Workload::Window { width: *width },
             Self::Decay { factor } => Workload::Decay { gamma: *factor },
         }
@@ -153,7 +175,9 @@ impl Query {
             | Self::Decay { .. }
             | Self::Histogram { .. }
             | Self::Cdf { .. }
-            | Self::Range { .. } => true,
+            | Self::Range { .. }
+            | Self::UsersAtBound
+            | Self::UsersOverRows => true,
         }
     }
 
@@ -165,7 +189,7 @@ impl Query {
 
     /// Whether a row must have a value.
     pub fn needs_value(&self) -> bool {
-        !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
+        !self.is_of_users() && !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
     }
 
     /// Refuses a query if, for some data, figures or their squares would leave the range of doubles.
@@ -177,7 +201,11 @@ impl Query {
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => edges.clone(),
-            Self::Counts | Self::Window { .. } | Self::Decay { .. } => Vec::new(),
+            Self::Counts
+            | Self::Window { .. }
+            | Self::Decay { .. }
+            | Self::UsersAtBound
+            | Self::UsersOverRows => Vec::new(),
         };
         let scale = match self {
             Self::Sum { .. } => self.measures()[0].most(),
@@ -194,7 +222,7 @@ impl Query {
 
     fn check_form(&self) -> Result<(), InvalidParameter> {
         match self {
-            Self::Counts => {}
+            Self::Counts | Self::UsersAtBound | Self::UsersOverRows => {}
             Self::Sum { low, high } => {
                 let holds = low.is_finite() && high.is_finite() && low < high;
                 if !holds {

@@ -244,10 +244,15 @@ impl State {
         }
     }
 
-    /// Calls `each` with every user who was counted in at least `most` of the first `steps` periods: one pass
-    /// over the ledger.
-    pub(crate) fn spent_users(&self, steps: usize, most: usize, each: impl FnMut(&[u8])) -> Result<()> {
-        participants::spent(&self.database, steps, most, each).map_err(|failure| self.unread(failure))
+    /// Calls `each` with every user who was counted in at least `least` of the first `steps` periods, and the
+    /// number of these periods: one pass over the ledger.
+    pub(crate) fn frequent_users(
+        &self,
+        steps: usize,
+        least: usize,
+        each: impl FnMut(&[u8], usize),
+    ) -> Result<()> {
+        participants::frequent(&self.database, steps, least, each).map_err(|failure| self.unread(failure))
     }
 
     /// Calls `each` with every user, every period in which the user was counted, and the number of rows.

@@ -131,26 +131,32 @@ pub(crate) fn names(database: &Connection, steps: usize, mut each: impl FnMut(&[
     Ok(())
 }
 
-/// Calls `each` with every user who was counted in at least `most` of the first `steps` periods.
-pub(crate) fn spent(
+/// Calls `each` with every user who was counted in at least `least` of the first `steps` periods, and the
+/// number of these periods; `least` is at least 1.
+pub(crate) fn frequent(
     database: &Connection,
     steps: usize,
-    most: usize,
-    mut each: impl FnMut(&[u8]),
+    least: usize,
+    mut each: impl FnMut(&[u8], usize),
 ) -> Result<(), Failure> {
     let (mut user, mut periods) = (Vec::new(), 0);
+    let mut end = |user: &[u8], periods: usize| {
+        if periods >= least {
+            each(user, periods);
+        }
+    };
     all(database, steps, |name, _, _| {
         if name != user {
+            end(&user, periods);
             user.clear();
             user.extend_from_slice(name);
             periods = 0;
         }
         periods += 1;
-        if periods == most {
-            each(name);
-        }
         Ok(())
-    })
+    })?;
+    end(&user, periods);
+    Ok(())
 }
 
 /// Appends a number in LEB128: seven bits per byte, the low ones first.

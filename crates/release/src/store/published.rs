@@ -10,7 +10,7 @@ use crate::Period;
 pub struct Published {
     /// The period after which the figure holds.
     pub period: Period,
-    /// The key.
+    /// The key; empty for queries of users, which are of all keys.
     pub key: String,
     /// The figure: a whole number of rows, or a real number.
     pub value: Figure,

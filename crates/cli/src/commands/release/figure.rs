@@ -3,6 +3,9 @@
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
+/// Number of months from which on only their first days are named.
+const LEAST_MONTHS: usize = 4;
+
 /// The chart of a query: figures over time; for a histogram, a cdf and quantiles, the figures after the last
 /// period by bucket, edge and Q.
 pub fn chart(query: &str, published: &[Published]) -> Chart {
@@ -12,7 +15,8 @@ pub fn chart(query: &str, published: &[Published]) -> Chart {
     } else if rows.iter().any(|row| !row.bucket.is_empty()) {
         by_bucket(query, &rows)
     } else {
-        over_time(query, &rows)
+        let is_of_users = rows.iter().any(|row| row.key.is_empty());
+        over_time(query, &rows, set_in(published).filter(|_| !is_of_users))
     }
 }
 
@@ -30,32 +34,68 @@ pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     keys
 }
 
-fn over_time(query: &str, rows: &[&Published]) -> Chart {
+/// The first period after which the interval of users at their bound excludes 0: figures leave out later rows
+/// of these users.
+pub fn set_in(published: &[Published]) -> Option<&Period> {
+    let of_bound = |row: &&Published| row.query == "users-at-bound" && row.lower.value() > 0.0;
+    published.iter().find(of_bound).map(|row| &row.period)
+}
+
+/// The places of periods on the axis of time: their numbers, their days, or their order.
+fn place(periods: &[&Period], period: &Period) -> f64 {
+    let by_order = || periods.iter().position(|other| *other == period).unwrap_or(0) as f64 + 1.0;
+    match period {
+        Period::Number(number) => *number as f64,
+        Period::Text(_) if periods.iter().any(|other| other.day().is_none()) => by_order(),
+        Period::Text(_) => period.day().map_or_else(by_order, |day| day as f64),
+    }
+}
+
+/// The axis of time: numbers, or the names of periods; of many days, those of the first day of a month.
+fn time(periods: &[&Period]) -> Axis {
+    if periods.iter().all(|period| matches!(period, Period::Number(_))) {
+        return Axis::linear("period").whole();
+    }
+    let begins_month = |period: &&&Period| period.day().is_some() && period.to_string().ends_with("-01");
+    let months: Vec<&Period> = periods.iter().filter(begins_month).copied().collect();
+    let named = if months.len() >= LEAST_MONTHS { &months } else { periods };
+    let ticks = named.iter().map(|period| (place(periods, period), period.to_string()));
+    Axis::linear("period").labelled_at(ticks)
+}
+
+fn over_time(query: &str, rows: &[&Published], set_in: Option<&Period>) -> Chart {
     let mut periods: Vec<&Period> = Vec::new();
     for row in rows {
         if periods.last() != Some(&&row.period) {
             periods.push(&row.period);
         }
     }
-    let numbered = periods.iter().all(|period| matches!(period, Period::Number(_)));
-    let x = |period: &Period, place: usize| match period {
-        Period::Number(number) => *number as f64,
-        Period::Text(_) => place as f64 + 1.0,
-    };
-    let title = match (numbered, periods.first(), periods.last()) {
-        (false, Some(first), Some(last)) => format!("period ({first} to {last})"),
-        _ => "period".into(),
-    };
-    let series = shown(rows).into_iter().map(|key| {
-        let points = rows.iter().filter(|row| row.key == key).enumerate();
-        Series::new(key, LineStyle::Line, points.map(|(place, row)| point(x(&row.period, place), row)))
-    });
-    Chart {
-        title: String::new(),
-        x: Axis::linear(title).whole(),
-        y: Axis::linear(unit(query)).covering(0.0),
-        series: series.collect(),
+    let mut series: Vec<Series> = shown(rows).into_iter().map(|key| line(key, rows, &periods)).collect();
+    if let Some(period) = set_in {
+        let largest =
+            series.iter().flat_map(|series| &series.points).map(|point| point.y).fold(0.0, f64::max);
+        let at = place(&periods, period);
+        series.push(Series::new("users at their bound", LineStyle::Dotted, [(at, 0.0), (at, largest)]));
     }
+    Chart { title: String::new(), x: time(&periods), y: Axis::linear(unit(query)).covering(0.0), series }
+}
+
+/// The figures of a key in the order of time, with a gap where periods were skipped.
+fn line(key: &str, rows: &[&Published], periods: &[&Period]) -> Series {
+    let mut rows: Vec<(f64, &Published)> =
+        rows.iter().filter(|row| row.key == key).map(|row| (place(periods, &row.period), *row)).collect();
+    rows.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+    let mut points: Vec<Point> = Vec::new();
+    for (at, (x, row)) in rows.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| rows[before]);
+        if let Some((from, before)) = before
+            && row.period.skipped_since(&before.period).is_some_and(|skipped| skipped > 0)
+        {
+            points.push((0.5 * (from + x), f64::NAN).into());
+        }
+        points.push(point(*x, row));
+    }
+    Series::new(key, LineStyle::Line, points)
 }
 
 /// The figures after the last period.
@@ -113,6 +153,56 @@ fn unit(query: &str) -> &'static str {
         Some("quantiles") => "value of the quantile since the first period",
         Some("window") => "events in the window",
         Some("decay") => "events, weighted by age",
+        Some("users-at-bound") => "users at their bound, since the first period",
+        Some("users-over-rows") => "users with too many rows, once for each of their periods",
         _ => "events since the first period",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antinoise_release::{Release, Settings, Unit};
+
+    use super::*;
+
+    /// What a release publishes of 50 users, who come on each of these days and are counted on two.
+    fn published(days: &[&str]) -> Vec<Published> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings =
+            Settings { max_periods: 2, epsilon: 1000.0, ..Settings::new(vec!["a".into()], 9, Unit::User) };
+        let mut release = Release::create(folder.path(), &settings.with_left_out()).expect("a release");
+        for day in days {
+            let period = day.parse().expect("a day");
+            let mut freezing = release.freeze_in_any_order(&period).expect("a new day");
+            for user in 0..50 {
+                freezing.add(&format!("user {user}"), "a", None).expect("a row");
+            }
+            freezing.commit().expect("room");
+        }
+        release.publish().expect("figures")
+    }
+
+    /// Dates are places and names on the axis of time; lines have gaps; users at their bound set in where
+    /// their interval excludes 0.
+    #[test]
+    fn periods_are_drawn_at_their_dates() {
+        let published = published(&["2026-02-27", "2026-02-28", "2026-03-03", "2026-03-01"]);
+        assert_eq!(set_in(&published).map(ToString::to_string).as_deref(), Some("2026-02-28"));
+        let counts = chart("counts", &published);
+        let day =
+            |name: &str| name.parse::<Period>().ok().and_then(|period| period.day()).unwrap_or(0) as f64;
+        let places: Vec<f64> = counts.series[0].points.iter().map(|point| point.x).collect();
+        let gap = 0.5 * (day("2026-03-01") + day("2026-03-03"));
+        let in_order = ["2026-02-27", "2026-02-28", "2026-03-01"].map(day);
+        assert_eq!(places, [&in_order[..], &[gap, day("2026-03-03")]].concat());
+        assert!(counts.series[0].points[3].y.is_nan());
+        let marker = &counts.series[1];
+        assert_eq!((marker.points[0].x, marker.points[1].x), (day("2026-02-28"), day("2026-02-28")));
+        assert_eq!(chart("users-at-bound", &published).series.len(), 1);
+        let (width, plot_height, background) = (640, 200, true);
+        let figure =
+            antinoise_chart::Figure { width, plot_height, background, rows: vec![vec![counts.into()]] };
+        let svg = figure.svg().expect("it is drawn");
+        assert!(svg.contains("2026-02-27") && svg.contains("users at their bound"), "{svg}");
     }
 }

@@ -1,11 +1,14 @@
 //! `antinoise release init`.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Keep, Query, Release, Settings, Unit};
 use clap::Args;
+use serde::Serialize;
 
+use super::advice::{AdvisedBounds, GuessArguments};
 use super::status::ReleaseStatus;
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -28,17 +31,26 @@ use crate::numbers::{count, real};
       --delta 1e-6 --unit event --query window:7
   antinoise release init ever --keys north,south --periods open \\
       --epsilon 1 --delta 1e-6 --unit user --max-periods 60
+  antinoise release init guess --keys north,south --periods 60 --epsilon 2 \\
+      --delta 1e-6 --users 900 --periods-per-user 4,12
 
 Keys are public: they must not depend on the data. With --unit user, at most MAX_ROWS
 rows of a user are counted in a period (--keep says which), and a user is counted in at
 most MAX_PERIODS periods; (epsilon, delta) protects all of these rows together. With
---unit event, it protects each row.
+--unit event, it protects each row. With --periods-per-user, a public guess, nothing is
+made: several bounds are compared by the rows that they leave out and by their noise.
 
 Some queries share their noise, at no further cost: counts, window, decay and the number
 that a mean divides by; histogram, cdf, quantiles and range of the same edges. Each
 further group of queries takes a share of the budget: with Q groups of equal weight,
 each has sqrt(Q) times the noise of a release with only that group. A mean belongs to
-two groups: counts, and its own."
+two groups: counts, and its own.
+
+With --unit user, the release also publishes how much the bounds leave out, unless
+--no-left-out is given: users-at-bound, the users who were counted in MAX_PERIODS periods
+(each once), and users-over-rows, the users with more than MAX_ROWS rows (once for each of
+their periods). Each takes the share of a group with a quarter of the largest weight: all
+other noise grows by 6%, for one group."
 )]
 pub struct Arguments {
     /// Folder of the release, which must not exist yet.
@@ -61,17 +73,17 @@ pub struct Arguments {
     #[arg(long, default_value = "user")]
     unit: Unit,
     /// Maximum number of periods in which a user is counted [default: 1 for events].
-    #[arg(long, value_name = "K", value_parser = count, required_if_eq("unit", "user"))]
+    #[arg(long, value_name = "K", value_parser = count)]
     max_periods: Option<usize>,
-    /// Maximum number of rows of a user that are counted in a period.
-    #[arg(long, value_name = "R", value_parser = count, default_value = "1")]
-    max_rows: usize,
+    /// Maximum number of rows of a user that are counted in a period [default: 1].
+    #[arg(long, value_name = "R", value_parser = count)]
+    max_rows: Option<usize>,
     /// Which rows of a user to count if a period has more than MAX_ROWS: first, or sample (a random sample).
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
     /// Query that is published for each key; may be repeated: counts, sum:LO,HI, mean:LO,HI, window:W,
     /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...
-    /// [default: counts].
+    /// [default: counts]. Queries of users, of all keys together: users-at-bound, users-over-rows.
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
     /// Weights of the queries, in their order: twice the weight gives half the noise [default: 1 each].
@@ -85,6 +97,11 @@ pub struct Arguments {
     /// above the truth on average, by up to a few standard deviations after many periods without events.
     #[arg(long)]
     monotone: bool,
+    /// Do not publish users-at-bound and users-over-rows, which take a small share of the budget.
+    #[arg(long)]
+    no_left_out: bool,
+    #[command(flatten)]
+    guess: GuessArguments,
 }
 
 /// Length of the release.
@@ -101,28 +118,56 @@ fn periods(text: &str) -> std::result::Result<Periods, String> {
     }
 }
 
-/// Begins the release.
-pub fn run(arguments: &Arguments) -> Result<ReleaseStatus> {
+/// Begins the release, or advises bounds.
+pub fn run(arguments: &Arguments) -> Result<Begun> {
+    if arguments.guess.is_given() {
+        let advice = arguments.guess.advice(&arguments.bounded(1)?, arguments.max_rows)?;
+        return Ok(Begun::Advised(advice));
+    }
     let release = Release::create(&arguments.dir, &arguments.settings()?)?;
     drop(release);
-    ReleaseStatus::of(&arguments.dir)
+    Ok(Begun::Release(Box::new(ReleaseStatus::of(&arguments.dir)?)))
+}
+
+/// Output of `antinoise release init`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Begun {
+    /// The new release.
+    Release(Box<ReleaseStatus>),
+    /// Bounds to choose from; nothing was made.
+    Advised(AdvisedBounds),
+}
+
+impl fmt::Display for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Release(status) => status.fmt(f),
+            Self::Advised(advice) => advice.fmt(f),
+        }
+    }
 }
 
 impl Arguments {
+    /// The settings of the release.
     fn settings(&self) -> Result<Settings> {
+        if self.unit == Unit::User && self.max_periods.is_none() {
+            let must_be = "given where users are protected: a user is counted in at most that many periods, and later rows of the \
+                           user are in no figure. A larger number leaves out fewer rows and adds more noise. Guess from what is \
+                           public, not from the data: --users N --periods-per-user MEDIAN,HEAVY compares bounds";
+            return Err(InvalidParameter::new("max-periods", "absent", must_be).into());
+        }
+        self.bounded(self.max_periods.unwrap_or(1))
+    }
+
+    /// The settings with this bound of periods.
+    fn bounded(&self, max_periods: usize) -> Result<Settings> {
         let queries = if self.query.is_empty() { vec![Query::Counts] } else { self.query.clone() };
         if !self.weights.is_empty() && self.weights.len() != queries.len() {
             let must_be = format!("one for each of {} queries", queries.len());
             return Err(InvalidParameter::new("weights", self.weights.len(), must_be).into());
         }
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
-        if self.unit == Unit::User && self.max_periods.is_none() {
-            let must_be = "given where users are protected: a user is counted in at most that many periods, and later rows of the \
-                           user are in no figure. Guess from what is public, not from the data, in how many periods a user comes; \
-                           a larger number leaves out fewer rows and adds more noise, which antinoise release status prints";
-            return Err(InvalidParameter::new("max-periods", "absent", must_be).into());
-        }
-        let max_periods = self.max_periods.unwrap_or(1);
         let most = match self.periods {
             Periods::Most(most) => most,
             Periods::Open => max_periods,
@@ -131,17 +176,18 @@ impl Arguments {
             epsilon: self.epsilon,
             delta: self.delta,
             max_periods,
-            max_rows: self.max_rows,
+            max_rows: self.max_rows.unwrap_or(1),
             keep: self.keep,
             queries: queries.into_iter().enumerate().map(|(i, query)| (query, weight(i))).collect(),
             non_negative: self.non_negative,
             monotone: self.monotone,
             ..Settings::new(keys(&self.keys)?, most, self.unit)
         };
-        Ok(match self.periods {
+        let settings = match self.periods {
             Periods::Most(_) => settings,
             Periods::Open => settings.open_ended(),
-        })
+        };
+        Ok(if self.no_left_out { settings } else { settings.with_left_out() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! `antinoise release`: counts over a stream, published period by period.
 
 mod adopt;
+mod advice;
 mod figure;
 mod freeze;
 mod init;

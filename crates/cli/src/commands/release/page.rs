@@ -23,15 +23,21 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         status.settings.delta,
         status.settings.unit,
     );
-    let mut body = String::new();
-    for (query, _) in &status.settings.queries {
-        let query = query.to_string();
-        let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
-        let (shown, all) = (figure::shown(&rows).len(), status.settings.keys.len());
-        let of = if shown < all { format!(" The {shown} largest of {all} keys.") } else { String::new() };
-        let caption =
-            format!("Published figures with their 95% intervals, {}.{of}", status.settings.rows_counted());
-        body += &section(&escaped(&query), &caption, WHOLE, figure::chart(&query, published))?;
+    let (mut body, settings) = (String::new(), &status.settings);
+    let set_in = figure::set_in(published).map_or(String::new(), |period| {
+        let shown = " At the dotted line, the interval of users at their bound has left 0: figures leave out later rows \
+                     of theirs";
+        format!("{shown} ({period}).")
+    });
+    for (query, _) in &settings.queries {
+        let (name, about) = (query.to_string(), settings.about(query));
+        let rows: Vec<&Published> = published.iter().filter(|row| row.query == name).collect();
+        let (shown, all) = (figure::shown(&rows).len(), settings.keys.len());
+        let is_part = shown < all && !query.is_of_users();
+        let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
+        let set_in = if query.is_of_users() { "" } else { &set_in };
+        let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}");
+        body += &section(&escaped(&name), &escaped(&caption), WHOLE, figure::chart(&name, published))?;
     }
     body += &table(published);
     body += &format!(
@@ -43,9 +49,14 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         eyebrow: "Continual release with correlated noise",
         title: name,
         footer: &format!(
-            "Written by antinoise. Each interval by itself holds the true figure {} in 95% of releases or more; all of \
+            "Written by antinoise. Each interval by itself holds the true figure {}{} in 95% of releases or more; all of \
              them together hold less often.",
-            status.settings.rows_counted()
+            settings.rows_counted(),
+            if settings.queries.iter().any(|(query, _)| query.is_of_users()) {
+                ", or of all users where users are counted,"
+            } else {
+                ""
+            }
         ),
     };
     Ok(document(&frame, &lead, &body))
@@ -57,7 +68,7 @@ fn table(published: &[Published]) -> String {
     let row = |row: &Published| {
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            escaped(&row.key),
+            escaped(if row.key.is_empty() { "all keys" } else { &row.key }),
             escaped(format!("{} {}", row.query, row.bucket).trim()),
             written(row.value),
             written(row.lower),

@@ -1,5 +1,6 @@
 //! `antinoise release publish`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -33,8 +34,11 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct PublishedPeriods {
     published: Vec<Published>,
-    /// The rows that figures and their intervals are about.
+    /// The rows that figures and their intervals are about, for queries of rows.
     intervals: String,
+    /// The users that queries of users are about, by query.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    intervals_of_users: BTreeMap<String, String>,
     /// Whether all periods are published, and the secret is wiped.
     complete: bool,
 }
@@ -43,8 +47,11 @@ pub struct PublishedPeriods {
 pub fn run(arguments: &Arguments) -> Result<PublishedPeriods> {
     let mut release = Release::open(&arguments.dir)?;
     let published = release.publish()?;
-    let intervals = release.settings().rows_counted();
-    Ok(PublishedPeriods { published, intervals, complete: release.is_complete() })
+    let settings = release.settings();
+    let of_users = settings.queries.iter().filter(|(query, _)| query.is_of_users());
+    let intervals_of_users = of_users.map(|(query, _)| (query.to_string(), settings.about(query))).collect();
+    let (intervals, complete) = (settings.rows_counted(), release.is_complete());
+    Ok(PublishedPeriods { published, intervals, intervals_of_users, complete })
 }
 
 /// A figure as text.
@@ -62,7 +69,8 @@ pub fn table(published: &[Published]) -> String {
         .map(|row| {
             let query = format!("{} {}", row.query, row.bucket);
             let figures = [row.value, row.lower, row.upper].map(written);
-            let mut cells = vec![row.period.to_string(), row.key.clone(), query.trim().to_string()];
+            let key = if row.key.is_empty() { "(all keys)" } else { &row.key };
+            let mut cells = vec![row.period.to_string(), key.into(), query.trim().to_string()];
             cells.extend(figures);
             cells
         })
@@ -77,6 +85,9 @@ impl fmt::Display for PublishedPeriods {
         } else {
             write!(f, "{}", table(&self.published))?;
             writeln!(f, "\n95% intervals {}", self.intervals)?;
+            self.intervals_of_users
+                .iter()
+                .try_for_each(|(query, about)| writeln!(f, "{query}: 95% intervals {about}"))?;
         }
         match self.complete {
             true => writeln!(

@@ -73,6 +73,9 @@ impl fmt::Display for ReleaseStatus {
         };
         writeln!(f, "unit              {}{bound}", status.unit)?;
         writeln!(f, "intervals         95%, {}", status.intervals)?;
+        for of_users in status.queries.iter().filter(|query| query.intervals != status.intervals) {
+            writeln!(f, "                  {}: {}", of_users.query, of_users.intervals)?;
+        }
         writeln!(f, "privacy           epsilon {}, delta {:e}", short_up(status.epsilon, 6), status.delta)?;
         writeln!(f, "mechanism         {}\n", status.strategy)?;
         write!(f, "{}", status.statement)

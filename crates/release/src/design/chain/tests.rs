@@ -3,6 +3,8 @@
 use antinoise_mechanism::Recursion;
 
 use super::*;
+use crate::design::layout::Layout;
+use crate::queries::measure::Measure;
 use crate::{Growth, Segments, Unit};
 
 fn settings(first: usize, growth: Growth, max_periods: usize) -> Settings {
@@ -95,12 +97,28 @@ fn columns(recursion: &Recursion, steps: usize) -> Vec<Vec<f64>> {
     (0..steps).map(column).collect()
 }
 
+/// The squares of what a user adds to all cells but that of users at their bound in each period, and to that
+/// cell once; the clip norm is in the noise.
+fn contributions(settings: &Settings) -> (f64, f64) {
+    let layout = Layout::new(settings);
+    let Some(part) = layout.part_if_any(&Measure::AtBound) else {
+        return (layout.clip_norm(settings.max_rows).powi(2), 0.0);
+    };
+    let mut others = layout.clone();
+    others.parts.retain(|part| part.measure != Measure::AtBound);
+    let spacing = 1.0 / 4096.0;
+    let once = part.points(spacing) as f64 * spacing;
+    (others.clip_norm(settings.max_rows).powi(2), once * once)
+}
+
 /// The attack: users who spread their periods over three segments in every way, with mu computed from the
 /// dense matrices. None exceeds the mu of (epsilon, delta), and the worst attains it except for rounding.
 #[test]
 fn no_way_to_spread_periods_gains() {
-    for (growth, most) in [(Growth::Even, 2), (Growth::Doubles, 3), (Growth::Squares, 3)] {
+    let growths = [(Growth::Even, 2), (Growth::Doubles, 3), (Growth::Squares, 3)];
+    for ((growth, most), with_users) in growths.into_iter().flat_map(|case| [(case, false), (case, true)]) {
         let wanted = settings(3, growth, most);
+        let wanted = if with_users { wanted.with_left_out() } else { wanted };
         let segments = wanted.segments.unwrap();
         let lengths: Vec<usize> = (0..3).map(|segment| segments.length(segment).min(9)).collect();
         let mut blocks = Vec::new();
@@ -119,6 +137,7 @@ fn no_way_to_spread_periods_gains() {
         }
         let periods = blocks.len();
         let mu = 1.0 / gaussian_noise_multiplier_upper(wanted.epsilon, wanted.delta).unwrap();
+        let (of_rows, of_bound) = contributions(&wanted);
         let mut worst = 0.0f64;
         for pattern in 0u32..1 << periods {
             if pattern.count_ones() as usize > most {
@@ -133,7 +152,12 @@ fn no_way_to_spread_periods_gains() {
                     sum.resize(column.len(), 0.0);
                     sum.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry);
                 }
-                squared += sum.iter().map(|entry| entry * entry).sum::<f64>();
+                squared += of_rows * sum.iter().map(|entry| entry * entry).sum::<f64>();
+            }
+            // At the bound, in a cell of its own, in the last period.
+            if pattern.count_ones() as usize == most {
+                let last = blocks.iter().rev().find(|(period, ..)| pattern >> period & 1 == 1).unwrap();
+                squared += of_bound * last.2.iter().map(|entry| entry * entry).sum::<f64>();
             }
             worst = worst.max(squared.sqrt());
         }

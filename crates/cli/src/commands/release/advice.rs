@@ -1,0 +1,107 @@
+//! Advice of `antinoise release init`: bounds of users from a public guess of how often they come.
+
+use std::fmt;
+
+use antinoise_input::InvalidParameter;
+use antinoise_release::{Advice, Guess, Settings, Unit};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::numbers::{count, real, short};
+use crate::output;
+
+/// A public guess of how often users come.
+#[derive(Debug, Args)]
+pub struct GuessArguments {
+    /// Guess of the number of users, to compare bounds.
+    #[arg(long, value_name = "N", value_parser = count, requires = "periods_per_user")]
+    users: Option<usize>,
+    /// Compare bounds instead of beginning a release: guess of the periods in which a median user comes, and
+    /// a heavy one, whom one user in twenty exceeds. It must not be computed from the data.
+    #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
+        requires = "users", conflicts_with = "max_periods")]
+    periods_per_user: Vec<f64>,
+    /// Guess of the rows of a median and of a heavy user in a period [default: 1,1].
+    #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
+        requires = "periods_per_user")]
+    rows_per_user: Vec<f64>,
+}
+
+/// Bounds to choose from.
+#[derive(Debug, Serialize)]
+pub struct AdvisedBounds {
+    bounds: Vec<Advice>,
+    /// The bound of periods with the smallest error.
+    advised_max_periods: usize,
+    /// Its bound of rows.
+    advised_max_rows: usize,
+    /// Number of periods after which bias and noise are compared.
+    periods_until: usize,
+}
+
+/// Number of periods after which an open-ended release is judged.
+const HORIZON: usize = 365;
+
+impl GuessArguments {
+    /// Whether a guess is given.
+    pub fn is_given(&self) -> bool {
+        self.users.is_some()
+    }
+
+    /// Bounds for a release of these settings; `max_rows`: a bound of rows that is given.
+    pub fn advice(&self, settings: &Settings, max_rows: Option<usize>) -> Result<AdvisedBounds> {
+        if settings.unit == Unit::Event {
+            let must_be = "left out for --unit event: events have no bounds";
+            return Err(InvalidParameter::new("periods-per-user", "given", must_be).into());
+        }
+        let periods_until = if settings.segments.is_some() { HORIZON } else { settings.periods };
+        let rows = if self.rows_per_user.is_empty() {
+            [1.0; 2]
+        } else {
+            pair("rows-per-user", &self.rows_per_user)?
+        };
+        let guess = Guess {
+            users: self.users.unwrap_or(1),
+            periods: pair("periods-per-user", &self.periods_per_user)?,
+            rows,
+            periods_until,
+        };
+        let bounds = guess.advise(settings, max_rows)?;
+        let best = bounds.iter().min_by(|one, other| one.error.total_cmp(&other.error));
+        let (advised_max_periods, advised_max_rows) =
+            best.map_or((1, 1), |best| (best.max_periods, best.max_rows));
+        Ok(AdvisedBounds { bounds, advised_max_periods, advised_max_rows, periods_until })
+    }
+}
+
+fn pair(name: &str, numbers: &[f64]) -> Result<[f64; 2]> {
+    let refused = |_| InvalidParameter::new(name, format!("{} numbers", numbers.len()), "two: MEDIAN,HEAVY");
+    Ok(numbers.try_into().map_err(refused)?)
+}
+
+impl fmt::Display for AdvisedBounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = |advice: &Advice| {
+            let is_best = advice.max_periods == self.advised_max_periods;
+            vec![
+                advice.max_periods.to_string(),
+                advice.max_rows.to_string(),
+                format!("{:.1}%", 100.0 * advice.left_out),
+                short(advice.bias, 3),
+                short(advice.noise, 3),
+                short(advice.error, 3),
+                if is_best { "<- smallest error".into() } else { String::new() },
+            ]
+        };
+        let rows: Vec<Vec<String>> = self.bounds.iter().map(row).collect();
+        let names = ["max-periods", "max-rows", "left out", "bias", "noise", "error", ""];
+        write!(f, "{}", output::table(&names, &rows))?;
+        writeln!(
+            f,
+            "\nRunning counts of a key after {} periods, in rows: bias is the rows left out, by the guess; noise is a \
+             standard deviation.\nNothing was made. Begin with --max-periods {} --max-rows {}, or bounds of your own.",
+            self.periods_until, self.advised_max_periods, self.advised_max_rows
+        )
+    }
+}
