@@ -112,8 +112,12 @@ fn run_all(commands: &[String]) {
     write_table(&folder.path().join("flights.csv"));
     common::write_federated(folder.path());
     std::fs::create_dir(folder.path().join("docs")).unwrap();
-    for file in ["docs/visits.csv", "docs/flights.csv"] {
-        std::fs::copy(root().join(file), folder.path().join(file)).unwrap();
+    for (file, copy) in [
+        ("docs/visits.csv", "docs/visits.csv"),
+        ("docs/visits.csv", "visits.csv"),
+        ("docs/flights.csv", "docs/flights.csv"),
+    ] {
+        std::fs::copy(root().join(file), folder.path().join(copy)).unwrap();
     }
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(

@@ -25,7 +25,7 @@
 //! error, sampler: errors; batches
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! release: how sums are released
-//! schedule, monte_carlo: sampler, schema and the accountant that they imply; strategies under Monte Carlo accountants
+//! schedule, monte_carlo, unit: sampler, schema and the accountant that they imply; strategies under Monte Carlo accountants; the unit that is drawn
 //! request, plan: the request; the numbers of a plan
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
@@ -48,6 +48,7 @@ mod search;
 mod statement;
 mod statement_text;
 mod unequal_participation;
+mod unit;
 mod user;
 mod verified;
 mod widened_clip_norm;

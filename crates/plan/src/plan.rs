@@ -56,6 +56,11 @@ pub struct Plan {
     pub examples: usize,
     /// B: the requested batch size.
     pub batch_size: usize,
+    /// M: the number of a user's examples of which one step uses the mean gradient, clipped as one; users
+    /// with more have M of them drawn in each step. Present in plans for users whose sampler forms batches of
+    /// users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_examples_per_user: Option<usize>,
     /// n: steps of the run.
     pub steps: usize,
     /// Upper bound on the l2 norm of one example's gradient.

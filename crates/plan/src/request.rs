@@ -5,6 +5,7 @@ use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
 
 use crate::release::in_single_precision;
+use crate::unit::check_unit;
 use crate::{ReleaseKind, Result, Sampler, Schedule};
 
 /// Length of a run.
@@ -69,6 +70,9 @@ pub struct Request {
     pub delta: f64,
     /// Whose data the statement protects. Default example.
     pub unit: PrivacyUnit,
+    /// M: the number of a user's examples of which one step uses the mean gradient, clipped as one. Default
+    /// `None`; plans for users whose sampler forms batches need it.
+    pub max_examples_per_user: Option<usize>,
     /// Neighbouring relation of data sets. Default zero-out.
     pub adjacency: Adjacency,
     /// A. Default prefix sums.
@@ -111,6 +115,7 @@ impl Request {
             epsilon: 1.0,
             delta: 1e-6,
             unit: PrivacyUnit::Example,
+            max_examples_per_user: None,
             adjacency: Adjacency::ZeroOut,
             workload: Workload::Prefix,
             objective: Objective::Rms,
@@ -138,6 +143,8 @@ impl Request {
         in_open_unit("delta", self.delta)?;
         in_single_precision("clip_norm", self.clip_norm)?;
         self.workload.check()?;
+        let is_external = matches!(self.setting, Setting::Federated { .. });
+        check_unit(self.unit, is_external, self.max_examples_per_user)?;
         below_one("tolerance", self.tolerance)?;
         if let Some(seconds) = self.noise_time {
             positive("noise_time", seconds)?;

@@ -15,6 +15,14 @@ fn figure(x: f64) -> String {
     }
 }
 
+/// One and several of the units that the sampler draws.
+fn drawn(plan: &VerifiedPlan) -> (&'static str, &'static str) {
+    match plan.max_examples_per_user {
+        Some(_) => ("user", "users"),
+        None => ("example", "examples"),
+    }
+}
+
 pub(crate) fn schema(plan: &VerifiedPlan) -> String {
     if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
         (plan.privacy.accountant, plan.sampler)
@@ -51,36 +59,37 @@ pub(crate) fn schema(plan: &VerifiedPlan) -> String {
 
 pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
     let Plan { examples, batch_size, .. } = &**plan;
+    let (unit, units) = drawn(plan);
     match plan.sampler {
         Sampler::Cyclic { groups } => {
             format!(
-                "{examples} examples are shuffled once into {groups} batches, which are used in cyclic order"
+                "{examples} {units} are shuffled once into {groups} batches, which are used in cyclic order"
             )
         }
         Sampler::Poisson { groups: 1 } => {
             let rate = *batch_size as f64 / *examples as f64;
             format!(
-                "each of {examples} examples joins a batch independently with probability {}",
+                "each of {examples} {units} joins a batch independently with probability {}",
                 figure(rate)
             )
         }
         Sampler::Poisson { groups } => {
             let rate = groups as f64 * *batch_size as f64 / *examples as f64;
             format!(
-                "{examples} examples are shuffled once into {groups} groups, one for each step in cyclic order; each \
-                 example of a step's group joins the batch independently with probability {} (block-cyclic Poisson)",
+                "{examples} {units} are shuffled once into {groups} groups, one for each step in cyclic order; each \
+                 {unit} of a step's group joins the batch independently with probability {} (block-cyclic Poisson)",
                 figure(rate)
             )
         }
         Sampler::BallsInBins { bins } => format!(
-            "each of {examples} examples is put in one of {bins} bins, uniformly and independently, once for the whole \
+            "each of {examples} {units} is put in one of {bins} bins, uniformly and independently, once for the whole \
              run; the bins are used as batches in turn (balls in bins)"
         ),
         Sampler::BMinSep { min_sep } => {
             let rate = *batch_size as f64 / *examples as f64;
             let free = *examples - (min_sep - 1) * *batch_size;
             format!(
-                "each of {examples} examples that took part in none of the last {} steps joins a batch independently \
+                "each of {examples} {units} that took part in none of the last {} steps joins a batch independently \
                  with probability {}; at the start it sits out the first j steps with \
                  probability {} for each j from 1 to {0} (b-min-sep)",
                 min_sep - 1,
@@ -89,7 +98,7 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
             )
         }
         Sampler::Stream => format!(
-            "the first {} of {examples} examples are used once, {batch_size} per step, in their given order, which may \
+            "the first {} of {examples} {units} are used once, {batch_size} per step, in their given order, which may \
              be public: nothing is shuffled or sampled, and no amplification is claimed",
             plan.steps * batch_size
         ),
@@ -120,6 +129,7 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
 }
 
 pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
+    let unit = drawn(plan).0;
     match plan.privacy.accountant {
         Accountant::Gdp => {
             format!(
@@ -133,22 +143,23 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
              correlated noise, arXiv 2506.08201); that DP-SGD's privacy is computed by privacy loss distributions with \
              upper and lower bounds{}",
             match plan.privacy.adjacency {
-                Adjacency::ZeroOut => "",
-                Adjacency::ReplaceOne =>
+                Adjacency::ZeroOut => String::new(),
+                Adjacency::ReplaceOne => format!(
                     ". This holds for zero-out adjacency, where the noise is twice as large compared with the sensitivity; \
-                     replacing an example means to zero it out and then another, so that (epsilon, delta) becomes \
-                     (2 epsilon, (1 + e^epsilon) delta)",
+                     replacing one {unit} means to zero it out and then another, so that (epsilon, delta) becomes \
+                     (2 epsilon, (1 + e^epsilon) delta)"
+                ),
             }
         ),
         Accountant::BallsInBins => format!(
-            "amplification by sampling, since the bin of each example stays secret. For a strategy matrix without negative \
+            "amplification by sampling, since the bin of each {unit} stays secret. For a strategy matrix without negative \
              entries, the worst case is the mixture of Gaussians centred at the bins' columns, compared with noise alone \
              (arXiv 2410.06266); its delta is bounded by importance sampling, with random numbers derived from the plan \
              itself. Several models together are counted without amplification: this one is then {}-GDP",
             mu(plan)
         ),
         Accountant::BMinSep => format!(
-            "amplification by sampling, since the steps in which an example takes part stay secret. For a strategy matrix \
+            "amplification by sampling, since the steps in which any {unit} takes part stay secret. For a strategy matrix \
              without negative entries, the worst case is the mixture of Gaussians centred at the sums of columns of all \
              participation patterns, compared with noise alone (arXiv 2602.09338, docs/accounting.md); its delta is \
              bounded by importance sampling, with random numbers derived from the plan itself. Several models together \
@@ -214,7 +225,14 @@ pub(crate) fn not_covered(models: &str) -> Vec<String> {
 }
 
 pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
-    let clip = format!("a unit's gradient in one step is clipped to norm {}", plan.clip_norm);
+    let clip = match plan.max_examples_per_user {
+        None => format!("a unit's gradient in one step is clipped to norm {}", plan.clip_norm),
+        Some(most) => format!(
+            "all examples of a person have one user name; a user's gradient in one step, the mean over at most {most} of \
+             the user's examples, is clipped to norm {}",
+            plan.clip_norm
+        ),
+    };
     let neighbours = match plan.privacy.adjacency {
         Adjacency::ZeroOut => "data sets are neighbours when one unit's gradients are replaced by zero",
         Adjacency::ReplaceOne => {

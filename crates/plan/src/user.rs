@@ -51,6 +51,30 @@ impl VerifiedPlan {
     }
 }
 
+impl VerifiedPlan {
+    /// Refuses a plan whose sampler draws users: a program that takes their numbers for those of examples,
+    /// and clips each example by itself, would not keep its claim.
+    ///
+    /// # Errors
+    /// When the plan has `max_examples_per_user`.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
+    /// let of_examples = Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic);
+    /// assert!(choose(&of_examples)?.plan.check_draws_no_users().is_ok());
+    /// let (unit, max_examples_per_user) = (PrivacyUnit::User, Some(20));
+    /// let of_users = Request { unit, max_examples_per_user, ..of_examples };
+    /// assert!(choose(&of_users)?.plan.check_draws_no_users().is_err());
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn check_draws_no_users(&self) -> Result<()> {
+        let Some(most) = self.max_examples_per_user else { return Ok(()) };
+        let must_be = "absent: the plan's batches are of users, whose examples only `antinoise train --user` and \
+                       antinoise_train::trainer clip together";
+        Err(InvalidParameter::new("max_examples_per_user of the plan", most, must_be).into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use antinoise_input::BadInput;

@@ -5,12 +5,13 @@ use std::ops::Deref;
 use antinoise_accounting::{Bounds, MonteCarloMechanism};
 use antinoise_input::{InvalidParameter, between, in_open_unit, non_negative, positive};
 use antinoise_mechanism::sensitivity::Sensitivity;
-use antinoise_mechanism::{AnyStrategy, PrivacyUnit, RowNorms};
+use antinoise_mechanism::{AnyStrategy, RowNorms};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Figure, unsound};
 use crate::plan::{RECOMPUTATION_MARGIN, Rounding};
 use crate::release::in_single_precision;
+use crate::unit::check_unit;
 use crate::{Error, Plan, Privacy, Release, ReleaseKind, Request, Result, Sampler, Schedule};
 
 /// The version of the file format.
@@ -69,6 +70,7 @@ impl VerifiedPlan {
             version: VERSION,
             examples: request.examples,
             batch_size: request.batch_size,
+            max_examples_per_user: request.max_examples_per_user,
             steps: schedule.steps,
             clip_norm: request.clip_norm,
             noise_multiplier,
@@ -167,7 +169,8 @@ impl Plan {
         self.check_numbers()?;
         let schedule = self.schedule()?;
         schedule.check(self.examples, self.batch_size)?;
-        self.check_unit()?;
+        let is_external = self.sampler == Sampler::External;
+        check_unit(self.privacy.unit, is_external, self.max_examples_per_user)?;
         self.strategy.check()?;
         if self.strategy.steps() != self.steps {
             return Err(unsound(Figure::Steps, self.strategy.steps(), self.steps));
@@ -262,18 +265,6 @@ impl Plan {
             }
         }
         Ok(Bounds { lower: 0.0, upper: epsilon })
-    }
-
-    /// Samplers that draw examples keep a schema of examples: a user with two of them participates twice as
-    /// often.
-    fn check_unit(&self) -> Result<()> {
-        if self.privacy.unit == PrivacyUnit::User && self.sampler != Sampler::External {
-            let must_be = "example: the plan's sampler takes examples by number, and clips each by itself, so that a \
-                           user with several takes part more often. A plan for users has the external sampler; where \
-                           every user has one example, the two units are the same";
-            return Err(InvalidParameter::new("unit of the plan", "user", must_be).into());
-        }
-        Ok(())
     }
 
     /// Intermediate noise, noise on the sums and noise on their means must all be normal numbers in single

@@ -41,6 +41,9 @@ fn plans() -> Vec<VerifiedPlan> {
         if setting == federated {
             request.unit = PrivacyUnit::User;
         }
+        if (setting, spec) == (Setting::Cyclic, "banded-toeplitz:4") {
+            (request.unit, request.max_examples_per_user) = (PrivacyUnit::User, Some(20));
+        }
         let choice = choose(&request).unwrap();
         choice.plan_of(&request, choice.candidates.len() - 1).unwrap()
     };
@@ -203,7 +206,13 @@ fn holds(plan: &Plan) -> Verdict {
         Release::PlainFloatingPoint => 0.0,
     };
     let moved = plan.clip_norm * (1.0 + 2f64.powi(-20)) + rounding;
-    ensure(privacy.unit == PrivacyUnit::Example || plan.sampler == Sampler::External, || "unit".into())?;
+    let is_external = plan.sampler == Sampler::External;
+    let draws_units = match (privacy.unit, plan.max_examples_per_user) {
+        (PrivacyUnit::Example, most) => most.is_none(),
+        (PrivacyUnit::User, None) => is_external,
+        (PrivacyUnit::User, Some(most)) => !is_external && most > 0,
+    };
+    ensure(draws_units, || "unit".into())?;
     let columns = columns(plan);
     let largest_entry = columns.iter().flatten().fold(0.0f64, |most, x| most.max(x.abs()));
     ensure(largest_entry.is_finite(), || format!("C has an entry {largest_entry}"))?;

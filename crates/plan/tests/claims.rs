@@ -222,6 +222,45 @@ fn a_plan_of_users_is_refused_where_the_sampler_draws_examples() {
     assert!(choose(&request).is_ok());
 }
 
+/// A sampler that draws users keeps a schema of users if their examples are clipped together, which the plan
+/// must say: of how many examples of a user.
+#[test]
+fn a_plan_whose_sampler_draws_users_says_how_many_of_their_examples_it_clips_together() {
+    for setting in [Setting::Cyclic, Setting::Poisson, Setting::Single, Setting::Stream] {
+        let specs = Some(vec!["identity".parse().unwrap()]);
+        let of_examples = Request { specs, ..Request::new(600, 50, Length::Steps(12), setting) };
+        let (unit, max_examples_per_user) = (PrivacyUnit::User, Some(30));
+        let of_users = Request { unit, max_examples_per_user, ..of_examples.clone() };
+        let plan = choose(&of_users).unwrap().plan;
+        assert_eq!((plan.privacy.unit, plan.max_examples_per_user), (PrivacyUnit::User, Some(30)));
+        let of_examples = choose(&of_examples).unwrap().plan;
+        let figures = |plan: &Plan| (plan.noise_multiplier, plan.privacy.epsilon, plan.sampler);
+        assert_eq!(figures(&plan), figures(&of_examples), "{setting:?}");
+        assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
+        let said = format!("{:#}", plan.statement());
+        assert!(said.contains("of one user") && said.contains("600 users"), "{said}");
+        assert!(
+            said.contains("mean over at most 30 of the user's examples") && !said.contains("00 examples")
+        );
+        assert!(plan.check_draws_no_users().unwrap_err().is_bad_input() && plan.epsilon_of_user(2).is_err());
+        let line = "max_examples_per_user = 30\n";
+        for (text, parameter) in [
+            (plan.to_toml().replace(line, ""), "unit of the plan is user"),
+            (plan.to_toml().replace("unit = \"user\"", "unit = \"example\""), "max_examples_per_user is 30"),
+            (plan.to_toml().replace(line, "max_examples_per_user = 0\n"), "max_examples_per_user is 0"),
+        ] {
+            let error = Plan::from_toml(&text).unwrap_err();
+            assert!(error.is_bad_input() && error.to_string().starts_with(parameter), "{error}");
+        }
+        let none = Request { max_examples_per_user: None, ..of_users.clone() };
+        assert!(choose(&none).unwrap_err().to_string().starts_with("unit of the plan is user"));
+    }
+    let setting = Setting::Federated { min_sep: 12, max_participations: None };
+    let mut request = Request::new(600, 50, Length::Epochs(3), setting);
+    (request.unit, request.max_examples_per_user) = (PrivacyUnit::User, Some(3));
+    assert!(choose(&request).unwrap_err().to_string().starts_with("max_examples_per_user is 3"));
+}
+
 /// With these no number of noise is a normal one in single precision.
 #[test]
 fn clip_norms_that_single_precision_cannot_hold_are_refused() {

@@ -31,6 +31,7 @@ enum Source {
 
 impl Batches {
     fn of(py: Python<'_>, plan: &Plan, source: Source, run: RunId) -> Result<Self> {
+        plan.verified().check_draws_no_users()?;
         let Numbers { steps, examples, batch_size, sampler, .. } = **plan.verified();
         let digest = plan.digest_bytes();
         let mut rng = source.rng(&run, digest, Purpose::DataOrder, 0)?;

@@ -36,6 +36,7 @@ impl Wanted {
         speed: Speed,
     ) -> Result<Self> {
         let (verified, run) = (plan.verified(), run_named(run)?);
+        verified.check_draws_no_users()?;
         verified.check_dim(dim)?;
         let ranges = shard.unwrap_or_else(|| vec![(0, dim as u64)]);
         let coordinates: Vec<Range<u64>> = ranges.into_iter().map(|(start, stop)| start..stop).collect();

@@ -75,6 +75,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         classes: 2,
         class_names: numbered_classes(2),
         train,
+        users: None,
         test,
     };
     // The CPU, unless there is a GPU and the feature `cuda`.

@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         classes: 10,
         class_names: numbered_classes(10),
         train,
+        users: None,
         test,
     };
     let model = Model::cnn(SHAPE, 10)?;

@@ -22,7 +22,8 @@ pub struct Reference<'a> {
     pub dataset: &'a Dataset,
     /// The optimizer; Adam replaces its private forms.
     pub optimizer: OptimizerConfig,
-    /// Examples in a batch; batches are cyclic.
+    /// Examples in a batch, or users, with all of their examples, if the data set has them; batches are
+    /// cyclic.
     pub batch_size: usize,
     /// Steps.
     pub steps: usize,
@@ -88,9 +89,10 @@ impl Reference<'_> {
         mut progress: impl FnMut(),
     ) -> Result<Option<Measured>, Error> {
         at_least("test_every", self.test_every, 1)?;
-        let examples = self.dataset.train.len();
-        let groups = examples.div_ceil(at_least("batch_size", self.batch_size, 1)?);
-        let batches = Batches::new(Sampler::Cyclic { groups }, examples, self.batch_size, self.steps, rng)?;
+        let Dataset { train, users, .. } = self.dataset;
+        let units = self.dataset.units();
+        let groups = units.div_ceil(at_least("batch_size", self.batch_size, 1)?);
+        let batches = Batches::new(Sampler::Cyclic { groups }, units, self.batch_size, self.steps, rng)?;
         let (mut parameters, mut optimizer) =
             (start, Optimizer::of_run(self.optimizer, self.model.parameters(), self.steps)?);
         let mut found = Measured { accuracies: Vec::new(), seconds: 0.0 };
@@ -99,8 +101,11 @@ impl Reference<'_> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let batch = batches.at(step, rng);
-            let sum = self.model.plain_sum(&parameters, &self.dataset.train, &batch)?.gradient;
+            let mut batch = batches.at(step, rng);
+            if let Some(users) = users {
+                batch = batch.iter().flat_map(|&user| users.of(user)).copied().collect();
+            }
+            let sum = self.model.plain_sum(&parameters, train, &batch)?.gradient;
             let mean: Vec<f32> = sum.iter().map(|x| (x / batch.len() as f64) as f32).collect();
             optimizer.step(&mut parameters, &mean);
             let done = step + 1;

@@ -66,7 +66,8 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// canary.
 ///
 /// # Errors
-/// If a setting is out of range, the strategy's noise cannot be whitened, or training fails.
+/// If a setting is out of range, the plan's sampler draws users, the strategy's noise cannot be whitened, or
+/// training fails.
 ///
 /// # Source
 /// Steinke, Nasr and Jagielski (2023), Privacy auditing with one (1) training run.
@@ -94,6 +95,7 @@ pub fn one_run(
     key: Key,
     settings: &OneRunSettings,
 ) -> Result<OneRunReport, Error> {
+    setup.plan.check_draws_no_users()?;
     in_open_unit("alpha", settings.alpha)?;
     if matches!(setup.plan.sampler, Sampler::BMinSep { .. }) && settings.canary == Canary::Gradient {
         let must_be = "another: the ratio of gradient canaries is not computed for b-min-sep; input canaries can be used";

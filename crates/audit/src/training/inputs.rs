@@ -62,7 +62,8 @@ impl TrainingInputs {
         let (train, test) = (examples(plan.examples)?, examples(1)?);
         let shape = ImageShape { height: 1, width: FEATURES, channels: 1 };
         let class_names = numbered_classes(2);
-        let dataset = Dataset { name: "signs".into(), shape, classes: 2, class_names, train, test };
+        let dataset =
+            Dataset { name: "signs".into(), shape, classes: 2, class_names, train, users: None, test };
         let model = Watched { inner: linear_model(FEATURES)?, watch: Observed::default() };
         Ok(Self { plan, dataset, model })
     }

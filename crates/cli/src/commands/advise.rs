@@ -7,6 +7,7 @@ use antinoise_plan::{Accountant, Budget, Proposal, Setting, advise};
 use clap::Args;
 use serde::Serialize;
 
+use super::persons::{ByExamples, in_words, stated};
 use crate::failure::Result;
 use crate::numbers::{bytes, count, real, short};
 use crate::output;
@@ -57,7 +58,10 @@ pub fn run(arguments: &Arguments) -> Result<Advice> {
     let proposals = advise(&budget)?;
     drop(progress);
     let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
-    Ok(Advice { proposals: rows, has_dim: arguments.dim > 0 })
+    // Without sampling these figures follow from epsilon and delta: they are those of every such proposal.
+    let cyclic = proposals.iter().find(|proposal| !proposal.candidate.is_amplified());
+    let epsilon_by_examples = cyclic.map_or_else(|| Ok(Vec::new()), |proposal| stated(&proposal.plan))?;
+    Ok(Advice { proposals: rows, epsilon_by_examples, has_dim: arguments.dim > 0 })
 }
 
 impl Arguments {
@@ -81,6 +85,8 @@ impl Arguments {
 #[derive(Debug, Serialize)]
 pub struct Advice {
     proposals: Vec<Row>,
+    /// The epsilon of persons with several examples, in batches that are not sampled.
+    epsilon_by_examples: Vec<ByExamples>,
     #[serde(skip)]
     has_dim: bool,
 }
@@ -185,6 +191,14 @@ impl fmt::Display for Advice {
         writeln!(f, "{}", output::table(&header, &rows))?;
         for (i, row) in self.proposals.iter().enumerate() {
             writeln!(f, "{}. {}.\n   {}", i + 1, row.reason, row.command)?;
+        }
+        if !self.epsilon_by_examples.is_empty() {
+            let by = in_words(&self.epsilon_by_examples);
+            writeln!(
+                f,
+                "\nEpsilon is that of one example. Of a person with several it is, in cyclic batches, {by};"
+            )?;
+            writeln!(f, "--max-examples-per-user M in these commands plans for persons.")?;
         }
         Ok(())
     }

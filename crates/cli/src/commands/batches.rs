@@ -59,6 +59,7 @@ pub struct DrawnBatches {
 /// Forms the batches.
 pub fn run(arguments: &Arguments) -> Result<DrawnBatches> {
     let plan = load_plan(&arguments.plan)?;
+    plan.check_draws_no_users()?;
     let Plan { steps, examples, batch_size, sampler, .. } = *plan;
     let from = between("from", arguments.from, 0, steps - 1, "steps - 1")?;
     let rest = steps - from;

@@ -19,6 +19,7 @@ pub mod man;
 mod model_rows;
 pub mod noise;
 pub mod observed;
+mod persons;
 pub mod plan;
 #[cfg(feature = "train")]
 pub mod predict;

@@ -1,7 +1,6 @@
 //! The choice among the candidates for a request.
 
 use antinoise_input::InvalidParameter;
-use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::StrategySpec;
 
 use super::candidate::Candidate;
@@ -135,17 +134,14 @@ pub fn choose(request: &Request) -> Result<Choice> {
 }
 
 /// Independent noise in batches of the other kind: sampled if the request is for cyclic batches, and cyclic
-/// if it is for sampled ones. Empty for users, streams and federated settings, and if the privacy target
-/// cannot be reached.
+/// if it is for sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
+/// reached.
 fn baselines(request: &Request) -> Vec<Candidate> {
     let other = match request.setting {
         Setting::Cyclic | Setting::Single => Setting::Poisson,
         Setting::Poisson | Setting::BMinSep => Setting::Cyclic,
         Setting::Stream | Setting::Federated { .. } => return Vec::new(),
     };
-    if request.unit == PrivacyUnit::User {
-        return Vec::new();
-    }
     trials::named(&request.under(other), &[]).unwrap_or_default()
 }
 

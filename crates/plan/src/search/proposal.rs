@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, positive};
 
 use super::candidate::Candidate;
 use super::choice::{Rejected, choose};
-use crate::{Length, Request, Result, Setting};
+use crate::{Length, Request, Result, Setting, VerifiedPlan};
 
 /// The data, the target epsilon and the compute budget.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +39,8 @@ pub struct Proposal {
     pub epochs: f64,
     /// The mechanism of least loss among those that take less than seconds to optimise.
     pub candidate: Candidate,
+    /// The plan of that mechanism.
+    pub plan: VerifiedPlan,
     /// Loss relative to DP-SGD with Poisson sampling and batches of the same size.
     pub relative_to_dp_sgd: f64,
     /// Mechanisms that were excluded for another reason than their loss.
@@ -104,7 +106,14 @@ fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> 
     let dp_sgd = choice.candidates.iter().take(1).chain(&choice.baselines).find(|c| c.is_amplified());
     let epochs = candidate.gradients(&request) / budget.examples as f64;
     let relative_to_dp_sgd = dp_sgd.map_or(1.0, |dp_sgd| loss(&candidate) / loss(dp_sgd));
-    Ok(Proposal { request, epochs, candidate, relative_to_dp_sgd, rejected: choice.rejected })
+    Ok(Proposal {
+        request,
+        epochs,
+        candidate,
+        plan: choice.plan,
+        relative_to_dp_sgd,
+        rejected: choice.rejected,
+    })
 }
 
 /// The power of ten at or below 0.1 / N.

@@ -8,7 +8,7 @@ use super::example_model::ExampleModel;
 use super::gradient::{Variables, tensors};
 use super::worker::Worker;
 use crate::Error;
-use crate::clip::{self, Clipping, GradientSum, check_batch, sum_clipped_vectors};
+use crate::clip::{self, Clipping, GradientSum, check_users, sum_clipped_vectors};
 use crate::data::Examples;
 use crate::model::Evaluation;
 use crate::private_model::PrivateModel;
@@ -99,31 +99,54 @@ impl<M: ExampleModel> CandleModel<M> {
         Err(InvalidParameter::new("number of parameters", parameters.len(), must_be))
     }
 
+    /// The sum over units of the mean gradients of their examples, clipped with `clipping`.
     fn sum(
         &self,
         parameters: &[f32],
         examples: &Examples,
-        batch: &[usize],
+        units: &[&[usize]],
         clipping: Option<Clipping<'_>>,
     ) -> Result<GradientSum, Error> {
         self.check_length(parameters)?;
-        check_batch(batch, examples.len())?;
+        check_users(units, examples.len())?;
+        let numbers: Vec<usize> = (0..units.len()).collect();
         self.worker.run(|| {
             let variables = Variables::new(&self.shapes, parameters, self.worker.device())?;
+            let of = |index| variables.gradient(&self.model, examples.example(index));
             sum_clipped_vectors(
-                batch,
+                &numbers,
                 CHUNK,
                 parameters.len(),
                 clipping,
                 || (),
-                |(), index, add| {
-                    let (loss, gradient) = variables.gradient(&self.model, examples.example(index))?;
-                    add(&gradient, f64::from(loss));
+                |(), unit, add| {
+                    let (loss, gradient) = mean(units[unit], &of)?;
+                    add(&gradient, loss);
                     Ok(())
                 },
             )
         })
     }
+}
+
+/// The mean of the losses and the gradients of one unit's examples, in single precision; of one example they
+/// are its own.
+fn mean(
+    unit: &[usize],
+    of: impl Fn(usize) -> Result<(f32, Vec<f32>), Error>,
+) -> Result<(f64, Vec<f32>), Error> {
+    if let [only] = unit {
+        let (loss, gradient) = of(*only)?;
+        return Ok((f64::from(loss), gradient));
+    }
+    let (share, mut loss, mut sum) = (1.0 / unit.len() as f64, 0.0, Vec::new());
+    for &example in unit {
+        let (its_loss, gradient) = of(example)?;
+        loss += f64::from(its_loss) * share;
+        sum.resize(gradient.len(), 0.0);
+        sum.iter_mut().zip(gradient).for_each(|(sum, x)| *sum += f64::from(x) * share);
+    }
+    Ok((loss, sum.into_iter().map(|x| x as f32).collect()))
 }
 
 /// The number of parameters of each layer, from its number of tensors; layers without parameters are left
@@ -191,10 +214,21 @@ impl<M: ExampleModel> PrivateModel for CandleModel<M> {
         batch: &[usize],
         clipping: Clipping,
     ) -> Result<GradientSum, Error> {
+        let units: Vec<&[usize]> = batch.chunks(1).collect();
+        self.clipped_user_sum(parameters, examples, &units, clipping)
+    }
+
+    fn clipped_user_sum(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        users: &[&[usize]],
+        clipping: Clipping,
+    ) -> Result<GradientSum, Error> {
         if let Some(groups) = clipping.groups {
             groups.check(&self.layers)?;
         }
-        self.sum(parameters, examples, batch, Some(clipping))
+        self.sum(parameters, examples, users, Some(clipping))
     }
 
     fn plain_sum(
@@ -203,11 +237,16 @@ impl<M: ExampleModel> PrivateModel for CandleModel<M> {
         examples: &Examples,
         batch: &[usize],
     ) -> Result<GradientSum, Error> {
-        self.sum(parameters, examples, batch, None)
+        let units: Vec<&[usize]> = batch.chunks(1).collect();
+        self.sum(parameters, examples, &units, None)
     }
 
     fn sum_margin(&self, examples: usize) -> Result<f64, Error> {
         Ok(clip::sum_margin(examples, CHUNK)?)
+    }
+
+    fn user_sum_margin(&self, users: usize) -> Result<f64, Error> {
+        self.sum_margin(users)
     }
 
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use antinoise_input::{InvalidParameter, positive};
 
 use super::groups::{Clipping, Groups};
-use super::kernel::{Weighted, norms_squared};
+use super::kernel::{Weighted, norm_squared_of, norms_squared};
 use super::sum::GradientSum;
 
 /// Factor on the clip norm that keeps a clipped gradient within it in spite of rounding errors of lengths and
@@ -119,5 +119,21 @@ impl GradientSum {
         clip.add_squares(gradient, factors);
         self.clipped += clip.factors(factors, 1, 1);
         clip.for_each_part(gradient.len(), |group, part| add(factors[group], part));
+    }
+
+    /// Adds the clipped vector of one unit in double precision, as [`add_clipped`](Self::add_clipped). No
+    /// sum of squares of its numbers may overflow or underflow.
+    pub(super) fn add_clipped_wide(&mut self, vector: &[f64], clip: Clip) {
+        let mut factors = vec![0.0; clip.groups()];
+        clip.for_each_part(vector.len(), |group, part| factors[group] += norm_squared_of(&vector[part]));
+        self.clipped += clip.factors(&mut factors, 1, 1);
+        clip.for_each_part(vector.len(), |group, part| {
+            let factor = factors[group];
+            // A vector with factor 0 is left out, not multiplied: 0 times infinity would be NaN.
+            if factor != 0.0 {
+                let sum = self.gradient[part.clone()].iter_mut();
+                sum.zip(&vector[part]).for_each(|(sum, x)| *sum += factor * x);
+            }
+        });
     }
 }

@@ -29,23 +29,28 @@ mod factor;
 mod groups;
 mod kernel;
 mod layer;
+mod pass;
 mod sum;
 mod sum_margin;
 #[cfg(test)]
 mod tests;
+mod users;
 mod vectors;
 
 use crate::Error;
 use crate::data::Examples;
-use crate::model::{Captured, Model};
+use crate::model::Model;
 use factor::Clip;
 pub use groups::{Clipping, Groups};
-use layer::{Factors, LayerGradients};
+use pass::Pass;
 pub use sum::GradientSum;
-pub(crate) use sum::check_batch;
-use sum::pairwise_sum;
-pub use sum_margin::sum_margin;
+pub use sum_margin::{sum_margin, user_sum_margin};
+#[cfg(feature = "candle")]
+pub(crate) use users::check_users;
+pub use users::clipped_user_sum;
 pub use vectors::sum_clipped_vectors;
+#[cfg(test)]
+use {layer::LayerGradients, pass::norms_squared};
 
 /// The sum over `batch` of g_i min(1, clip_norm / |g_i|), for gradients g_i of the examples' cross entropies.
 /// `clipping` is a clip norm, or one with [`Groups`] of layers that are clipped apart.
@@ -103,69 +108,4 @@ pub fn plain_sum(
     batch: &[usize],
 ) -> Result<GradientSum, Error> {
     Pass { model, parameters, examples, clip: None }.sum(batch)
-}
-
-/// The inputs of a sum, apart from its batch.
-#[derive(Clone, Copy)]
-struct Pass<'a> {
-    model: &'a Model,
-    parameters: &'a [f32],
-    examples: &'a Examples,
-    clip: Option<Clip<'a>>,
-}
-
-impl Pass<'_> {
-    fn sum(self, batch: &[usize]) -> Result<GradientSum, Error> {
-        self.model.check(self.parameters, self.examples)?;
-        check_batch(batch, self.examples.len())?;
-        let sum = pairwise_sum(batch, self.model.chunk(), &|chunk| self.chunk_sum(chunk))?;
-        Ok(match self.clip {
-            Some(clip) => clip.unscale(sum),
-            None => sum,
-        })
-    }
-
-    /// The sum of one chunk, in the units of [`Clip`].
-    fn chunk_sum(self, chunk: &[usize]) -> Result<GradientSum, Error> {
-        let count = chunk.len();
-        if count == 0 {
-            return Ok(GradientSum::zeros(self.parameters.len()));
-        }
-        let (losses, layers) = self.capture(chunk);
-        let layers: Vec<LayerGradients> = layers.iter().map(LayerGradients::new).collect();
-        let size = self.model.chunk();
-        let (factors, clipped) = match self.clip {
-            Some(clip) => {
-                let mut squares = norms_squared(&layers, clip, size);
-                let clipped = clip.factors(&mut squares, size, count);
-                (squares, clipped)
-            }
-            None => ((0..size).map(|i| if i < count { 1.0 } else { 0.0 }).collect(), 0),
-        };
-        let groups: Vec<Factors> = factors.chunks_exact(size).map(Factors::new).collect();
-        let of_layer = |layer| &groups[self.clip.map_or(0, |clip| clip.group_of(layer))];
-        let mut gradient = Vec::with_capacity(self.parameters.len());
-        for (i, layer) in layers.iter().enumerate() {
-            layer.append_sum(&mut gradient, of_layer(i));
-        }
-        let loss = losses[..count].iter().map(|&loss| f64::from(loss)).sum();
-        Ok(GradientSum { gradient, loss, clipped })
-    }
-
-    /// Each example's loss, and each layer's X and G, from one forward and one backward pass. A chunk that is
-    /// not full is padded with its first example: products of another shape may round in another order.
-    fn capture(self, chunk: &[usize]) -> (Vec<f32>, Vec<Captured>) {
-        let mut full = chunk.to_vec();
-        full.resize(self.model.chunk(), chunk[0]);
-        self.model.capture(self.parameters, self.examples, &full)
-    }
-}
-
-/// The squared lengths of a chunk's gradients: one number per example, group after group.
-fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize) -> Vec<f64> {
-    let mut squares = vec![0.0; clip.groups() * chunk];
-    for (i, layer) in layers.iter().enumerate() {
-        layer.add_norms_squared(&mut squares[clip.group_of(i) * chunk..][..chunk]);
-    }
-    squares
 }

@@ -20,27 +20,27 @@ impl GradientSum {
         Self { gradient: vec![0.0; dim], loss: 0.0, clipped: 0 }
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.gradient.iter_mut().zip(&other.gradient).for_each(|(sum, x)| *sum += x);
         self.loss += other.loss;
         self.clipped += other.clipped;
     }
 }
 
-/// Sums the results of `sum_of` on consecutive parts of `batch` of length `chunk`, joined in halves: the
-/// order of additions depends only on the length of the batch, each number takes part in few additions, and
-/// few sums are in memory at a time.
-pub(crate) fn pairwise_sum<E: Send>(
-    batch: &[usize],
-    chunk: usize,
-    sum_of: &(impl Fn(&[usize]) -> Result<GradientSum, E> + Sync),
+/// Adds up the sums of `leaves`, joined in halves: the order of additions depends only on their number, each
+/// number takes part in few additions, and few sums are in memory at a time.
+pub(crate) fn pairwise_sum<T: Copy + Sync, E: Send>(
+    leaves: &[T],
+    dim: usize,
+    sum_of: &(impl Fn(T) -> Result<GradientSum, E> + Sync),
 ) -> Result<GradientSum, E> {
-    if batch.len() <= chunk {
-        return sum_of(batch);
+    match leaves {
+        [] => return Ok(GradientSum::zeros(dim)),
+        &[leaf] => return sum_of(leaf),
+        _ => {}
     }
-    let (left, right) = batch.split_at(batch.len().div_ceil(chunk).div_ceil(2) * chunk);
-    let (left, right) =
-        rayon::join(|| pairwise_sum(left, chunk, sum_of), || pairwise_sum(right, chunk, sum_of));
+    let (left, right) = leaves.split_at(leaves.len().div_ceil(2));
+    let (left, right) = rayon::join(|| pairwise_sum(left, dim, sum_of), || pairwise_sum(right, dim, sum_of));
     let (mut sum, right) = (left?, right?);
     sum.add(&right);
     Ok(sum)

@@ -23,14 +23,34 @@ use antinoise_input::{InvalidParameter, at_least};
 /// # Errors
 /// If `chunk` is 0.
 pub fn sum_margin(examples: usize, chunk: usize) -> Result<f64, InvalidParameter> {
-    at_least("chunk", chunk, 1)?;
-    let chunks = examples.div_ceil(chunk).max(1);
-    let roundings = (chunk as f64 + f64::from(depth(chunks)) + 1.0) * (f64::EPSILON / 2.0);
+    let chunk = at_least("chunk", chunk, 1)?;
+    Ok(margin(examples, chunk, examples.div_ceil(chunk)))
+}
+
+/// Bound on the effect of double precision on the sensitivity of
+/// [`clipped_user_sum`](super::clipped_user_sum), as [`sum_margin`] with users in place of examples: a user's
+/// clipped gradient is one term, and chunks may be as many as users, so that k = chunk + ceil(log2(m)) + 1.
+///
+/// ```
+/// use antinoise_train::clip::{sum_margin, user_sum_margin};
+/// assert!(user_sum_margin(500, 20)? < 4e-12 && user_sum_margin(500, 20)? >= sum_margin(500, 20)?);
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Errors
+/// If `chunk` is 0.
+pub fn user_sum_margin(users: usize, chunk: usize) -> Result<f64, InvalidParameter> {
+    Ok(margin(users, at_least("chunk", chunk, 1)?, users))
+}
+
+/// 2 `terms` gamma_k, for sums of at most `chunk` terms and a tree over `chunks` of them.
+fn margin(terms: usize, chunk: usize, chunks: usize) -> f64 {
+    let roundings = (chunk as f64 + f64::from(depth(chunks.max(1))) + 1.0) * (f64::EPSILON / 2.0);
     if roundings >= 0.5 {
-        return Ok(f64::INFINITY);
+        return f64::INFINITY;
     }
     // The last factor covers the roundings of this formula itself.
-    Ok(2.0 * examples as f64 * roundings / (1.0 - roundings) * (1.0 + 16.0 * f64::EPSILON))
+    2.0 * terms as f64 * roundings / (1.0 - roundings) * (1.0 + 16.0 * f64::EPSILON)
 }
 
 /// Number of additions of a chunk's sum on its way to the total of `chunks` sums, joined in halves:

@@ -54,7 +54,8 @@ pub fn sum_clipped_vectors<M, E: From<InvalidParameter> + Send>(
         }
         Ok(sum)
     };
-    let sum = pairwise_sum(units, chunk, &leaf)?;
+    let leaves: Vec<&[usize]> = units.chunks(chunk).collect();
+    let sum = pairwise_sum(&leaves, dim, &leaf)?;
     Ok(match clip {
         Some(clip) => clip.unscale(sum),
         None => sum,

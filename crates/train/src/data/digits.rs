@@ -37,6 +37,7 @@ pub fn digits() -> Dataset {
         classes: 10,
         class_names: numbered_classes(10),
         train: part(0, TRAIN),
+        users: None,
         test: part(TRAIN, EXAMPLES),
     }
 }

@@ -2,6 +2,8 @@ use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::users::Users;
+
 /// Height, width and channels of an image; a pixel's channels are adjacent in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -166,8 +168,25 @@ pub struct Dataset {
     pub class_names: Vec<String>,
     /// The private examples.
     pub train: Examples,
+    /// Who each private example belongs to, if users are protected; `None` if examples are.
+    pub users: Option<Users>,
     /// The examples that measure accuracy; never used for training.
     pub test: Examples,
+}
+
+impl Dataset {
+    /// Number of units that a plan counts: users if the data set has them, else training examples.
+    ///
+    /// ```
+    /// use antinoise_train::data::{Dataset, Users, digits};
+    /// let writers: Vec<String> = (0..1440).map(|example| format!("writer {}", example / 36)).collect();
+    /// let users = Users::new(writers.iter().map(String::as_str))?;
+    /// assert_eq!((digits().units(), Dataset { users: Some(users), ..digits() }.units()), (1440, 40));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn units(&self) -> usize {
+        self.users.as_ref().map_or(self.train.len(), Users::len)
+    }
 }
 
 /// The names of classes that have none but their numbers.

@@ -44,7 +44,7 @@ pub fn idx(folder: &Path) -> Result<Dataset, Error> {
         return Err(bad(&folder.join("t10k-labels-idx1-ubyte"), got, must_be));
     }
     let name = folder.file_name().map_or_else(|| "idx".into(), |name| name.to_string_lossy().into_owned());
-    Ok(Dataset { name, shape, classes, class_names: numbered_classes(classes), train, test })
+    Ok(Dataset { name, shape, classes, class_names: numbered_classes(classes), train, users: None, test })
 }
 
 /// The test images of such a folder (`t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`), and their shape.

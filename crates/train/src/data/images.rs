@@ -69,7 +69,7 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
     let shape = shape.expect("there are images");
     let name = folder.file_name().map_or_else(|| "images".into(), |name| name.to_string_lossy().into_owned());
     let class_names = classes.iter().map(|class| name_of(class)).collect();
-    Ok(Dataset { name, shape, classes: classes.len(), class_names, train, test })
+    Ok(Dataset { name, shape, classes: classes.len(), class_names, train, users: None, test })
 }
 
 /// Reads labelled images from `folder/CLASS/*.png`, where CLASS is one of `classes` and labels are their

@@ -1,6 +1,8 @@
 //! Labelled examples for training and testing: images and tables.
 
+mod cell;
 mod digits;
+mod draw;
 mod examples;
 mod fashion_mnist;
 mod file;
@@ -8,6 +10,7 @@ mod idx;
 mod images;
 mod remarks;
 mod table;
+mod users;
 
 pub use digits::digits;
 pub use examples::{Dataset, Example, Examples, ImageShape, numbered_classes};
@@ -16,3 +19,4 @@ pub use idx::{idx, idx_test};
 pub use images::{class_folders, image_files, images};
 pub use remarks::remarks;
 pub use table::{Column, Labels, Missing, Schema, TableFile, TestPart, Values};
+pub use users::Users;

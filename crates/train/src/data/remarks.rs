@@ -70,6 +70,7 @@ mod tests {
             classes: 2,
             class_names: vec!["no".into(), "yes".into()],
             train: part(train),
+            users: None,
             test: part(test),
         }
     }

@@ -1,5 +1,7 @@
 use std::fmt::Debug;
 
+use antinoise_input::InvalidParameter;
+
 use crate::Error;
 use crate::clip::{Clipping, GradientSum};
 use crate::data::Examples;
@@ -7,10 +9,10 @@ use crate::model::Evaluation;
 
 /// A model under private training.
 ///
-/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin)**: an
-/// implementation of this trait states a theorem about floating-point sums (`docs/training.md`). To train a
-/// model of your own, implement `candle::ExampleModel` instead, and let `candle::CandleModel` clip and
-/// sum.
+/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin), and the same
+/// of users**: an implementation of this trait states a theorem about floating-point sums
+/// (`docs/training.md`). To train a model of your own, implement `candle::ExampleModel` instead, and let
+/// `candle::CandleModel` clip and sum.
 pub trait PrivateModel: Debug + Sync {
     /// The name in reports.
     fn name(&self) -> &str;
@@ -47,6 +49,24 @@ pub trait PrivateModel: Debug + Sync {
         clipping: Clipping,
     ) -> Result<GradientSum, Error>;
 
+    /// The sum over `users`, each a list of examples, of the clipped mean gradients of their examples, as
+    /// [`clip::clipped_user_sum`](crate::clip::clipped_user_sum): the claims of [`clipped_sum`] hold of
+    /// users.
+    ///
+    /// [`clipped_sum`]: Self::clipped_sum
+    ///
+    /// # Errors
+    /// As [`clipped_sum`], and if a user has no example. A model without such sums refuses all users.
+    fn clipped_user_sum(
+        &self,
+        _parameters: &[f32],
+        _examples: &Examples,
+        _users: &[&[usize]],
+        _clipping: Clipping,
+    ) -> Result<GradientSum, Error> {
+        Err(no_users(self.name()))
+    }
+
     /// The sum over `batch` of the unclipped gradients: no privacy, for comparison.
     ///
     /// # Errors
@@ -65,9 +85,24 @@ pub trait PrivateModel: Debug + Sync {
     /// If no bound is known.
     fn sum_margin(&self, examples: usize) -> Result<f64, Error>;
 
+    /// The same for sums of at most `users` users: see
+    /// [`clip::user_sum_margin`](crate::clip::user_sum_margin).
+    ///
+    /// # Errors
+    /// If no bound is known: of a model without [`clipped_user_sum`](Self::clipped_user_sum).
+    fn user_sum_margin(&self, _users: usize) -> Result<f64, Error> {
+        Err(no_users(self.name()))
+    }
+
     /// Accuracy and loss of `parameters` on `examples`; NaN without examples.
     ///
     /// # Errors
     /// If parameters or examples do not fit this model, or an operation fails.
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error>;
+}
+
+/// The error of a model that clips no gradients of users.
+fn no_users(model: &str) -> Error {
+    let must_be = "one whose gradients can be clipped user by user";
+    InvalidParameter::new("model", format!("{model:?}"), must_be).into()
 }

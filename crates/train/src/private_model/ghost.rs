@@ -37,6 +37,16 @@ impl PrivateModel for Model {
         clip::clipped_sum(self, parameters, examples, batch, clipping)
     }
 
+    fn clipped_user_sum(
+        &self,
+        parameters: &[f32],
+        examples: &Examples,
+        users: &[&[usize]],
+        clipping: Clipping,
+    ) -> Result<GradientSum, Error> {
+        clip::clipped_user_sum(self, parameters, examples, users, clipping)
+    }
+
     fn plain_sum(
         &self,
         parameters: &[f32],
@@ -48,6 +58,10 @@ impl PrivateModel for Model {
 
     fn sum_margin(&self, examples: usize) -> Result<f64, Error> {
         Ok(clip::sum_margin(examples, self.chunk())?)
+    }
+
+    fn user_sum_margin(&self, users: usize) -> Result<f64, Error> {
+        Ok(clip::user_sum_margin(users, self.chunk())?)
     }
 
     fn evaluate(&self, parameters: &[f32], examples: &Examples) -> Result<Evaluation, Error> {

@@ -3,6 +3,8 @@
 mod run;
 mod setup;
 mod steps;
+#[cfg(test)]
+mod user_tests;
 
 pub use run::{CheckpointInterval, Options, Outcome};
 pub use setup::Setup;

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::checkpoint::Identity;
-use crate::clip::{Clipping, Groups};
-use crate::data::Dataset;
+use crate::clip::{Clipping, GradientSum, Groups};
+use crate::data::{Dataset, Users};
 use crate::optimizer::OptimizerConfig;
 use crate::private_model::PrivateModel;
 
@@ -33,11 +33,7 @@ impl Setup<'_> {
     /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
         self.optimizer.check(self.plan.steps)?;
-        let examples = self.dataset.train.len();
-        if self.plan.examples != examples {
-            let must_be = format!("{examples}, the training examples of {}", self.dataset.name);
-            return Err(InvalidParameter::new("examples of the plan", self.plan.examples, must_be).into());
-        }
+        self.check_unit()?;
         for part in [&self.dataset.train, &self.dataset.test] {
             self.model.check(start, part)?;
         }
@@ -50,6 +46,54 @@ impl Setup<'_> {
     /// The clip norm, and the groups of layers that are clipped separately.
     pub fn clipping(&self) -> Clipping<'_> {
         Clipping { norm: self.plan.clip_norm, groups: self.groups }
+    }
+
+    /// Refuses a plan for other units, or another number of them, than the data set has.
+    fn check_unit(&self) -> Result<(), Error> {
+        let Dataset { train, users, name, .. } = self.dataset;
+        let must_be = match (self.plan.max_examples_per_user, users) {
+            (Some(_), None) => "example: the data set does not say which examples are whose",
+            (None, Some(_)) => "user, with max_examples_per_user: the data set says which examples are whose",
+            _ => "",
+        };
+        if !must_be.is_empty() {
+            let got = self.plan.privacy.unit;
+            return Err(InvalidParameter::new("unit of the plan", got, must_be).into());
+        }
+        let (units, what) = (self.dataset.units(), users.as_ref().map_or("examples", |_| "users"));
+        if self.plan.examples != units {
+            let must_be = format!("{units}, the training {what} of {name}");
+            return Err(InvalidParameter::new("examples of the plan", self.plan.examples, must_be).into());
+        }
+        match users.as_ref().map(Users::examples).filter(|&examples| examples != train.len()) {
+            None => Ok(()),
+            Some(examples) => {
+                let must_be = format!("{}, all training examples", train.len());
+                Err(InvalidParameter::new("examples of all users", examples, must_be).into())
+            }
+        }
+    }
+
+    /// The sum of the clipped gradients of the units `batch` in step `step`: of examples, or of users, from
+    /// whom at most the plan's number of examples are drawn.
+    pub(super) fn sum(
+        &self,
+        parameters: &[f32],
+        (step, batch): (usize, &[usize]),
+        noise: &NoiseStream,
+    ) -> Result<GradientSum, Error> {
+        let (Dataset { train, users, .. }, clipping) = (self.dataset, self.clipping());
+        let (Some(users), Some(most)) = (users, self.plan.max_examples_per_user) else {
+            return self.model.clipped_sum(parameters, train, batch, clipping);
+        };
+        // A generator for each user and step: what is drawn of one depends on no other. Number 0 orders
+        // users.
+        let number = |user: usize| 1 + step as u64 * users.len() as u64 + user as u64;
+        let examples =
+            |&user: &usize| users.drawn(user, most, || noise.rng(Purpose::DataOrder, number(user)));
+        let drawn: Vec<Vec<usize>> = batch.iter().map(examples).collect();
+        let drawn: Vec<&[usize]> = drawn.iter().map(Vec::as_slice).collect();
+        self.model.clipped_user_sum(parameters, train, &drawn, clipping)
     }
 
     /// Refuses sums whose sensitivity, rounding included, may exceed the one that the plan's noise covers.
@@ -69,7 +113,10 @@ impl Setup<'_> {
             Sampler::BallsInBins { .. } | Sampler::BMinSep { .. } => examples,
             Sampler::External => return Err(external().into()),
         };
-        let margin = self.model.sum_margin(largest)?;
+        let margin = match self.dataset.users {
+            Some(_) => self.model.user_sum_margin(largest)?,
+            None => self.model.sum_margin(largest)?,
+        };
         if margin > CLIP_ROUNDING {
             let got =
                 format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
@@ -91,6 +138,7 @@ impl Setup<'_> {
             ("data set", format!("{train} {test}")),
         ])
         .with("clipping", self.groups.map(Groups::identity))
+        .with("users", self.dataset.users.as_ref().map(|users| hex(&users.sha256())))
     }
 
     pub(super) fn batches(&self, noise: &NoiseStream) -> Result<Batches, InvalidParameter> {

@@ -28,9 +28,9 @@ use crate::checkpoint::{Checkpoints, History, RunState};
 /// ```
 pub struct Trainer<'a> {
     pub(super) setup: Setup<'a>,
-    batches: Batches,
+    pub(super) batches: Batches,
     participations: Participations,
-    run: RunState,
+    pub(super) run: RunState,
     buffers: Buffers,
 }
 
@@ -104,9 +104,9 @@ impl<'a> Trainer<'a> {
         &self.buffers.released
     }
 
-    /// The examples that may take part in step `step`: its batch, or the set from which its batch is sampled.
-    /// If sampling amplifies privacy, the sampled batch is secret; if examples are assigned to secret bins,
-    /// this set is secret too.
+    /// The examples, or users of a plan for users, that may take part in step `step`: its batch, or the set
+    /// from which its batch is sampled. If sampling amplifies privacy, the sampled batch is secret; if
+    /// examples are assigned to secret bins, this set is secret too.
     pub fn turn(&self, step: usize) -> &[usize] {
         self.batches.turn(step)
     }
@@ -123,14 +123,13 @@ impl<'a> Trainer<'a> {
     /// plan accounts for: the batch is then not used at all.
     pub fn step(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        let Setup { plan, model, dataset, .. } = self.setup;
-        let step = self.step_count();
+        let (plan, step) = (self.setup.plan, self.step_count());
         if step == plan.steps {
             return Err(antinoise_noise::Error::Exhausted { steps: plan.steps }.into());
         }
         let batch = self.batches.at(step, &mut self.run.noise.rng(Purpose::BatchSampling, step as u64));
         self.participations.record(step, &batch)?;
-        let sum = model.clipped_sum(&self.run.parameters, &dataset.train, &batch, self.setup.clipping())?;
+        let sum = self.setup.sum(&self.run.parameters, (step, &batch), &self.run.noise)?;
         let noise_start = Instant::now();
         let Buffers { released, mean } = &mut self.buffers;
         self.run.noise.release(&sum.gradient, released)?;

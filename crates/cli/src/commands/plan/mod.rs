@@ -21,7 +21,7 @@ use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
 use crate::output;
 use crate::progress::Progress;
-use report::{EpsilonOfUser, PlanChoice};
+use report::PlanChoice;
 use sweep::{Sweep, Swept};
 
 /// Compare mechanisms for a setting at one privacy target, and choose the one of smallest loss.
@@ -35,6 +35,8 @@ use sweep::{Sweep, Swept};
       --delta 1e-5 --setting poisson
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 \\
       --epsilon 0.5 --delta 1e-6 --setting cyclic --examples-per-user 5
+  antinoise plan --examples 4000 --batch-size 200 --epochs 4 --epsilon 1 \\
+      --delta 1e-5 --setting cyclic --max-examples-per-user 100
   antinoise plan --examples 1e6 --batch-size 1000 --epochs 1 --epsilon 4 \\
       --delta 1e-7 --setting stream
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
@@ -45,10 +47,11 @@ use sweep::{Sweep, Swept};
       --sweep batch-size --plot sweep.svg"
 )]
 pub struct Arguments {
-    /// Number of examples, or of users in a federated setting.
+    /// Number of examples; of users in a federated setting and with --max-examples-per-user.
     #[arg(long, value_name = "N", value_parser = count)]
     examples: usize,
-    /// Expected number of examples in a batch (of users, in a federated setting).
+    /// Expected number of examples in a batch; of users in a federated setting and with
+    /// --max-examples-per-user.
     #[arg(long, value_name = "B", value_parser = count)]
     batch_size: usize,
     #[command(flatten)]
@@ -91,6 +94,11 @@ pub struct Arguments {
     /// plan's own epsilon is that of one example.
     #[arg(long, value_name = "M", value_parser = count, conflicts_with = "sweep")]
     examples_per_user: Option<usize>,
+    /// Plan for users instead of examples, for `antinoise train --user`: N and B are numbers of users, and a
+    /// step uses the mean gradient of at most M examples of a user, clipped as one. Epsilon is that of a user
+    /// with any number of examples.
+    #[arg(long, value_name = "M", value_parser = count, conflicts_with = "examples_per_user")]
+    max_examples_per_user: Option<usize>,
     #[command(flatten)]
     release: ReleaseOptions,
     #[command(flatten)]
@@ -172,7 +180,11 @@ impl Arguments {
         Ok(Request {
             epsilon: self.epsilon,
             delta: self.delta,
-            unit: if federated { PrivacyUnit::User } else { PrivacyUnit::Example },
+            unit: match federated || self.max_examples_per_user.is_some() {
+                true => PrivacyUnit::User,
+                false => PrivacyUnit::Example,
+            },
+            max_examples_per_user: self.max_examples_per_user,
             adjacency: self.problem.adjacency,
             workload: self.problem.workload.clone(),
             objective: self.objective,
@@ -208,22 +220,23 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     }
     let progress = Progress::endless("planning");
     let choice = choose(&request)?;
-    let users = arguments.examples_per_user.map(|most| EpsilonOfUser::new(&choice.plan, most)).transpose()?;
+    let front = plot.as_ref().map(|_| figure::front(&choice, &request));
+    let report = PlanChoice::new(choice, &request, arguments.examples_per_user)?;
     drop(progress);
-    if let Some(plot) = &plot {
-        plot.write(figure::front(&choice, &request)?.as_bytes())?;
+    if let (Some(plot), Some(front)) = (&plot, front) {
+        plot.write(front?.as_bytes())?;
     }
     if let Some(out) = &out {
-        out.write(choice.plan.to_toml().as_bytes())?;
+        out.write(report.plan.to_toml().as_bytes())?;
     }
-    Ok(Output::Plan(Box::new(PlanChoice { users, ..PlanChoice::new(choice, &request) })))
+    Ok(Output::Plan(Box::new(report)))
 }
 
 /// Refuses a number of examples of a user before anything is designed.
 fn refuse_examples_of_users(most: Option<usize>, request: &Request) -> Result<()> {
     let Some(most) = most else { return Ok(()) };
     if request.unit == PrivacyUnit::User {
-        let must_be = "left out with --setting federated, whose epsilon is that of a whole user";
+        let must_be = "left out with --setting federated, whose epsilon is that of a user with all examples";
         return Err(InvalidParameter::new("examples_per_user", most, must_be).into());
     }
     between("examples_per_user", most, 1, request.examples, "examples")?;

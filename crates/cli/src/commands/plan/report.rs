@@ -5,13 +5,12 @@ use std::fmt;
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::design::Status;
-use antinoise_plan::{Accountant, Candidate, Choice, Error, Rejected, Request, VerifiedPlan};
+use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
 use serde::Serialize;
 
+use super::super::persons::{ByExamples, by_examples, in_words, stated};
 use super::explanation::explanation;
-
 use crate::failure::Result;
-use crate::numbers::short_up;
 use crate::output;
 
 /// Output of `antinoise plan`.
@@ -29,6 +28,8 @@ pub struct PlanChoice {
     /// The epsilon of users with several examples, if it was asked for.
     #[serde(flatten)]
     pub users: Option<EpsilonOfUser>,
+    /// The epsilon of users by their number of examples; empty of a plan for users.
+    pub epsilon_by_examples: Vec<ByExamples>,
     #[serde(skip)]
     pub adjacency: Adjacency,
     /// Whether the dimension is known; otherwise memory is not reported.
@@ -61,55 +62,17 @@ pub struct Row {
     accountant: Accountant,
 }
 
-/// The epsilon of users with several examples, by group privacy.
+/// The epsilon of users with several examples, if it was asked for.
 #[derive(Debug, Serialize)]
 pub struct EpsilonOfUser {
     /// The largest number of examples of a user.
     examples_per_user: usize,
     /// Of a user with that number; null where no finite bound is known.
     epsilon_of_user: Option<f64>,
-    /// Of users with fewer examples.
-    epsilon_by_examples: Vec<ByExamples>,
-}
-
-#[derive(Debug, Serialize)]
-struct ByExamples {
-    examples: usize,
-    epsilon: Option<f64>,
 }
 
 /// Numbers of examples for which epsilon is printed, up to the largest one of a user.
 const EXAMPLES: [usize; 5] = [1, 2, 5, 20, 100];
-
-impl EpsilonOfUser {
-    /// The epsilon of users with up to `most` examples each under `plan`.
-    pub fn new(plan: &VerifiedPlan, most: usize) -> Result<Self> {
-        let epsilon = |examples: usize| match plan.epsilon_of_user(examples) {
-            Ok(epsilon) => Ok(Some(epsilon)),
-            Err(Error::Accounting(antinoise_accounting::Error::OutOfReach { .. })) => Ok(None),
-            Err(error) => Err(error),
-        };
-        let by = |examples| Ok(ByExamples { examples, epsilon: epsilon(examples)? });
-        let fewer = EXAMPLES.into_iter().filter(|&examples| examples < most);
-        Ok(Self {
-            examples_per_user: most,
-            epsilon_of_user: epsilon(most)?,
-            epsilon_by_examples: fewer.chain([most]).map(by).collect::<Result<_>>()?,
-        })
-    }
-}
-
-impl fmt::Display for EpsilonOfUser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |by: &ByExamples| {
-            let epsilon = by.epsilon.map_or_else(|| "no bound".into(), |epsilon| short_up(epsilon, 4));
-            let unit = if by.examples == 1 { "example" } else { "examples" };
-            format!("{} with {} {unit}", epsilon, by.examples)
-        };
-        let all: Vec<String> = self.epsilon_by_examples.iter().map(text).collect();
-        writeln!(f, "Epsilon of a user, all of whose examples change together: {}.", all.join(", "))
-    }
-}
 
 /// A mechanism that could not be chosen.
 #[derive(Debug, Serialize)]
@@ -119,8 +82,20 @@ pub struct LeftOut {
 }
 
 impl PlanChoice {
-    /// The report of a choice for the request.
-    pub fn new(choice: Choice, request: &Request) -> Self {
+    /// The report of a choice for the request, where users have at most `examples_per_user` examples, if that
+    /// was given.
+    pub fn new(choice: Choice, request: &Request, examples_per_user: Option<usize>) -> Result<Self> {
+        let epsilon_by_examples = match examples_per_user {
+            None => stated(&choice.plan)?,
+            Some(most) => {
+                let fewer = EXAMPLES.into_iter().filter(|&examples| examples < most);
+                by_examples(&choice.plan, fewer.chain([most]))?
+            }
+        };
+        let users = examples_per_user.map(|examples_per_user| EpsilonOfUser {
+            examples_per_user,
+            epsilon_of_user: epsilon_by_examples.last().and_then(|by| by.epsilon),
+        });
         let sampled = choice.candidates[0].is_amplified();
         let mut candidates: Vec<Row> = choice.candidates.iter().map(|c| Row::among(c, sampled)).collect();
         // Without a number of parameters, states are not known.
@@ -130,17 +105,18 @@ impl PlanChoice {
         candidates.extend(choice.baselines.iter().map(Row::of_reference));
         let explanation = explanation(&choice, request);
         let left_out = |r: &Rejected| LeftOut { strategy: r.spec.to_string(), why: r.reason.clone() };
-        Self {
+        Ok(Self {
             candidates,
             chosen: choice.chosen,
             explanation,
             left_out: choice.rejected.iter().map(left_out).collect(),
             statement: choice.plan.statement(),
             plan: choice.plan,
-            users: None,
+            users,
+            epsilon_by_examples,
             adjacency: request.adjacency,
             has_dim: request.dim > 0,
-        }
+        })
     }
 }
 
@@ -247,8 +223,12 @@ impl fmt::Display for PlanChoice {
         if !self.left_out.is_empty() {
             writeln!(f)?;
         }
-        if let Some(users) = &self.users {
-            writeln!(f, "{users}")?;
+        let by = in_words(&self.epsilon_by_examples);
+        if self.users.is_some() {
+            writeln!(f, "Epsilon of a user, all of whose examples change together: {by}.\n")?;
+        } else if !by.is_empty() {
+            writeln!(f, "Epsilon is that of one example. Of a person with several it is {by};")?;
+            writeln!(f, "--max-examples-per-user M plans for persons with any number.\n")?;
         }
         writeln!(f, "{}", self.statement)
     }

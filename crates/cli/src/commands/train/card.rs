@@ -46,11 +46,12 @@ pub fn card(about: &Card) -> String {
     let tests = dataset.test.len();
     let _ = write!(
         text,
-        "\n## Accuracy\n\n| | |\n|---|---|\n| training examples | {} |\n| test examples | {tests} |\n| test accuracy \
+        "\n## Accuracy\n\n| | |\n|---|---|\n| training {} | {} |\n| test examples | {tests} |\n| test accuracy \
          (one standard error) | {} |\n| always predicting the largest class | {} |\n\nThe last two figures are computed \
          from the test examples, which the privacy statement does not protect: remove them from this page if those \
          examples are private.\n",
-        dataset.train.len(),
+        if dataset.users.is_some() { "users" } else { "examples" },
+        dataset.units(),
         percent(*accuracy, Some(accuracy_error(*accuracy, tests))),
         percent(largest_class_share(&dataset.test, dataset.classes), None),
     );

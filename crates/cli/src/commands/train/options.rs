@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
-use antinoise_plan::{Length, Request, Setting};
+use antinoise_plan::{Length, PrivacyUnit, Request, Setting};
 use antinoise_train::optimizer::UpdateRule;
 use clap::{Args, ValueEnum};
 
@@ -48,10 +48,14 @@ const MOST_RUNS: usize = 1000;
       --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \\
       --epsilon 1 --out flights
   antinoise predict flights/model --data csv:flights.csv --out late.jsonl
+  antinoise train --data csv:visits.csv --user person \\
+      --label branch=east,north,south,west --range minutes=0:120 \\
+      --epsilon 2 --out visits
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --test-rows last --epsilon 1 --epochs 1 \\
       --compare --repeats 1 --learning-rate 0.25,0.5 --out comparison
 
+visits.csv has a row for each visit, and several of one person: --user protects persons.
 images is a folder with four files in the format of MNIST. --data fashion-mnist reads
 60,000 images (apt install dataset-fashion-mnist); its comparison takes about ten minutes."
 )]
@@ -73,7 +77,7 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release", "max_examples_per_user"])]
     pub plan: Option<PathBuf>,
     /// Target epsilon of one model. With several values, separated by commas, the comparison is repeated for
     /// each, in subfolders, and accuracy is plotted against epsilon. With --released-models, the epsilon of
@@ -89,7 +93,8 @@ pub struct Arguments {
     /// Steps, instead of epochs.
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: Option<usize>,
-    /// Expected number of examples in a batch [default: 96 for digits, 500 for other data].
+    /// Expected number of examples in a batch, or of persons with --user [default: 96 for digits, 500 for
+    /// other data; of persons at most an eighth of them].
     #[arg(long, value_name = "B", value_parser = count)]
     pub batch_size: Option<usize>,
     /// How batches are formed.
@@ -287,8 +292,9 @@ impl Arguments {
         self.is_digits() || self.data == "fashion-mnist"
     }
 
-    /// Requests for plans, one for each setting, given the numbers of training examples and model parameters.
-    pub fn requests(&self, examples: usize, dim: usize) -> Result<Vec<Request>> {
+    /// Requests for plans, one for each setting, given the numbers of training examples, or users, and model
+    /// parameters.
+    pub fn requests(&self, units: usize, dim: usize) -> Result<Vec<Request>> {
         let settings = match self.setting {
             TrainSetting::Cyclic => vec![Setting::Cyclic],
             TrainSetting::Poisson => vec![Setting::Poisson],
@@ -297,11 +303,16 @@ impl Arguments {
             TrainSetting::Stream => vec![Setting::Stream],
             TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],
         };
-        settings.into_iter().map(|setting| self.request(setting, examples, dim)).collect()
+        settings.into_iter().map(|setting| self.request(setting, units, dim)).collect()
     }
 
-    fn request(&self, setting: Setting, examples: usize, dim: usize) -> Result<Request> {
-        let (batch_size, epochs) = if self.is_digits() { (96, 20) } else { (500, 4) };
+    fn request(&self, setting: Setting, units: usize, dim: usize) -> Result<Request> {
+        let max_examples_per_user = self.table.max_examples_per_user();
+        let (batch_size, epochs) = match max_examples_per_user {
+            None if self.is_digits() => (96, 20),
+            None => (500, 4),
+            Some(_) => (units.div_ceil(8).min(500), 4),
+        };
         let length = match self.steps {
             Some(steps) => Length::Steps(steps),
             None => Length::Epochs(self.epochs.unwrap_or(epochs)),
@@ -309,13 +320,15 @@ impl Arguments {
         let request = Request {
             epsilon: self.epsilon.first().copied().unwrap_or(4.0),
             delta: self.delta.unwrap_or(1e-5),
+            unit: max_examples_per_user.map_or(PrivacyUnit::Example, |_| PrivacyUnit::User),
+            max_examples_per_user,
             adjacency: self.adjacency,
             objective: self.objective,
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
             release: self.release.kind(),
             specs: self.specs()?,
-            ..Request::new(examples, self.batch_size.unwrap_or(batch_size), length, setting)
+            ..Request::new(units, self.batch_size.unwrap_or(batch_size), length, setting)
         };
         let workload = self.applied_workload(request.schedule()?.steps)?;
         Ok(Request { workload, ..request })

@@ -16,14 +16,15 @@ use crate::failure::Result;
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
 ///
 /// They are the plan of a file; or the mechanisms that are named; or the mechanism of least loss, in a
-/// comparison next to DP-SGD and independent noise in the setting that was asked for.
-pub fn plans(arguments: &Arguments, examples: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
+/// comparison next to DP-SGD and independent noise in the setting that was asked for. `units` is the number
+/// of training examples, or of users if these are protected.
+pub fn plans(arguments: &Arguments, units: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
         let mechanism = plan.strategy.class().name().into();
         return Ok((vec![NamedPlan { mechanism, baseline: None, plan }], 0));
     }
-    let requests = arguments.requests(examples, dim)?;
+    let requests = arguments.requests(units, dim)?;
     let choices = requests
         .iter()
         .map(|request| Ok(Tried { request, choice: choose(request)? }))

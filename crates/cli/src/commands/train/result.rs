@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::rounded_to_4;
+use antinoise_mechanism::PrivacyUnit;
 use serde::{Serialize, Serializer};
 
+use super::super::persons::{ByExamples, in_words};
 use super::audit::Audited;
 use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
@@ -67,6 +69,10 @@ pub struct PrivateResult {
     pub epsilon: f64,
     pub delta: f64,
     pub rms_loss: f64,
+    /// Whose data epsilon is about: an example, or a user with all of their examples.
+    pub unit: PrivacyUnit,
+    /// The epsilon of one model for persons with several examples; empty where users are the unit.
+    pub epsilon_by_examples: Vec<ByExamples>,
     /// How many models epsilon covers.
     pub models_released: usize,
     /// grid or plain.
@@ -120,6 +126,8 @@ struct NotPrivate {
     epsilon: Option<f64>,
     delta: Option<f64>,
     rms_loss: Option<f64>,
+    unit: Option<PrivacyUnit>,
+    epsilon_by_examples: [f64; 0],
     models_released: usize,
     release: Option<&'static str>,
     clip_by: Option<ClipBy>,
@@ -261,6 +269,19 @@ impl StudyResult {
         format!("{trained} private models were trained on these data; epsilon is that of {covered}.")
     }
 
+    /// Whose data epsilon is about.
+    fn unit(&self) -> Option<String> {
+        let (_, private) = self.private().next()?;
+        Some(match private.unit {
+            PrivacyUnit::User => "Epsilon is that of a user with all of their rows.".into(),
+            PrivacyUnit::Example => format!(
+                "Epsilon is that of one example; of a person with several it is, for one model, {} (--user COLUMN \
+                 protects persons).",
+                in_words(&private.epsilon_by_examples)
+            ),
+        })
+    }
+
     fn warnings(&self) -> Vec<String> {
         let audit = |(row, private): (&MechanismResult, &PrivateResult)| {
             Some(private.audit.as_ref()?.sentence(&row.mechanism))
@@ -296,6 +317,7 @@ impl fmt::Display for StudyResult {
         )?;
         self.warnings().iter().try_for_each(|warning| writeln!(f, "{warning}"))?;
         writeln!(f, "{}", self.covered())?;
+        self.unit().map_or(Ok(()), |unit| writeln!(f, "{unit}"))?;
         self.uncovered.as_ref().map_or(Ok(()), |uncovered| writeln!(f, "{uncovered}."))?;
         let model = self.model.display();
         writeln!(f, "Model to give away: {model}, {}.", self.model_is)?;

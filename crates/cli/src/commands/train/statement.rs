@@ -1,11 +1,12 @@
 //! The privacy statement of a mechanism's models in a report.
 
 use antinoise_accounting::PrivacyStatement;
-use antinoise_input::hex;
+use antinoise_input::{hex, printable};
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
+use super::super::persons::{in_words, stated};
 use super::clip_by::clipped_apart;
 use super::cost::Cost;
 use super::results::Results;
@@ -44,8 +45,26 @@ pub fn statement(
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
+    let statement = statement.with_fact("persons", persons(study, plan)?);
     Ok(match groups {
         Some(groups) => statement.with_fact("clipping", clipped_apart(groups, plan.clip_norm)),
         None => statement,
+    })
+}
+
+/// What is protected of a person with several rows. Without numbers of rows, which are private.
+fn persons(study: &Study, plan: &VerifiedPlan) -> Result<String> {
+    Ok(match (study.user(), plan.max_examples_per_user) {
+        (Some(column), Some(most)) => format!(
+            "the unit is a user with all of their rows, the training rows with one name in the column {}. A step \
+             clips the mean gradient of a user's rows as one, of a user with more than {most} rows that of {most} \
+             drawn by the key; the test rows are those of other users",
+            printable(&format!("{column:?}"))
+        ),
+        _ => format!(
+            "the unit is a single example. The epsilon of one model for a person with several examples, all of which \
+             change together, is {} (group privacy)",
+            in_words(&stated(plan)?)
+        ),
     })
 }

@@ -78,7 +78,7 @@ impl Study {
         let model = build(arguments.model_name(), &dataset)?;
         let rules = arguments.rules();
         let progress = Progress::endless("planning");
-        let (plans, chosen) = plans(arguments, dataset.train.len(), model.parameters())?;
+        let (plans, chosen) = plans(arguments, dataset.units(), model.parameters())?;
         drop(progress);
         let study = Self {
             id: fresh_id(arguments.seed)?,
@@ -167,6 +167,11 @@ impl Study {
     pub fn saved_model(&self, model: &Model, dataset: &Dataset, parameters: Vec<f32>) -> Result<SavedModel> {
         let schema = self.table.as_ref().map(|table| table.schema().clone());
         Ok(SavedModel::new(model.clone(), parameters, dataset.class_names.clone(), schema)?)
+    }
+
+    /// The column of users, if these are protected.
+    pub fn user(&self) -> Option<&str> {
+        self.table.as_ref().and_then(Table::user)
     }
 
     /// The data, as `--data` names them.
@@ -305,6 +310,10 @@ fn warn_of_data(dataset: &Dataset, table: Option<&Table>) {
 fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
     between("audit", canaries, 1, dataset.train.len(), "training examples")?;
     between("audit", canaries, 1, model.parameters(), "parameters, of which each canary has one of its own")?;
+    if dataset.users.is_some() {
+        let must_be = "left out with --user: canaries are single examples";
+        return Err(InvalidParameter::new("audit", canaries, must_be).into());
+    }
     if plans.iter().any(|named| matches!(named.plan.sampler, Sampler::BMinSep { .. })) {
         let must_be = "left out with b-min-sep sampling, for which no likelihood ratio is known here";
         return Err(InvalidParameter::new("audit", canaries, must_be).into());

@@ -7,6 +7,7 @@ use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 
+use super::super::persons::stated;
 use super::audit::Audited;
 use super::clip_by::norms;
 use super::folder::Folder;
@@ -73,6 +74,8 @@ fn mechanism(
         epsilon: cost.epsilon,
         delta: plan.privacy.delta,
         rms_loss: rms(&figures.prefix_errors),
+        unit: plan.privacy.unit,
+        epsilon_by_examples: stated(plan)?,
         models_released: cost.models,
         release: plan.release.kind().name(),
         clip_by: study.clip_by(),

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
-use crate::numbers::real;
+use crate::numbers::{count, real};
 
 /// Public knowledge about a table.
 #[derive(Debug, Clone, Args)]
@@ -48,10 +48,23 @@ pub struct TableOptions {
     /// For tables: number that the drawn test rows follow from [default: 0].
     #[arg(long, value_name = "SEED", conflicts_with = "test")]
     test_seed: Option<u64>,
+    /// For tables: the column that names the person of each row. Then persons are protected with all of their
+    /// rows, instead of single rows: batches are of persons, and the mean gradient of a person's rows is
+    /// clipped as one. Test rows are those of other persons.
+    #[arg(long, value_name = "COLUMN")]
+    user: Option<String>,
+    /// With --user: the number of a person's rows that a step uses; of a person with more, it draws them.
+    /// Epsilon is the same for any number [default: 100].
+    #[arg(long, value_name = "M", value_parser = count, requires = "user")]
+    max_examples_per_user: Option<usize>,
     /// For CSV: the character between cells, or tab [default: ,].
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 }
+
+/// The number of a person's rows that a step uses, unless it is given: enough for their mean, and a step does
+/// not take longer for a few persons with many rows.
+const EXAMPLES_PER_USER: usize = 100;
 
 /// Which rows of a table are tested on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -89,10 +102,18 @@ pub struct Table {
     /// Of rows drawn at random; none where the last rows are tested.
     test_seed: Option<u64>,
     delimiter: u8,
+    /// The column of users, if these are protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
     schema: Schema,
 }
 
 impl TableOptions {
+    /// The most examples of a user in a step, if users are protected.
+    pub fn max_examples_per_user(&self) -> Option<usize> {
+        self.user.as_ref().map(|_| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER))
+    }
+
     /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
@@ -106,6 +127,8 @@ impl TableOptions {
             ("test_share", self.test_share.is_some()),
             ("test_rows", self.test_rows.is_some()),
             ("test_seed", self.test_seed.is_some()),
+            ("user", self.user.is_some()),
+            ("max_examples_per_user", self.max_examples_per_user.is_some()),
             ("delimiter", self.delimiter.is_some()),
         ];
         given.into_iter().find_map(|(name, given)| given.then_some(name))
@@ -136,6 +159,7 @@ impl TableOptions {
             test_share: self.test_share.unwrap_or(0.2),
             test_seed,
             delimiter: self.delimiter.unwrap_or(COMMA),
+            user: self.user.clone(),
             schema: self.schema()?,
         }))
     }
@@ -246,6 +270,11 @@ impl Table {
         &self.schema
     }
 
+    /// The column of users, if these are protected.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Reads the table at `path`.
     pub fn load(&self, kind: TableKind, path: &Path) -> Result<Dataset> {
         let test = match (&self.test, self.test_seed) {
@@ -253,7 +282,9 @@ impl Table {
             (None, Some(seed)) => TestPart::Drawn { share: self.test_share, seed },
             (None, None) => TestPart::Last(self.test_share),
         };
-        Ok(kind.file(path, Some(self.delimiter))?.dataset(&self.schema, test)?)
+        let file = kind.file(path, Some(self.delimiter))?;
+        let file = self.user().map_or(file, |user| file.with_users(user));
+        Ok(file.dataset(&self.schema, test)?)
     }
 }
 

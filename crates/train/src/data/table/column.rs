@@ -4,6 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, between};
 use serde::{Deserialize, Serialize};
 
 use super::text;
+use crate::data::cell::is_missing;
 
 /// A column that is used, and public knowledge of its values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,11 +101,6 @@ impl Column {
         }
         Ok(())
     }
-}
-
-/// Whether a cell holds one of the usual marks of a missing value.
-fn is_missing(cell: &str) -> bool {
-    ["", "NA", "N/A", "NaN", "nan", "null", "NULL"].contains(&cell)
 }
 
 /// Refuses fewer than `least` words, empty words and duplicates.

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder};
 
-use super::row::{Labels, RowReader};
-use super::schema::Schema;
+use super::row::{RowReader, Rows, Wanted};
 use crate::Error;
-use crate::data::examples::Examples;
 use crate::data::file::{bad, open};
 
 /// The bytes that a file in UTF-16 starts with.
@@ -17,12 +15,7 @@ const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
 
 /// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
-pub(super) fn csv_rows(
-    path: &Path,
-    delimiter: u8,
-    schema: &Schema,
-    labels: Labels,
-) -> Result<Examples, Error> {
+pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Rows, Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
     }
@@ -31,8 +24,8 @@ pub(super) fn csv_rows(
     if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
     }
-    let places = Places::new(path, schema, &header, labels)?;
-    let mut rows = RowReader::new(path, schema, labels);
+    let places = Places::new(path, wanted, &header)?;
+    let mut rows = RowReader::new(path, wanted);
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
         let line = record.position().map_or(0, ::csv::Position::line);
@@ -45,13 +38,13 @@ pub(super) fn csv_rows(
     rows.end()
 }
 
-/// The index of each column of a schema in a file; the label comes last, where labels are read.
+/// The index of each wanted column in a file.
 struct Places {
     of: Vec<usize>,
 }
 
 impl Places {
-    fn new(path: &Path, schema: &Schema, header: &ByteRecord, labels: Labels) -> Result<Self, Error> {
+    fn new(path: &Path, wanted: Wanted, header: &ByteRecord) -> Result<Self, Error> {
         let name =
             |cell: &'_ [u8]| String::from_utf8_lossy(cell).trim().trim_start_matches('\u{feff}').to_owned();
         let names: Vec<String> = header.iter().map(name).collect();
@@ -69,9 +62,7 @@ impl Places {
                 )),
             }
         };
-        let label = (labels == Labels::Required).then_some(&schema.label);
-        let wanted = schema.columns.iter().map(|column| &column.name).chain(label);
-        Ok(Self { of: wanted.map(|name| find(name.as_str())).collect::<Result<_, _>>()? })
+        Ok(Self { of: wanted.names().map(find).collect::<Result<_, _>>()? })
     }
 }
 

@@ -6,9 +6,9 @@ use super::csv::csv_rows;
 use super::json::json_rows;
 #[cfg(feature = "parquet")]
 use super::parquet::parquet_rows;
-use super::row::Labels;
+use super::row::{Labels, Rows, Wanted};
 use super::schema::Schema;
-use super::split::{TestPart, split};
+use super::split::{TestPart, refuse_shared, split};
 use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
 
@@ -43,6 +43,7 @@ use crate::data::examples::{Dataset, Examples, ImageShape};
 pub struct TableFile<'a> {
     path: &'a Path,
     format: Format,
+    user: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,20 +59,29 @@ enum Format {
 impl<'a> TableFile<'a> {
     /// A CSV file whose cells are separated by `delimiter`, usually `b','`.
     pub fn csv(path: &'a Path, delimiter: u8) -> Self {
-        Self { path, format: Format::Csv { delimiter } }
+        Self { path, format: Format::Csv { delimiter }, user: None }
     }
 
     /// A file with one JSON object a line, whose keys are the names of columns. Texts, numbers and booleans
     /// are cells; null and an absent key are missing cells.
     pub fn json_lines(path: &'a Path) -> Self {
-        Self { path, format: Format::JsonLines }
+        Self { path, format: Format::JsonLines, user: None }
     }
 
     /// A Parquet file. Ranges need columns of numbers; categories and classes are text, whole numbers or
     /// booleans.
     #[cfg(feature = "parquet")]
     pub fn parquet(path: &'a Path) -> Self {
-        Self { path, format: Format::Parquet }
+        Self { path, format: Format::Parquet, user: None }
+    }
+
+    /// The table with the user of each row in the column `user`, for data sets whose unit is the user.
+    ///
+    /// Names are compared as they are written, without spaces around them, and whole numbers by value: 7,
+    /// 7.0 and 007 are one user; two spellings of a name are two.
+    #[must_use]
+    pub fn with_users(self, user: &'a str) -> Self {
+        Self { user: Some(user), ..self }
     }
 
     /// The encoded rows, in the file's order.
@@ -81,25 +91,33 @@ impl<'a> TableFile<'a> {
     /// if a row has another length; if a cell is not a number, is missing, or has an unknown category or
     /// class (the error names the line, or of Parquet the row from 0, and the column); if there are no rows.
     pub fn examples(self, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
-        schema.check()?;
+        Ok(Self { user: None, ..self }.rows(schema, labels)?.examples)
+    }
+
+    fn rows(self, schema: &Schema, labels: Labels) -> Result<Rows, Error> {
+        let wanted = Wanted { schema, labels, user: self.user };
+        wanted.check()?;
         match self.format {
-            Format::Csv { delimiter } => csv_rows(self.path, delimiter, schema, labels),
-            Format::JsonLines => json_rows(self.path, schema, labels),
+            Format::Csv { delimiter } => csv_rows(self.path, delimiter, wanted),
+            Format::JsonLines => json_rows(self.path, wanted),
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet_rows(self.path, schema, labels),
+            Format::Parquet => parquet_rows(self.path, wanted),
         }
     }
 
-    /// The classification problem of the file: rows to train on, in the file's order, and rows to test with.
+    /// The classification problem of the file: rows to train on, in the file's order, with their users if the
+    /// table has them, and rows to test with.
     ///
     /// # Errors
-    /// As [`examples`](Self::examples), and if a part has no rows.
+    /// As [`examples`](Self::examples), and if a part has no rows, a user's name is missing or a number that
+    /// is not whole, or a user has rows in this file and in a file of test rows.
     pub fn dataset(self, schema: &Schema, test: TestPart) -> Result<Dataset, Error> {
-        let all = self.examples(schema, Labels::Required)?;
+        let all = self.rows(schema, Labels::Required)?;
         let (train, test) = match test {
             TestPart::File(path) => {
-                let file = TableFile { path, format: self.format };
-                (all, file.examples(schema, Labels::Required)?)
+                let tested = TableFile { path, ..self }.rows(schema, Labels::Required)?;
+                refuse_shared(path, &all, &tested)?;
+                (all, tested.examples)
             }
             TestPart::Last(_) | TestPart::Drawn { .. } => split(self.path, all, test)?,
         };
@@ -109,7 +127,8 @@ impl<'a> TableFile<'a> {
             shape: ImageShape::row(schema.features()),
             classes: schema.classes.len(),
             class_names: schema.classes.clone(),
-            train,
+            train: train.examples,
+            users: train.users,
             test,
         })
     }

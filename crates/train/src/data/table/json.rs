@@ -6,22 +6,19 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::row::{Labels, RowReader};
-use super::schema::Schema;
+use super::row::{RowReader, Rows, Wanted};
 use crate::Error;
-use crate::data::examples::Examples;
 use crate::data::file::{bad, open};
 
 const FORMAT: &str = "one JSON object in each line, whose keys are the names of columns";
 
 /// Reads the objects of a file, plain or gzipped; empty lines are skipped.
-pub(super) fn json_rows(path: &Path, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
+pub(super) fn json_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", format!("a file with {FORMAT}")));
     }
-    let mut rows = RowReader::new(path, schema, labels);
-    let label = (labels == Labels::Required).then_some(&schema.label);
-    let names: Vec<&String> = schema.columns.iter().map(|column| &column.name).chain(label).collect();
+    let mut rows = RowReader::new(path, wanted);
+    let names: Vec<&str> = wanted.names().collect();
     for (at, line) in BufReader::new(open(path)?).split(b'\n').enumerate() {
         let line = line.map_err(Error::io(path))?;
         if line.iter().all(u8::is_ascii_whitespace) {

@@ -5,26 +5,20 @@ use std::path::Path;
 use antinoise_input::tables::{Cells, Parquet, Role};
 
 use super::column::Values;
-use super::row::{Labels, RowReader};
-use super::schema::Schema;
+use super::row::{Labels, RowReader, Rows, Wanted};
 use crate::Error;
-use crate::data::examples::Examples;
 
 /// Reads the rows of a Parquet file, in order.
-pub(super) fn parquet_rows(path: &Path, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
-    let mut asked: Vec<(&str, Role)> = schema
-        .columns
-        .iter()
-        .map(|column| match column.values {
-            Values::Range(..) => (&*column.name, Role::Value),
-            Values::Categories(_) | Values::Text(_) => (&*column.name, Role::Name),
-        })
-        .collect();
-    if labels == Labels::Required {
-        asked.push((&schema.label, Role::Name));
-    }
+pub(super) fn parquet_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
+    let columns = wanted.schema.columns.iter().map(|column| match column.values {
+        Values::Range(..) => Role::Value,
+        Values::Categories(_) | Values::Text(_) => Role::Name,
+    });
+    let label = (wanted.labels == Labels::Required).then_some(Role::Name);
+    let roles = columns.chain(label).chain(wanted.user.map(|_| Role::User));
+    let asked: Vec<(&str, Role)> = wanted.names().zip(roles).collect();
     let file = Parquet::open("data", path, &asked)?;
-    let mut rows = RowReader::new(path, schema, labels);
+    let mut rows = RowReader::new(path, wanted);
     let (mut row, mut rooms) = (0u64, vec![String::new(); asked.len()]);
     for batch in file {
         let batch = batch?;
@@ -38,9 +32,11 @@ pub(super) fn parquet_rows(path: &Path, schema: &Schema, labels: Labels) -> Resu
             let texts = columns
                 .iter()
                 .zip(&mut rooms)
-                .map(|(cells, room)| match cells.is_null(i) {
-                    true => Ok(""),
-                    false => cells.text("cell", i, room),
+                .zip(&asked)
+                .map(|((cells, room), (name, role))| match role {
+                    _ if cells.is_null(i) => Ok(""),
+                    Role::User => cells.user(&format!("column {name:?} of row {row}"), i, room),
+                    _ => cells.text("cell", i, room),
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             rows.add(format_args!("row {row}"), |column| texts[column].as_bytes())?;

@@ -3,11 +3,14 @@
 use std::fmt::Arguments;
 use std::path::Path;
 
+use antinoise_input::InvalidParameter;
+
 use super::column::{Refused, one_of};
 use super::schema::{Missing, Schema};
 use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::bad;
+use crate::data::users::{Users, user_name};
 
 /// Whether the column of labels is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,29 +21,66 @@ pub enum Labels {
     Ignored,
 }
 
+/// The columns that are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) labels: Labels,
+    /// The column of users, if there is one.
+    pub(super) user: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// The names of the columns: those of the schema, the label, the user.
+    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
+        let label = (self.labels == Labels::Required).then_some(&*self.schema.label);
+        self.schema.columns.iter().map(|column| &*column.name).chain(label).chain(self.user)
+    }
+
+    /// Refuses a column of users that is also a label or a feature.
+    pub(super) fn check(self) -> Result<(), Error> {
+        self.schema.check()?;
+        let used = self.schema.columns.iter().map(|column| &column.name).chain([&self.schema.label]);
+        match used.into_iter().find(|&name| Some(&**name) == self.user) {
+            None => Ok(()),
+            Some(name) => {
+                let must_be =
+                    "a column that is neither the label nor a feature: names of users are not learned from";
+                Err(InvalidParameter::new("user", format!("{name:?}"), must_be).into())
+            }
+        }
+    }
+}
+
+/// Encoded rows, with their users if these were read.
+pub(super) struct Rows {
+    pub(super) examples: Examples,
+    pub(super) users: Option<Users>,
+}
+
 /// The examples encoded so far.
 pub(super) struct RowReader<'a> {
     path: &'a Path,
-    schema: &'a Schema,
-    reads: Labels,
+    wanted: Wanted<'a>,
     features: Vec<f32>,
     labels: Vec<u32>,
+    users: Vec<String>,
 }
 
 impl<'a> RowReader<'a> {
-    pub(super) fn new(path: &'a Path, schema: &'a Schema, reads: Labels) -> Self {
-        Self { path, schema, reads, features: Vec::new(), labels: Vec::new() }
+    pub(super) fn new(path: &'a Path, wanted: Wanted<'a>) -> Self {
+        Self { path, wanted, features: Vec::new(), labels: Vec::new(), users: Vec::new() }
     }
 
-    /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the schema's i-th column;
-    /// the label, if labels are read, comes after the last column.
+    /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the i-th of the wanted
+    /// columns.
     pub(super) fn add<'c>(
         &mut self,
         place: Arguments<'_>,
         cell: impl Fn(usize) -> &'c [u8],
     ) -> Result<(), Error> {
-        let start = self.features.len();
-        self.features.resize(start + self.schema.features(), 0.0);
+        let (start, Wanted { schema, labels, user }) = (self.features.len(), self.wanted);
+        self.features.resize(start + schema.features(), 0.0);
         let mut features = &mut self.features[start..];
         let refused = |column: &str, cell: &str, must_be: String| {
             bad(self.path, format!("{cell:?} in {place}, column {column:?}"), must_be)
@@ -50,13 +90,13 @@ impl<'a> RowReader<'a> {
             let text = std::str::from_utf8(cell).map(str::trim);
             text.map_err(|_| refused(column, &String::from_utf8_lossy(cell), "text in UTF-8".into()))
         };
-        for (i, column) in self.schema.columns.iter().enumerate() {
+        for (i, column) in schema.columns.iter().enumerate() {
             let (own, rest) = features.split_at_mut(column.width());
             features = rest;
             let cell = text(i, &column.name)?;
             match column.fill(cell, own) {
                 Ok(()) => {}
-                Err(Refused::Missing) if self.schema.missing == Missing::Zero => {}
+                Err(Refused::Missing) if schema.missing == Missing::Zero => {}
                 Err(Refused::Missing) => {
                     let must_be =
                         "there, as a finite number or a word (or declared to count as 0: missing = zero)";
@@ -65,22 +105,31 @@ impl<'a> RowReader<'a> {
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),
             }
         }
-        if self.reads == Labels::Ignored {
-            self.labels.push(0);
-            return Ok(());
+        let mut next = schema.columns.len();
+        self.labels.push(match labels {
+            Labels::Ignored => 0,
+            Labels::Required => {
+                let cell = text(next, &schema.label)?;
+                next += 1;
+                let class = schema.classes.iter().position(|class| class == cell);
+                class.ok_or_else(|| refused(&schema.label, cell, one_of(&schema.classes)))? as u32
+            }
+        });
+        if let Some(user) = user {
+            let cell = text(next, user)?;
+            let name = user_name(cell).map_err(|error| refused(user, cell, error.must_be))?;
+            self.users.push(name.into_owned());
         }
-        let cell = text(self.schema.columns.len(), &self.schema.label)?;
-        let class = self.schema.classes.iter().position(|class| class == cell);
-        let class = class.ok_or_else(|| refused(&self.schema.label, cell, one_of(&self.schema.classes)))?;
-        self.labels.push(class as u32);
         Ok(())
     }
 
-    /// All examples.
-    pub(super) fn end(self) -> Result<Examples, Error> {
+    /// All rows.
+    pub(super) fn end(self) -> Result<Rows, Error> {
         if self.labels.is_empty() {
             return Err(bad(self.path, "without rows", "a table with a row for each example"));
         }
-        Ok(Examples::new(self.features, self.labels, self.schema.features())?)
+        let Wanted { schema, user, .. } = self.wanted;
+        let users = user.map(|_| Users::new(self.users.iter().map(String::as_str))).transpose()?;
+        Ok(Rows { examples: Examples::new(self.features, self.labels, schema.features())?, users })
     }
 }

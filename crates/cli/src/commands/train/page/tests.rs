@@ -1,6 +1,7 @@
 //! The page: whole, self-contained, and safe with any text and any number.
 
 use antinoise_accounting::PrivacyStatement;
+use antinoise_mechanism::PrivacyUnit;
 
 use super::super::audit::Audited;
 use super::super::clip_by::ClipBy;
@@ -27,6 +28,8 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
             epsilon: 4.0,
             delta: 1e-5,
             rms_loss: 0.1,
+            unit: PrivacyUnit::Example,
+            epsilon_by_examples: Vec::new(),
             models_released: 1,
             release: "grid",
             clip_by: ClipBy::Whole,

@@ -1,0 +1,34 @@
+//! The unit that a plan's sampler draws.
+
+use antinoise_input::{InvalidParameter, at_least};
+use antinoise_mechanism::PrivacyUnit;
+
+use crate::Result;
+
+/// Refuses a unit that the sampler does not draw.
+///
+/// Samplers number their units. If these are examples, they keep a schema of examples: a user with two of
+/// them participates twice as often. They are users only where the plan says of how many of a user's examples
+/// a step takes the mean gradient: then each user adds one clipped vector, and participates as the sampler
+/// draws it.
+pub(crate) fn check_unit(
+    unit: PrivacyUnit,
+    is_external: bool,
+    max_examples_per_user: Option<usize>,
+) -> Result<()> {
+    match (unit, is_external, max_examples_per_user) {
+        (PrivacyUnit::Example, _, None) | (PrivacyUnit::User, true, None) => Ok(()),
+        (PrivacyUnit::User, false, Some(most)) => Ok(at_least("max_examples_per_user", most, 1).map(drop)?),
+        (PrivacyUnit::User, false, None) => {
+            let must_be = "example: the plan's sampler takes examples by number, and clips each by itself, so that a \
+                           user with several takes part more often. A plan for users has the external sampler, or says \
+                           by max_examples_per_user how many examples of a user are clipped together; where every user \
+                           has one example, the two units are the same";
+            Err(InvalidParameter::new("unit of the plan", "user", must_be).into())
+        }
+        (PrivacyUnit::Example, _, Some(most)) | (PrivacyUnit::User, true, Some(most)) => {
+            let must_be = "left out: only plans for users whose sampler forms batches have it";
+            Err(InvalidParameter::new("max_examples_per_user", most, must_be).into())
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The users whose examples a data set holds.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use antinoise_input::{InvalidParameter, tables};
+use rand_core::Rng;
+use sha2::{Digest, Sha256};
+
+use super::cell::is_missing;
+use super::draw::drawn;
+
+/// The examples of each user. Users are numbered in the order of their first examples.
+///
+/// ```
+/// use antinoise_train::data::Users;
+/// let users = Users::new(["Ada", "7", "Ada", "7.0"])?;
+/// assert_eq!((users.len(), users.name(1)), (2, "7"));
+/// assert_eq!((users.of(0), users.of(1)), (&[0, 2][..], &[1, 3][..]));
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Users {
+    names: Vec<String>,
+    of: Vec<Vec<usize>>,
+}
+
+impl Users {
+    /// The users of examples 0, 1, ..., by their names; spellings of one whole number are one user, as
+    /// [`tables::user_name`] has it.
+    ///
+    /// # Errors
+    /// When there is no example, or a name is empty, stands for a missing cell (NA, null) or is a number that
+    /// is not whole.
+    pub fn new<'a>(of_examples: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidParameter> {
+        let (mut number, mut users) = (HashMap::new(), Self { names: Vec::new(), of: Vec::new() });
+        for (example, name) in of_examples.into_iter().enumerate() {
+            let name = user_name(name)?;
+            let user = *number.entry(name).or_insert_with_key(|name| {
+                users.names.push(name.to_string());
+                users.of.push(Vec::new());
+                users.of.len() - 1
+            });
+            users.of[user].push(example);
+        }
+        antinoise_input::at_least("number of users", users.len(), 1)?;
+        Ok(users)
+    }
+
+    /// Number of users.
+    pub fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Whether there is no user, which never holds.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Number of examples of all users.
+    pub fn examples(&self) -> usize {
+        self.of.iter().map(Vec::len).sum()
+    }
+
+    /// The name of user number `user`.
+    ///
+    /// # Panics
+    /// Unless `user < self.len()`.
+    pub fn name(&self, user: usize) -> &str {
+        &self.names[user]
+    }
+
+    /// The examples of user number `user`, in increasing order.
+    ///
+    /// # Panics
+    /// Unless `user < self.len()`.
+    pub fn of(&self, user: usize) -> &[usize] {
+        &self.of[user]
+    }
+
+    /// At most `most` examples of user number `user`, in increasing order: all, or a set that is drawn, each
+    /// with the same probability, by the generator that `rng` returns.
+    ///
+    /// ```
+    /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+    /// let users = antinoise_train::data::Users::new(["a", "b", "a", "a"])?;
+    /// let rng = || KeyedRng::new(&Key::from_seed_insecure(1), &RunId::default(), Purpose::DataOrder, 1);
+    /// assert_eq!((users.drawn(0, 2, rng).len(), users.drawn(0, 3, rng)), (2, vec![0, 2, 3]));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Unless `user < self.len()`.
+    pub fn drawn<R: Rng>(&self, user: usize, most: usize, rng: impl FnOnce() -> R) -> Vec<usize> {
+        let of = &self.of[user];
+        if of.len() <= most {
+            return of.clone();
+        }
+        let is_drawn = drawn(of.len(), most, &mut rng());
+        of.iter().zip(is_drawn).filter_map(|(&example, is_drawn)| is_drawn.then_some(example)).collect()
+    }
+
+    /// The number of the user of each example.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        let mut numbers = vec![0; self.examples()];
+        for (user, of) in self.of.iter().enumerate() {
+            of.iter().for_each(|&example| numbers[example] = user);
+        }
+        numbers
+    }
+
+    /// SHA-256 of names and examples: checkpoints identify their users by it.
+    ///
+    /// ```
+    /// use antinoise_train::data::Users;
+    /// let [one, other] = [["a", "b", "a"], ["a", "b", "b"]].map(|of| Users::new(of).unwrap().sha256());
+    /// assert_ne!(one, other);
+    /// ```
+    pub fn sha256(&self) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        let number = |x: usize| (x as u64).to_le_bytes();
+        for (name, of) in self.names.iter().zip(&self.of) {
+            digest.update(number(name.len()));
+            digest.update(name);
+            digest.update(number(of.len()));
+            of.iter().for_each(|&example| digest.update(number(example)));
+        }
+        digest.finalize().into()
+    }
+}
+
+/// The name of a user whose cell holds `text`. Missing cells are refused: the rows of all who have none would
+/// be one user, and none of them be protected.
+pub(super) fn user_name(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
+    let text = text.trim();
+    if is_missing(text) {
+        let must_be = "given: rows whose users are not known would count as those of one user";
+        return Err(InvalidParameter::new("user of an example", format!("{text:?}"), must_be));
+    }
+    tables::user_name(text)
+}
