@@ -123,6 +123,41 @@ class SharedNorm(nn.Module):
         return self.out(self.norm(torch.tanh(self.inner(self.norm(x)))))
 
 
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Same(nn.Linear):
+    """A subclass that computes what Linear does."""
+
+
+class Scaled(nn.Embedding):
+    """Looks up other rows than its input, and scales them."""
+
+    def forward(self, x):
+        return super().forward((x + 1) % self.num_embeddings) * 3
+
+
+class Attention(nn.Module):
+    """Attention between the places of an example, some of them masked."""
+
+    def __init__(self, batch_first=True, **how):
+        super().__init__()
+        self.attention, self.batch_first = (
+            nn.MultiheadAttention(6, 2, batch_first=batch_first, **how),
+            batch_first,
+        )
+        self.out = nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        x = x if self.batch_first else x.transpose(0, 1)
+        mask = torch.ones(4, 4, dtype=torch.bool).triu(1)
+        found, _ = self.attention(x, x, x, attn_mask=mask, need_weights=not self.batch_first)
+        found = found + x
+        return self.out(found if self.batch_first else found.transpose(0, 1)).mean(1)
+
+
 def convolutions(kind, *shape, **how):
     out = kind(4, 6, 3, **how)
     return nn.Sequential(out, nn.Tanh(), nn.GroupNorm(2, 6), Mean(), nn.Linear(6, CLASSES)), (4, *shape)
@@ -199,12 +234,29 @@ MODELS = {
     "convolutions twice": lambda: images(
         *[nn.Conv2d(4, 4, 3, groups=2, padding=1)] * 2, nn.Tanh(), Mean(), nn.Linear(4, CLASSES)
     ),
+    "subclasses": lambda: (nn.Sequential(Same(6, 6), Doubled(6, 6), nn.Linear(6, CLASSES)), (6,)),
+    "scaled tokens": lambda: (
+        nn.Sequential(Scaled(7, 6, padding_idx=3), Doubled(6, CLASSES), Places(), Mean()),
+        (5,),
+    ),
+    "attention": lambda: (Attention(), (4, 6)),
+    "attention with places first": lambda: (Attention(False, bias=False), (4, 6)),
+    "attention with frozen products": lambda: (frozen(Attention(), "attention.in_proj_weight"), (4, 6)),
+    "an encoder": lambda: (
+        nn.Sequential(
+            nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, dropout=0, batch_first=True), 2),
+            nn.Linear(6, CLASSES),
+            Places(),
+            Mean(),
+        ),
+        (4, 6),
+    ),
     "a shared norm": lambda: (SharedNorm(), (6,)),
     "a language model": lambda: (LanguageModel(), (6,)),
     "a language model of one place": lambda: (LanguageModel(), (1,)),
     "a language model with norms": lambda: (LanguageModel(9, nn.LayerNorm), (9,)),
 }
-TOKENS = {name for name in MODELS if name == "text" or name.startswith("a language model")}
+TOKENS = {name for name in MODELS if name in ("text", "scaled tokens") or name.startswith("a language model")}
 
 
 def made(name, dtype=torch.float64, examples=13):
@@ -531,17 +583,24 @@ class Curved(Rms):
         return torch.tanh(super().forward(x))
 
 
-class Doubled(nn.Linear):
+class Crossed(nn.Module):
+    """Attention of two inputs: their products are with parts of one matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+
     def forward(self, x):
-        return 2 * super().forward(x)
-
-
-class Same(nn.Linear):
-    """A subclass that computes what Linear does."""
+        return self.attention(x, torch.tanh(x), x)[0].mean(1)[:, :CLASSES]
 
 
 VECTORS, PLACES = (13, 6), (13, 8, 6)
 REFUSED = {
+    "crossed": (
+        Crossed,
+        PLACES,
+        "attention is a MultiheadAttention but must be one of Linear, Conv1d",
+    ),
     "outside": (Outside, VECTORS, "inner.weight is used outside of its module but must be used there alone"),
     "changed": (Changed, VECTORS, "inner is a Linear but must be given what is not changed in place later"),
     "unused": (Unused, VECTORS, "other is a Linear but must be one whose output the loss depends on"),
@@ -559,11 +618,6 @@ REFUSED = {
         lambda: nn.Sequential(nn.Linear(6, 6), Own()),
         VECTORS,
         "1 is a Own but must be one of Linear, Conv1d",
-    ),
-    "doubled": (
-        lambda: nn.Sequential(Same(6, 6), Doubled(6, 6)),
-        VECTORS,
-        "1 is a Doubled but must be one of Linear, Conv1d",
     ),
     "no scale": (
         lambda: nn.Sequential(nn.Linear(6, 6), Curved(6), nn.Linear(6, 3)),

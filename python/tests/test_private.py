@@ -111,6 +111,8 @@ TRANSFORMERS = {
     "Mistral": SIZES | dict(num_key_value_heads=1),
     "Qwen2": SIZES | dict(num_key_value_heads=1, tie_word_embeddings=True),
     "Phi": SIZES,
+    # Its table of tokens scales what it looks up.
+    "Gemma": SIZES | dict(num_key_value_heads=1, head_dim=4),
     # Its head is its table of tokens.
     "GPT2": dict(
         vocab_size=30, n_embd=8, n_layer=2, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0

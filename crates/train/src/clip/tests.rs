@@ -1,6 +1,8 @@
 //! An assumption of the privacy proof outside of arithmetic: an example's captured numbers do not depend on
 //! other examples.
 
+use antinoise_input::InvalidParameter;
+
 use super::*;
 use crate::data::ImageShape;
 
@@ -117,4 +119,53 @@ fn factors_keep_the_clip_norm_over_the_whole_range() {
         }
     }
     assert!(Clip::new(1e-302).is_err() && Clip::new(f64::INFINITY).is_err());
+}
+
+/// 2 m gamma_k of the proof, with the additions of a term counted one by one.
+#[test]
+fn the_margin_of_a_sum_is_that_of_the_proof() {
+    let mut cases = 0;
+    for examples in (1_usize..200).chain([1000, 65_536, 1_000_003]) {
+        for chunk in [1, 2, 3, 7, 20, 64, 1000] {
+            let (mut runs, mut halvings): (usize, usize) = (examples.div_ceil(chunk), 0);
+            while runs > 1 {
+                (runs, halvings) = (runs.div_ceil(2), halvings + 1);
+            }
+            let k = (chunk + halvings + 1) as f64 * 2f64.powi(-53);
+            let wanted = 2.0 * examples as f64 * k / (1.0 - k);
+            let found = sum_margin(examples, chunk).unwrap();
+            let excess = (found / wanted - 1.0) / f64::EPSILON;
+            assert!((12.0..20.0).contains(&excess), "{examples} in {chunk}: {found}, {excess}");
+            cases += 1;
+        }
+    }
+    assert_eq!(cases, 202 * 7);
+}
+
+/// Explicit vectors: their sum, losses and clipped units are those of the definition.
+#[test]
+fn sums_of_vectors_are_those_of_the_definition() {
+    let vectors: Vec<Vec<f32>> = (0..23).map(|unit| numbers(6, unit + 1)).collect();
+    let units: Vec<usize> = (0..23).collect();
+    for clip_norm in [0.1, 1.2, 100.0] {
+        let each = |_: &mut (), unit: usize, add: &mut dyn FnMut(&[f32], f64)| {
+            add(&vectors[unit], unit as f64);
+            Ok::<(), InvalidParameter>(())
+        };
+        let sum = sum_clipped_vectors(&units, 4, 6, Some(clip_norm.into()), || (), each).unwrap();
+        let (mut wanted, mut clipped) = ([0.0; 6], 0);
+        for vector in &vectors {
+            let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+            clipped += usize::from(length > clip_norm);
+            wanted
+                .iter_mut()
+                .zip(vector)
+                .for_each(|(sum, &x)| *sum += f64::from(x) * (clip_norm / length).min(1.0));
+        }
+        assert_eq!((sum.clipped, sum.loss), (clipped, 253.0));
+        assert!(clip_norm > 1.0 || clipped > 0);
+        for (found, wanted) in sum.gradient.iter().zip(wanted) {
+            assert!((found - wanted).abs() <= 2e-6 * wanted.abs() && wanted > 0.0, "{found}, {wanted}");
+        }
+    }
 }

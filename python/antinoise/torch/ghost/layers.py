@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from weakref import WeakSet
 
 import torch
@@ -17,21 +17,25 @@ from .parts import Factors, Lookups, Use
 
 # Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
 # parameters by their own names.
-_Uses = list[tuple[str, Use]]
-_Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], _Uses]
+Uses = list[tuple[str, Use]]
+_Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], Uses]
 
 
 class Unsupported(ValueError):
     """A model, or a layer, whose ghost norms are not known."""
 
 
-def _linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
-    assert isinstance(module, nn.Linear)
+def linear_uses(names: dict[str, str], x: Tensor, gradient: Tensor) -> Uses:
+    """Per-example gradients of x W^T + b."""
     x, gradient = (v.reshape(len(v), 1, -1, v.shape[-1]).mT for v in (x, gradient))
-    return _affine(x, gradient, names, module.in_features)
+    return _affine(x, gradient, names, x.shape[2])
 
 
-def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
+    return linear_uses(names, x, gradient)
+
+
+def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     assert isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d))
     gradient = gradient.reshape(len(gradient), module.groups, module.out_channels // module.groups, -1)
     windows = _windows(module, x) if "weight" in names else x
@@ -51,8 +55,8 @@ def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
     return x.permute(0, 1, 2, *range(3 + count, 3 + 2 * count), *range(3, 3 + count))
 
 
-def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> _Uses:
-    uses: _Uses = []
+def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> Uses:
+    uses: Uses = []
     if "weight" in names:
         uses.append((names["weight"], Factors(x, gradient, inputs)))
     if "bias" in names:
@@ -60,7 +64,7 @@ def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> 
     return uses
 
 
-def _transposed_linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _transposed_linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     """Of `Conv1D` of transformers: a linear layer with a weight of shape (inputs, outputs)."""
     x, gradient = (v.reshape(len(v), 1, -1, v.shape[-1]).mT for v in (x, gradient))
     uses = _affine(x, gradient, {own: name for own, name in names.items() if own == "bias"}, x.shape[2])
@@ -69,32 +73,39 @@ def _transposed_linear(module: nn.Module, x: Tensor, gradient: Tensor, names: di
     return uses
 
 
-def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     assert isinstance(module, nn.Embedding)
-    row, columns = x.reshape(len(x), -1).to(torch.int64), module.embedding_dim
-    gradient = gradient.reshape(len(x), -1, columns)
-    if module.padding_idx is not None:
-        gradient = gradient.masked_fill((row == module.padding_idx).unsqueeze(2), 0)
-    return [(names["weight"], Lookups(row, gradient, module.num_embeddings))]
+    return lookup_uses(names["weight"], module.num_embeddings, module.padding_idx, x, gradient)
 
 
-def _scale(normal: Tensor, gradient: Tensor, names: dict[str, str], over: list[int]) -> _Uses:
+def lookup_uses(name: str, rows: int, padding: int | None, x: Tensor, gradient: Tensor) -> Uses:
+    """Per-example gradients of a table of which the rows `x` are looked up."""
+    row = x.reshape(len(x), -1).to(torch.int64)
+    gradient = gradient.reshape(len(x), row.shape[1], gradient.shape[-1])
+    if padding is not None:
+        gradient = gradient.masked_fill((row == padding).unsqueeze(2), 0)
+    return [(name, Lookups(row, gradient, rows))]
+
+
+def _scale(normal: Tensor, gradient: Tensor, names: dict[str, str], over: list[int]) -> Uses:
     made = {"weight": normal * gradient, "bias": gradient}
     return [(names[name], made[name].sum(over) if over else made[name]) for name in names]
 
 
-def _layer_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _layer_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     assert isinstance(module, nn.LayerNorm)
     normal = functional.layer_norm(x, module.normalized_shape, eps=module.eps)
     return _scale(normal, gradient, names, list(range(1, x.dim() - len(module.normalized_shape))))
 
 
-def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     assert isinstance(module, nn.GroupNorm)
     normal = functional.group_norm(x, module.num_groups, eps=module.eps)
     return _scale(normal, gradient, names, list(range(2, x.dim())))
 
 
+# Modules that use a trained parameter in another way than by products and look-ups.
+_unknown: WeakSet[nn.Module] = WeakSet()
 # Modules whose scale was checked.
 _scales: WeakSet[nn.Module] = WeakSet()
 
@@ -109,7 +120,7 @@ def _has_scale(module: nn.Module) -> bool:
     return has_epsilon and alone and isinstance(weight, Tensor) and weight.dim() == 1
 
 
-def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> _Uses:
+def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
     """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. A third
     weight checks, once for each module, that the output has that form.
     """
@@ -170,10 +181,19 @@ def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return module.named_parameters(recurse=False, remove_duplicate=False)
 
 
+def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Values in half precision in single precision; whole numbers as they are."""
+    if not x.is_floating_point():
+        return x, gradient
+    wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
+    return x.to(wide), gradient.to(wide)
+
+
 class Layer:
     """A module with trained parameters of its own.
 
-    `trained` has the model's name of each parameter by its name in the module.
+    `trained` has the model's name of each parameter by its name in the module. Of a module that is not
+    `known`, calls of `functional.linear` and `functional.embedding` are captured.
     """
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str]) -> None:
@@ -182,7 +202,8 @@ class Layer:
             raise self.unsupported(
                 "one without max_norm and scale_grad_by_freq, which look at other examples"
             )
-        self._gradients = _gradients_of(module)
+        self._gradients = _gradients_of(module) if trained.keys() <= {"weight", "bias"} else None
+        self.known = self._gradients is not None
 
     def unsupported(self, must_be: str) -> Unsupported:
         what = f"{self.name or 'model'} is a {type(self.module).__name__}"
@@ -200,13 +221,11 @@ class Layer:
         if not apart:
             raise self.unsupported("called with the examples in the first dimension")
 
-    def uses(self, x: Tensor, gradient: Tensor) -> _Uses:
+    def uses(self, x: Tensor, gradient: Tensor) -> Uses:
         """Per-example gradients of one call of the layer. Values in half precision are multiplied in single
         precision.
         """
-        if x.is_floating_point():
-            wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
-            x, gradient = x.to(wide), gradient.to(wide)
+        x, gradient = widened(x, gradient)
         assert self._gradients is not None
         if self._gradients is not _scaled:
             return self._gradients(self.module, x, gradient, self.trained)
@@ -218,6 +237,15 @@ class Layer:
             raise self.unsupported(_MUST_BE) from error
 
 
+def refused(modules: Mapping[str, nn.Module]) -> Unsupported:
+    """The error for modules, by name, that use a trained parameter in an unknown way; from now on it comes
+    before their forward pass.
+    """
+    _unknown.update(modules.values())
+    found = ", ".join(f"{name or 'model'} is a {type(module).__name__}" for name, module in modules.items())
+    return Unsupported(f"{found} but must be {_MUST_BE}, {_OTHERWISE}")
+
+
 def layers_of(model: nn.Module) -> list[Layer]:
     """The trained layers of a model; refuses an unsupported layer."""
     trained = {
@@ -225,13 +253,9 @@ def layers_of(model: nn.Module) -> list[Layer]:
         for name, module in model.named_modules()
     }
     trained = {name: (module, own) for name, (module, own) in trained.items() if own}
-    unknown = [
-        f"{name or 'model'} is a {type(module).__name__}"
-        for name, (module, own) in trained.items()
-        if _gradients_of(module) is None or not own.keys() <= {"weight", "bias"}
-    ]
+    unknown = {name: module for name, (module, _) in trained.items() if module in _unknown}
     if unknown:
-        raise Unsupported(f"{', '.join(unknown)} but must be {_MUST_BE}, {_OTHERWISE}")
+        raise refused(unknown)
     # A parameter of several modules has one name: the first.
     names = {id(p): name for name, p in trainable(model).items()}
     return [

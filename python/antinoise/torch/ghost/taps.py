@@ -8,7 +8,7 @@ are excluded from the backward pass, which would sum their gradients.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,9 @@ from ..distributed.layout import is_sharded
 from ..held_sums import trainable
 from ..norms import clip_factors, portions
 from ..relied import own_parameters, version_of
+from .captured import Captured, by_example
 from .independence import Forward, check_examples_independent
-from .layers import Layer, Unsupported, layers_of
+from .layers import Layer, Unsupported, Uses, layers_of, refused, widened
 from .parts import Part, Sums, Use, part_of
 
 
@@ -60,9 +61,18 @@ class _Taps:
         self._waiting: list[Layer] = []
         self._handles: list[Any] = []
         self._examples, self._anchor = 0, torch.zeros(())
+        self._layer_of = {layer.module: layer for layer in layers}
+        self._captured = Captured(
+            {id(p): name for name, p in self._parameters.items()}, self._follow_captured
+        )
 
     def __enter__(self) -> _Taps:
         for layer in self._layers:
+            if not layer.known:
+                begin, end = partial(self._begin, layer), lambda *_: self._captured.end()
+                self._handles.append(layer.module.register_forward_pre_hook(begin))
+                self._handles.append(layer.module.register_forward_hook(end, prepend=True))
+                continue
             before, after = partial(self._before, layer), partial(self._after, layer)
             # Runs last before the module's own forward and first after it, whatever other hooks it has.
             self._handles.append(layer.module.register_forward_pre_hook(before, with_kwargs=True))
@@ -72,8 +82,28 @@ class _Taps:
     def __exit__(self, *raised: object) -> None:
         for handle in self._handles:
             handle.remove()
+        self._captured.end_all()
         for layer in list(self._own):
             self._give_back(layer)
+
+    def _begin(self, layer: Layer, module: nn.Module, args: Any) -> None:
+        if any(is_sharded(p) for p in own_parameters(module).values() if p is not None):
+            raise layer.unsupported("whole in its forward pass, as FSDP makes it")
+        self._captured.begin(module)
+
+    def _follow_captured(
+        self,
+        module: nn.Module,
+        names: Iterable[str],
+        uses: Callable[[Tensor, Tensor], Uses],
+        x: Tensor,
+        output: Tensor,
+    ) -> Tensor:
+        ordered = partial(by_example, module, examples=self._examples)
+        layer, firsts = self._layer_of[module], (ordered(x), ordered(output))
+        if any(v.dim() < 2 or len(v) != self._examples for v in firsts):
+            raise layer.unsupported("called with the examples in the first dimension")
+        return self._follow(layer, names, lambda x, g: uses(*widened(ordered(x), ordered(g))), x, output)
 
     def _give_back(self, layer: Layer) -> None:
         own_parameters(layer.module).update(self._own.pop(layer))
@@ -100,23 +130,41 @@ class _Taps:
             return None
         x = _input_of(args, kwargs)
         layer.check_input(x, output, self._examples)
+        return self._follow(layer, layer.trained.values(), layer.uses, x, output)
+
+    def _follow(
+        self,
+        layer: Layer,
+        names: Iterable[str],
+        uses: Callable[[Tensor, Tensor], Uses],
+        x: Tensor,
+        output: Tensor,
+    ) -> Tensor:
+        """Captures the gradient of a call's output; `uses` makes the gradients of the parameters `names`."""
         if not output.requires_grad:
             output = _Anchor.apply(output, self._anchor)
-        for name in layer.trained.values():
+        for name in names:
             self._parts[name] = None
             self._calls[name] += 1
         self._waiting.append(layer)
-        output.register_hook(partial(self._gradient, layer, x.detach(), version_of(x)))
+        output.register_hook(partial(self._gradient, layer, uses, x.detach(), version_of(x)))
         return output
 
-    def _gradient(self, layer: Layer, x: Tensor, version: int, gradient: Tensor) -> None:
+    def _gradient(
+        self,
+        layer: Layer,
+        uses: Callable[[Tensor, Tensor], Uses],
+        x: Tensor,
+        version: int,
+        gradient: Tensor,
+    ) -> None:
         if version_of(x) != version:
             raise layer.unsupported("given what is not changed in place later")
         self._waiting.remove(layer)
-        for name, use in layer.uses(x, gradient):
-            uses = self._uses.setdefault(name, [])
-            uses.append(use)
-            if len(uses) == self._calls[name]:
+        for name, use in uses(x, gradient):
+            found = self._uses.setdefault(name, [])
+            found.append(use)
+            if len(found) == self._calls[name]:
                 self._parts[name] = part_of(name, self._uses.pop(name))
 
     def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
@@ -143,12 +191,18 @@ class _Taps:
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
             found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
-        for name, gradient in zip(self._parameters, found[1:]):
-            if gradient is not None:
-                raise Unsupported(
-                    f"{name} is used outside of its module but must be used there alone, for norms without"
-                    " gradients"
-                )
+        outside = {name for name, g in zip(self._parameters, found[1:]) if g is not None}
+        unknown = [
+            layer
+            for layer in self._layers
+            if not layer.known and not outside.isdisjoint(layer.trained.values())
+        ]
+        if unknown:
+            raise refused({layer.name: layer.module for layer in unknown})
+        for name in sorted(outside):
+            raise Unsupported(
+                f"{name} is used outside of its module but must be used there alone, for norms without gradients"
+            )
         for layer in self._waiting:
             raise layer.unsupported("one whose output the loss depends on")
         return [part for part in self._parts.values() if part is not None]
