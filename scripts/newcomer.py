@@ -18,6 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = "--label late=no,yes --range hour=0:24 --range distance=0:5000 --category origin=EWR,JFK,LGA"
+PLAN = "antinoise plan --examples 1600 --batch-size 200 --epsilon 1 --setting cyclic --quick"
+INIT = "antinoise release init visits --keys north,south,east,west --periods 60 --epsilon 2 --delta 1e-6 --unit user"
+FREEZE = "antinoise release freeze visits 1 --events visits.csv --time day --user person"
 TRAIN = f"antinoise train --data csv:flights.csv {COLUMNS} --epsilon 1 --batch-size 200"
 
 # The command, its exit status, words of what it prints (stdout and stderr), and the milestone that it
@@ -75,26 +78,48 @@ STEPS = [
         ["--epochs"],
         None,
     ),
-    (
-        "antinoise release init visits --keys north,south,east,west --periods 60 --epsilon 2 --delta 1e-6 "
-        "--unit user --max-periods 7",
-        0,
-        ["60"],
-        None,
-    ),
-    (
-        "antinoise release freeze visits 1 --events visits.csv --time day --user person --key branch",
-        0,
-        ["1"],
-        None,
-    ),
+    (f"{PLAN} --epochs 4", 0, ["1e-5)-differential privacy", "--long prints"], None),
+    (f"{PLAN} --epochs 4 --delta 0.1", 0, ["warning: delta x N", "WARNING: delta x N"], None),
+    (f"{PLAN} --epochs 4 --delta 2", 2, ["--delta is 2"], None),
+    (f"{PLAN} --epochs 4 --batch 200", 2, ["--batch-size"], None),
+    (f"{PLAN} --epochs 4 --memory 2GB", 2, ["--dim is 0", "a limit on memory needs"], None),
+    (f"{PLAN} --epochs 4 --dim 1e6 --long", 0, ["noise time", "Assumptions:"], None),
+    (f"{PLAN} --epochs 4 --dim 1e12 --strategy blt:2 --tolerance 0", 0, ["exceeds the memory"], None),
+    (f"{PLAN} --epochs 4 --out plan.toml --plot plan.svg", 0, ["<- chosen"], None),
+    (f"{PLAN} --epochs 4 --out plan.toml", 2, ["--force"], None),
+    ("antinoise statement plan.toml", 0, ["(1, 1e-5)-differential privacy of one example"], None),
+    ("antinoise statement plan.toml --long", 0, ["Participation", "Not covered:"], None),
+    ("antinoise statement plan.toml --format latex --long", 0, [r"\begin{description}"], None),
+    ("antinoise statement plan.toml --format markdown --long", 0, ["| Privacy unit | example |"], None),
+    ("antinoise statement plan.toml --format json", 0, ['"epsilon": 0.99'], None),
+    ("antinoise statement flights.csv", 2, ["flights.csv"], None),
+    ("antinoise account --plan plan.toml --delta 1e-6", 0, ["epsilon ", "1e-6"], None),
+    ("antinoise advise --examples 1600 --epsilon 1", 0, ["vs DP-SGD", "antinoise plan"], None),
+    ("antinoise advise --examples 1600", 2, ["--epsilon"], None),
+    ("antinoise loss --strategy blt:2 --steps 100", 0, ["RMS"], None),
+    ("antinoise loss --strategy bltt:2 --steps 100", 2, ["--strategy"], None),
+    ("antinoise show --plan plan.toml --out c.svg", 0, ["c.svg", "RMS"], None),
+    ("antinoise completions bash", 0, ["antinoise"], None),
+    (f"{INIT} --max-periods 7", 0, ["60"], None),
+    (f"{INIT} --max-periods 7", 2, ["visits"], None),
+    ("antinoise release report visits --out empty.html", 0, ["empty.html: 0 periods"], None),
+    (f"{FREEZE} --key shop", 2, ["shop"], None),
+    (f"{FREEZE} --key branch".replace("visits.csv", "tabs.csv"), 2, ["--events is", r"delimiter '\t'"], None),
+    (f"{FREEZE} --key branch".replace("visits.csv", "wide.csv"), 2, ["--events is", "UTF-8"], None),
+    (f"{FREEZE} --key branch --check", 0, ["would count"], None),
+    (f"{FREEZE} --key branch", 0, ["1"], None),
+    (f"{FREEZE} --key branch", 2, ["1"], None),
     ("antinoise release publish visits", 0, ["north"], "first published count"),
+    ("antinoise release query visits 'select key, value from published'", 0, ["north"], None),
+    ("antinoise release status visits", 0, ["1"], None),
+    ("antinoise release report visits --out visits.html", 0, ["visits.html: 1 period"], None),
+    ("antinoise release report visits --out visits.html", 2, ["--force"], None),
 ]
 SLOW = [("antinoise train --out digits", 0, ["test accuracy", "Report: digits/report.html"], None)]
 
 
 def prepare(folder):
-    """The tables of a stranger: one that is good, two that are not, and a row without a label."""
+    """The tables of a stranger: two that are good, four that are not, and a row without a label."""
     for name in ("flights.csv", "visits.csv"):
         shutil.copy(ROOT / "docs" / name, folder / name)
     good = (folder / "flights.csv").read_text()
@@ -102,6 +127,9 @@ def prepare(folder):
     lines = good.splitlines()
     lines[2] = "noon," + lines[2].split(",", 1)[1]
     (folder / "words.csv").write_text("\n".join(lines) + "\n")
+    visits = (folder / "visits.csv").read_text()
+    (folder / "tabs.csv").write_text(visits.replace(",", "\t"))
+    (folder / "wide.csv").write_text(visits, encoding="utf-16")
     (folder / "new.csv").write_text("hour,distance,origin\n19,800,EWR\n")
 
 
@@ -112,7 +140,7 @@ def main():
     parser.add_argument("--program", type=Path, default=ROOT / "target/release/antinoise")
     parser.add_argument("--slow", action="store_true")
     options = parser.parse_args()
-    program, surprises, begun = options.program.resolve(), [], time.monotonic()
+    program, surprises, reached, begun = options.program.resolve(), [], [], time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
@@ -127,7 +155,8 @@ def main():
                     f"UNEXPECTED: {command}\n  exit status {ran.returncode}, not {status}; absent: {absent}\n{said[:2000]}"
                 )
             elif milestone:
-                print(f"{milestone}: after {time.monotonic() - begun:.1f} s")
+                reached.append(f"{milestone}: after {time.monotonic() - begun:.1f} s")
+    print("\n".join(reached))
     count = len(STEPS) + (len(SLOW) if options.slow else 0)
     print(f"{count - len(surprises)} of {count} commands print what a stranger expects")
     raise SystemExit(1 if surprises else 0)

@@ -39,6 +39,7 @@
 //! mechanism: the mechanisms that Monte Carlo accounts for
 //! neighbours: the adjacency of a statement
 //! statement: the claim in words
+//! statement_format: its text, Markdown and LaTeX
 //! ```
 mod amplify;
 mod b_min_sep;
@@ -55,6 +56,7 @@ mod normal;
 mod pld;
 mod root;
 mod statement;
+mod statement_format;
 
 pub use amplify::{BlockCyclicPoisson, block_cyclic_poisson_reduction};
 pub use error::{Error, Result};
@@ -65,6 +67,7 @@ pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use neighbours::Neighbours;
 pub use pld::{Bounds, Composition, PoissonSampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning};
+pub use statement_format::Markup;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

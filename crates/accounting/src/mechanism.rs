@@ -3,7 +3,7 @@
 use crate::b_min_sep::{MinSepPair, SamplingLaw};
 use crate::balls_in_bins::BinsPair;
 use crate::monte_carlo::simulation;
-use crate::{MonteCarlo, Result, StatisticalDelta};
+use crate::{Bounds, MonteCarlo, Result, StatisticalDelta};
 
 /// A lower-triangular C without negative entries, under a sampling scheme whose privacy loss is simulated.
 ///
@@ -131,12 +131,12 @@ impl MonteCarloMechanism {
         with_pair!(self, pair => simulation::delta(pair, epsilon, settings))
     }
 
-    /// An epsilon that holds at `delta` with probability `1 - failure_probability`; `delta` includes the
-    /// failure.
+    /// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
+    /// includes the failure of the upper one.
     ///
-    /// A pilot suggests an epsilon. Larger ones are tested from the top of a fixed ladder down, each on fresh
-    /// samples, until a test fails. Only the test of the rung just below the true epsilon can make the answer
-    /// wrong, so that no correction for multiple tests is needed.
+    /// A pilot suggests an epsilon. A fixed ladder of larger ones is climbed for the upper bound, and one of
+    /// smaller ones for the lower, until a test on fresh samples holds; each test has its share of the
+    /// failure probability.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, a setting is out of its range, or no tested epsilon holds:
@@ -145,28 +145,12 @@ impl MonteCarloMechanism {
     /// ```
     /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
     /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
-    /// let found = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?.epsilon_upper(1e-4, &settings)?;
-    /// assert!(found >= exact && found < 1.1 * exact);
+    /// let found = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?.epsilon(1e-4, &settings)?;
+    /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.1 * found.lower);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn epsilon_upper(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
-        with_pair!(self, pair => simulation::epsilon_upper(pair, delta, settings))
-    }
-
-    /// A lower bound on the true epsilon at `delta`, with probability `1 - failure_probability`.
-    ///
-    /// # Errors
-    /// When `delta` is not between 0 and 1, or a setting is out of its range.
-    ///
-    /// ```
-    /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
-    /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
-    /// let found = MonteCarloMechanism::b_min_sep(&[vec![1.0]], 1, 1.0, 1, 1.0)?.epsilon_lower(1e-4, &settings)?;
-    /// assert!(found <= exact && found > 0.9 * exact);
-    /// # Ok::<(), antinoise_accounting::Error>(())
-    /// ```
-    pub fn epsilon_lower(&self, delta: f64, settings: &MonteCarlo) -> Result<f64> {
-        with_pair!(self, pair => simulation::epsilon_lower(pair, delta, settings))
+    pub fn epsilon(&self, delta: f64, settings: &MonteCarlo) -> Result<Bounds> {
+        with_pair!(self, pair => simulation::epsilon(pair, delta, settings))
     }
 
     /// delta at `epsilon`, on samples that follow from the claim itself: their ChaCha20 key is the SHA-256

@@ -29,7 +29,7 @@ use crate::Neighbours;
 /// };
 /// let text = statement.with_fact("key", "made by the operating system, destroyed after the run").to_string();
 /// assert!(text.starts_with("The data of every single example are protected"));
-/// assert!(text.contains("(4.0000, 1e-5)-differential privacy of one example"));
+/// assert!(text.contains("(4, 1e-5)-differential privacy of one example"));
 /// assert!(text.contains("delta x N = 0.60"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -137,19 +137,32 @@ impl PrivacyStatement {
             format!(
                 "The guarantee is ({}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency: \
                  {changed}, the probability of any outcome changes by at most a factor of e^epsilon{factor}, plus delta.",
-                digits(self.epsilon, f64::ceil)
+                three_digits_up(self.epsilon)
             ),
         ];
         if let Some(first) = self.assumptions.first() {
-            sentences.push(format!(
-                "It holds only if all assumptions below are true, above all this one: {first}."
-            ));
+            sentences
+                .push(format!("It holds only if all its assumptions are true, above all this one: {first}."));
         }
         sentences
     }
 
-    /// The rows of the table: a title and its text.
-    fn details(&self) -> Vec<(&'static str, String)> {
+    /// The summary in lines of a terminal's width, and what is wrong with delta, if anything is.
+    pub(crate) fn short_text(&self) -> String {
+        let warning = self.units.and_then(|units| delta_warning(self.delta, units, &self.unit));
+        let warning = warning.map(|warning| format!("WARNING: {warning}."));
+        let sentences = self.summary().into_iter().chain(warning);
+        sentences.map(|sentence| filled(&sentence, "") + "\n").collect()
+    }
+
+    /// The rows of the table of details: a title and its text.
+    ///
+    /// ```
+    /// use antinoise_accounting::PrivacyStatement;
+    /// let statement = PrivacyStatement { unit: "example".into(), epsilon: 1.0, ..PrivacyStatement::default() };
+    /// assert_eq!(statement.details()[0], ("Privacy unit", "example".into()));
+    /// ```
+    pub fn details(&self) -> Vec<(&'static str, String)> {
         let (upper, lower) = (digits(self.epsilon, f64::ceil), digits(self.epsilon_lower, f64::floor));
         let by_simulation = self.failure.map_or(String::new(), |failure| {
             format!(
@@ -198,6 +211,25 @@ fn delta_times(delta: f64, units: usize) -> String {
 /// Four decimals, rounded the safe way; all of a small number.
 fn digits(x: f64, round: fn(f64) -> f64) -> String {
     if (0.01..1e9).contains(&x) { format!("{:.4}", rounded_to_4(x, round)) } else { format!("{x:e}") }
+}
+
+/// Three significant digits, without zeros at the end, never below the number: 2.9997 is 3.
+fn three_digits_up(x: f64) -> String {
+    if !(0.01..1e9).contains(&x) {
+        return format!("{x:e}");
+    }
+    let decimals = 2 - x.log10().floor() as i32;
+    let up = if decimals >= 0 {
+        (x * 10f64.powi(decimals)).ceil() / 10f64.powi(decimals)
+    } else {
+        (x / 10f64.powi(-decimals)).ceil() * 10f64.powi(-decimals)
+    };
+    let text = format!("{up:.*}", decimals.max(0) as usize);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    match text.parse::<f64>() {
+        Ok(stated) if stated >= x => text.into(),
+        _ => x.to_string(),
+    }
 }
 
 /// Two digits, not below the number.
@@ -273,5 +305,26 @@ impl fmt::Display for PrivacyStatement {
             writeln!(f, "{}", filled(&format!("- {about}: {text}."), "  "))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::three_digits_up;
+
+    #[test]
+    fn a_stated_epsilon_is_short_and_never_below_the_truth() {
+        let cases =
+            [(2.9997, "3"), (3.0, "3"), (0.5, "0.5"), (3.9912, "4"), (123.4, "124"), (1234.0, "1240")];
+        for (epsilon, text) in cases {
+            assert_eq!(three_digits_up(epsilon), text);
+        }
+        assert_eq!((&three_digits_up(4.0f64.next_up())[..], &three_digits_up(1e-3)[..]), ("4.01", "1e-3"));
+        let mut epsilon = 0.010_123;
+        while epsilon < 1e9 {
+            let stated: f64 = three_digits_up(epsilon).parse().unwrap();
+            assert!(stated >= epsilon && stated <= 1.0101 * epsilon, "{epsilon}");
+            epsilon *= 1.037;
+        }
     }
 }

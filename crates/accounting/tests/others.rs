@@ -95,7 +95,7 @@ fn amplification_by_bins_lies_between_its_ends() {
         "{found:?}"
     );
     assert_eq!(mechanism.delta(1.0, &settings).unwrap(), found);
-    let epsilon = mechanism.epsilon_upper(found.estimate, &settings).unwrap();
+    let epsilon = mechanism.epsilon(found.estimate, &settings).unwrap().upper;
     assert!((1.0..1.1).contains(&epsilon), "{epsilon}");
 }
 
@@ -111,7 +111,7 @@ fn bins_refuse_bad_columns() {
     let mechanism = MonteCarloMechanism::balls_in_bins(&columns(4), 2, 1.0).unwrap();
     assert!(mechanism.delta(1.0, &MonteCarlo { failure_probability: 0.0, ..Default::default() }).is_err());
     assert!(mechanism.delta(1.0, &MonteCarlo { max_samples: 1, ..Default::default() }).is_err());
-    assert!(mechanism.epsilon_upper(1e-12, &MonteCarlo::default()).is_err(), "a delta below the failure");
+    assert!(mechanism.epsilon(1e-12, &MonteCarlo::default()).is_err(), "a delta below the failure");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn statements_survive_toml_and_json() {
         let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.starts_with("The data of every single user are protected."), "{text}");
         for part in [
-            "(2.5000, 1e-6)-differential privacy of one user under add-or-remove adjacency: whether that user is in",
+            "(2.5, 1e-6)-differential privacy of one user under add-or-remove adjacency: whether that user is in",
             "by at most a factor of e^epsilon = 13, plus delta.",
             "above all this one: C is non-negative, which was checked.",
             "wrong with probability at most 1e-20, which is included in delta",

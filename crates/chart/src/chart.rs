@@ -122,7 +122,7 @@ impl Chart {
         for (i, series, run) in all() {
             draw_series(&mut context, series, run, look(i, series))?;
         }
-        Ok(())
+        draw_labels(&mut context, &self.series)
     }
 }
 
@@ -190,6 +190,36 @@ fn draw_series(context: &mut Context, series: &Series, row: &[Point], look: (RGB
     };
     if marked {
         context.draw_series(points().map(|point| mark(point, look))).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Names next to their points, on the left in the chart's right half; none covers an earlier one.
+fn draw_labels(context: &mut Context, series: &[Series]) -> Result<()> {
+    let (across, down) = context.plotting_area().get_pixel_range();
+    let line = TICK_TEXT * LEADING;
+    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    for (point, label) in series.iter().flat_map(|series| series.points.iter().zip(&series.labels)) {
+        let (x, y) = context.backend_coord(&(point.x, point.y));
+        let long = f64::from(px(TICK_TEXT * ems(label)));
+        let is_right = 2 * x > across.start + across.end;
+        let start = if is_right {
+            f64::from(x) - long - f64::from(px(line)) / 2.0
+        } else {
+            f64::from(x + px(line) / 2)
+        };
+        let middle = f64::from((y - px(line) * 3 / 4).max(down.start + px(line) / 2));
+        let covers = |&(other, width, height): &(f64, f64, f64)| {
+            start < other + width && other < start + long && (middle - height).abs() < f64::from(px(line))
+        };
+        if taken.iter().any(covers) {
+            continue;
+        }
+        taken.push((start, long, middle));
+        let at = (start as i32 - x, middle as i32 - y - px(line) / 2);
+        let name =
+            EmptyElement::at((point.x, point.y)) + Text::new(label.clone(), at, style(TICK_TEXT, false, INK));
+        context.draw_series(std::iter::once(name)).map_err(failed)?;
     }
     Ok(())
 }

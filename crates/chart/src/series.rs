@@ -50,6 +50,8 @@ pub struct Series {
     pub style: LineStyle,
     /// The points; in increasing order of x for lines, in which a y that is NaN is a gap.
     pub points: Vec<Point>,
+    /// A name next to each point; empty for none.
+    pub labels: Vec<String>,
 }
 
 /// Largest number of points of a drawn series; more cannot be distinguished on a screen.
@@ -67,7 +69,20 @@ impl Series {
         style: LineStyle,
         points: impl IntoIterator<Item = P>,
     ) -> Self {
-        Self { name: name.into(), style, points: points.into_iter().map(Into::into).collect() }
+        let points = points.into_iter().map(Into::into).collect();
+        Self { name: name.into(), style, points, labels: Vec::new() }
+    }
+
+    /// The series with a name next to each point; names that would cover an earlier one are left out.
+    ///
+    /// ```
+    /// use antinoise_chart::{LineStyle, Series};
+    /// let named = Series::new("front", LineStyle::Marked, [(1.0, 2.0)]).labelled(["blt:2"]);
+    /// assert_eq!(named.labels, ["blt:2"]);
+    /// ```
+    #[must_use]
+    pub fn labelled(self, labels: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { labels: labels.into_iter().map(Into::into).collect(), ..self }
     }
 
     pub(crate) fn is_reference(&self) -> bool {

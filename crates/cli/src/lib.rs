@@ -61,6 +61,7 @@ enum Command {
     Advise(commands::advise::Arguments),
     Plan(commands::plan::Arguments),
     Verify(commands::verify::Arguments),
+    Statement(commands::statement::Arguments),
     Audit(Box<commands::audit::Arguments>),
     #[cfg(feature = "train")]
     AuditTraining(Box<commands::audit_training::Arguments>),
@@ -94,6 +95,7 @@ fn command(cli: &Cli) -> failure::Result<u8> {
             output::print(&report, cli.json)?;
             return Ok(if report.holds { 0 } else { 2 });
         }
+        Command::Statement(arguments) => output::print(&commands::statement::run(arguments)?, cli.json),
         Command::Audit(arguments) => {
             let report = commands::audit::run(arguments)?;
             output::print(&report, cli.json)?;

@@ -53,6 +53,13 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     format!("{}{rule}\n{body}", line(header.to_vec()))
 }
 
+/// Bytes of this machine's memory, if the system reports them.
+pub fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
+}
+
 /// A number of bytes as people say it.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

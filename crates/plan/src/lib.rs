@@ -63,8 +63,8 @@ pub use request::{Length, Request, Setting};
 pub use sampler::{Batches, Sampler};
 pub use schedule::{Accountant, Schedule};
 pub use search::{
-    Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, sweep_bands,
-    unamplified_candidates,
+    Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, default_delta,
+    sweep_bands, unamplified_candidates,
 };
 pub use statement::compose;
 pub use unequal_participation::ObservedPrivacy;

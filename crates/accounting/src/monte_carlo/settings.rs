@@ -62,13 +62,12 @@ impl MonteCarlo {
 
     /// The number of samples for which the half-width is expected to be `precision` times the pilot's mean.
     pub(crate) fn samples(&self, pilot: &Tally, largest: f64) -> usize {
-        self.samples_for(pilot.mean(), pilot, largest)
+        self.samples_for(self.precision * pilot.mean(), pilot, largest)
     }
 
-    /// The number of samples for which the half-width is expected to be `precision` times `mean`.
-    pub(crate) fn samples_for(&self, mean: f64, pilot: &Tally, largest: f64) -> usize {
+    /// The number of samples for which the half-width is expected to be `wanted`.
+    pub(crate) fn samples_for(&self, wanted: f64, pilot: &Tally, largest: f64) -> usize {
         let ln_failures = (8.0 / self.failure_probability).ln();
-        let wanted = self.precision * mean;
         let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
         let for_range = 5.0 * largest * ln_failures / wanted;
         let samples = for_variance.max(for_range);

@@ -1,13 +1,13 @@
 //! Importance sampling of a dominating pair: delta, epsilon, certified claims and the noise that a target
 //! needs.
 
-use antinoise_input::{in_open_unit, non_negative, positive};
+use antinoise_input::{in_open_unit, largest, non_negative, positive};
 
 use sha2::{Digest, Sha256};
 
 use super::{Direction, MonteCarlo, PILOT, Source, StatisticalDelta, Tally, half_width};
 use crate::root::crossing;
-use crate::{Error, Gdp, Result, gaussian_noise_multiplier_upper};
+use crate::{Bounds, Error, Gdp, Result, gaussian_noise_multiplier_upper};
 
 /// Purposes of random streams. The rungs of an epsilon ladder use `FIGURE`, `FIGURE + 1`, ....
 const FOR_PROPOSAL: u8 = 0;
@@ -19,7 +19,12 @@ const FIGURE: u8 = 2;
 const TAILS: f64 = 1e-12;
 
 /// Tested epsilons, relative to the pilot's suggestion, in the order of testing.
-const LADDER: [f64; 8] = [2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.003];
+const LADDER: [f64; 9] = [1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.2, 1.5, 2.0];
+
+/// Tolerance of the pilot's suggestion, relative to the unamplified epsilon.
+const SUGGESTION: f64 = 1e-3;
+/// |ln(delta / target)| above which the suggestion's search takes the sign alone.
+const FAR: f64 = 8.0;
 
 /// Failure probability of one certified figure.
 pub(crate) const CLAIM_FAILURE: f64 = 1e-20;
@@ -116,92 +121,139 @@ fn proposal<P: Simulation>(
 pub(crate) fn delta(pair: &impl Simulation, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     settings.check()?;
-    Ok(measure(pair, epsilon, settings, &Source::of_seed(settings.seed), FIGURE))
+    Ok(measure(pair, epsilon, settings, (&Source::of_seed(settings.seed), FIGURE)))
 }
 
-/// delta at `epsilon`, on the samples of `source` for `purpose`.
-fn measure<P: Simulation>(
-    pair: &P,
+/// delta at `epsilon`, on the samples of a source for a purpose.
+fn measure(
+    pair: &impl Simulation,
     epsilon: f64,
     settings: &MonteCarlo,
-    source: &Source,
-    purpose: u8,
+    (source, purpose): (&Source, u8),
 ) -> StatisticalDelta {
-    let pilots = Direction::BOTH.map(|direction| {
-        let proposal = proposal(pair, direction, epsilon, settings, source);
-        let pilot = pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT));
-        (direction, proposal, pilot)
-    });
-    let worse = pilots[0].2.mean().max(pilots[1].2.mean());
-    let intervals = pilots.map(|(direction, proposal, pilot)| {
-        let largest = pair.largest_sample(direction, epsilon, &proposal);
-        let mean = if P::SHARES_PRECISION { worse } else { pilot.mean() };
-        let samples = settings.samples_for(mean, &pilot, largest);
-        let tally = pair.tally(direction, epsilon, &proposal, samples, &source.for_purpose(purpose));
-        // A quarter of the failure probability for each side of each direction.
-        let width = half_width(&tally, largest, 0.25 * settings.failure_probability) + TAILS * largest;
-        (tally.mean(), width, samples)
-    });
-    StatisticalDelta::max_of(intervals, settings.failure_probability)
+    Pilots::new(pair, epsilon, settings, source, |mean| settings.precision * mean)
+        .figure(pair, source, purpose)
 }
 
-/// An epsilon that holds at `delta` with probability `1 - failure_probability`; `delta` includes the failure.
+/// Pilots of a figure in both directions, which decide its proposals and numbers of samples.
+struct Pilots<'a, P: Simulation> {
+    epsilon: f64,
+    settings: &'a MonteCarlo,
+    directions: [PilotRun<P::Proposal>; 2],
+}
+
+/// Direction, proposal, tally of the pilot, largest sample, and number of samples of the figure.
+type PilotRun<P> = (Direction, P, Tally, f64, usize);
+
+impl<'a, P: Simulation> Pilots<'a, P> {
+    /// `target` is the target half-width of the confidence interval for a pilot's mean.
+    fn new(
+        pair: &P,
+        epsilon: f64,
+        settings: &'a MonteCarlo,
+        source: &Source,
+        target: impl Fn(f64) -> f64,
+    ) -> Self {
+        let pilots = Direction::BOTH.map(|direction| {
+            let proposal = proposal(pair, direction, epsilon, settings, source);
+            let pilot = pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT));
+            (direction, proposal, pilot)
+        });
+        let worse = pilots[0].2.mean().max(pilots[1].2.mean());
+        let directions = pilots.map(|(direction, proposal, pilot)| {
+            let largest = pair.largest_sample(direction, epsilon, &proposal);
+            let mean = if P::SHARES_PRECISION { worse } else { pilot.mean() };
+            let samples = settings.samples_for(target(mean), &pilot, largest);
+            (direction, proposal, pilot, largest, samples)
+        });
+        Self { epsilon, settings, directions }
+    }
+
+    /// The figure that the pilots predict.
+    fn predicted(&self) -> StatisticalDelta {
+        let interval = |(_, _, pilot, largest, samples): &PilotRun<P::Proposal>| {
+            self.interval(&pilot.rescaled_to(*samples), *largest)
+        };
+        let [remove, add] = &self.directions;
+        StatisticalDelta::max_of([interval(remove), interval(add)], self.settings.failure_probability)
+    }
+
+    /// The figure, on the samples of `source` for `purpose`.
+    fn figure(&self, pair: &P, source: &Source, purpose: u8) -> StatisticalDelta {
+        let source = source.for_purpose(purpose);
+        let interval = |(direction, proposal, _, largest, samples): &PilotRun<P::Proposal>| {
+            self.interval(&pair.tally(*direction, self.epsilon, proposal, *samples, &source), *largest)
+        };
+        let [remove, add] = &self.directions;
+        StatisticalDelta::max_of([interval(remove), interval(add)], self.settings.failure_probability)
+    }
+
+    /// Mean, half-width of its confidence interval and samples of a tally.
+    fn interval(&self, tally: &Tally, largest: f64) -> (f64, f64, usize) {
+        // A quarter of the failure probability for each side of each direction.
+        let width = half_width(tally, largest, 0.25 * self.settings.failure_probability) + TAILS * largest;
+        (tally.mean(), width, tally.count)
+    }
+}
+
+/// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
+/// includes the failure.
 ///
-/// A pilot suggests an epsilon. Larger ones are then tested from the top of a fixed ladder down, each on
-/// fresh samples, until a test fails. The true epsilon lies between two rungs, and the answer is wrong only
-/// if the test of the rung just below it errs, so that no correction for multiple tests is needed.
-pub(crate) fn epsilon_upper(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
+/// A pilot suggests an epsilon. A ladder of larger ones is climbed for the upper bound, and a ladder of
+/// smaller ones for the lower, until one holds. Each of the tests of a ladder has its share of the failure
+/// probability.
+pub(crate) fn epsilon(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<Bounds> {
     let delta = in_open_unit("delta", delta)?;
     settings.check()?;
     let suggested = suggest(pair, delta, settings);
-    let found = climb(pair, settings, LADDER.map(|factor| suggested * factor), |at| at.upper <= delta);
-    found.ok_or_else(|| Error::OutOfReach {
+    let failure = settings.failure_probability;
+    let upper = LADDER.map(|factor| suggested * factor);
+    let upper = climb(pair, delta, settings, upper, |at| at.upper + failure <= delta);
+    let upper = upper.ok_or_else(|| Error::OutOfReach {
         parameter: "epsilon",
         reason: "sampling does not resolve this delta; lower the failure probability or raise max_samples"
             .into(),
-    })
+    })?;
+    let lower = LADDER.map(|factor| suggested / factor);
+    let lower = climb(pair, delta, settings, lower, |at| at.lower >= delta);
+    Ok(Bounds { lower: lower.unwrap_or(0.0), upper })
 }
 
-/// A lower bound on epsilon at `delta` with probability `1 - failure_probability`, by a ladder from below.
-pub(crate) fn epsilon_lower(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<f64> {
-    let delta = in_open_unit("delta", delta)?;
-    settings.check()?;
-    let suggested = suggest(pair, delta, settings);
-    let found = climb(pair, settings, LADDER.map(|factor| suggested / factor), |at| at.lower >= delta);
-    Ok(found.unwrap_or(0.0))
-}
-
-/// The last epsilon of `ladder` before the first that fails `test`, each tested on samples of its own.
+/// The first epsilon of `ladder` that holds by `test`. Rungs that are not expected to hold by their pilots
+/// are not tested; the others are, each on samples of its own, enough of them to tell the pilot's delta from
+/// `delta`.
 fn climb(
     pair: &impl Simulation,
+    delta: f64,
     settings: &MonteCarlo,
     ladder: [f64; LADDER.len()],
     test: impl Fn(&StatisticalDelta) -> bool,
 ) -> Option<f64> {
     let source = Source::of_seed(settings.seed);
+    let share = settings.failure_probability / LADDER.len() as f64;
+    let each = MonteCarlo { failure_probability: share, ..*settings };
+    let target = |mean: f64| (settings.precision * mean).max(0.5 * (mean - delta).abs());
     let holds = |&(rung, epsilon): &(usize, f64)| {
-        test(&measure(pair, epsilon, settings, &source, FIGURE + rung as u8))
+        let pilots = Pilots::new(pair, epsilon, &each, &source, target);
+        test(&pilots.predicted()) && test(&pilots.figure(pair, &source, FIGURE + rung as u8))
     };
-    ladder.into_iter().enumerate().take_while(holds).last().map(|(_, epsilon)| epsilon)
+    ladder.into_iter().enumerate().find(holds).map(|(_, epsilon)| epsilon)
 }
 
 /// An estimate of epsilon at `delta` on a small sample, between 0 and the unamplified epsilon.
 fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
-    let at = |epsilon: f64| {
-        let source = Source::of_seed(settings.seed);
-        let mean = |direction| {
+    let source = Source::of_seed(settings.seed);
+    // Far from the target, only the sign counts.
+    let excess = |epsilon: f64| {
+        let means = Direction::BOTH.map(|direction| {
             let proposal = proposal(pair, direction, epsilon, settings, &source);
             pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT)).mean()
-        };
-        mean(Direction::Remove).max(mean(Direction::Add))
+        });
+        (largest(means).max(f64::MIN_POSITIVE) / delta).ln().clamp(-FAR, FAR)
     };
     let unamplified = Gdp::new(pair.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
-    let (mut low, mut high) = (0.0, unamplified.unwrap_or(1e6));
-    for _ in 0..14 {
-        let middle = 0.5 * (low + high);
-        if at(middle) > delta { low = middle } else { high = middle }
-    }
-    high
+    let high = unamplified.unwrap_or(1e6);
+    crossing((0.0, FAR), (high, -FAR), SUGGESTION * high, excess).1
 }
 
 /// The settings under which a claim is certified. The claim's digest replaces the seed.
@@ -220,7 +272,8 @@ pub(crate) fn certified<P: Simulation>(pair: &P, epsilon: f64, is_rough: bool) -
         hash.update(number.to_le_bytes());
     }
     let source = Source::of_key(hash.finalize().into());
-    let found = measure(pair, epsilon, &claim_settings(pair, precision), &source, FIGURE);
+    let settings = claim_settings(pair, precision);
+    let found = measure(pair, epsilon, &settings, (&source, FIGURE));
     let upper = (found.upper * (1.0 + EVALUATION)).min(1.0);
     Ok(StatisticalDelta { lower: found.lower * (1.0 - EVALUATION), upper, ..found })
 }

@@ -147,6 +147,10 @@ struct BinsOptions {
 
 /// Share of delta that is reserved for failures of the statistical accountant.
 const FAILURE: f64 = 0.01;
+/// Target half-width of the confidence interval of a simulated delta, relative to it.
+const PRECISION: f64 = 0.05;
+/// Largest number of samples of a test in each direction: some seconds for all tests together.
+const MAX_SAMPLES: usize = 400_000;
 
 impl Arguments {
     /// Report at --epsilon if it is given, else at `delta`.
@@ -229,13 +233,19 @@ impl Arguments {
         without: f64,
     ) -> Result<PrivacyFigures> {
         // Both ends may fail.
-        let settings = MonteCarlo { failure_probability: 0.5 * FAILURE * delta, ..Default::default() };
-        let progress = Progress::endless("sampling");
-        let upper = match mechanism.epsilon_upper(delta, &settings) {
-            Err(antinoise_accounting::Error::OutOfReach { .. }) if without < f64::INFINITY => without,
-            found => found?.min(without),
+        let settings = MonteCarlo {
+            failure_probability: 0.5 * FAILURE * delta,
+            precision: PRECISION,
+            max_samples: MAX_SAMPLES,
+            ..Default::default()
         };
-        let epsilon = Bounds { lower: mechanism.epsilon_lower(delta, &settings)?, upper };
+        let progress = Progress::endless("sampling");
+        let epsilon = match mechanism.epsilon(delta, &settings) {
+            Err(antinoise_accounting::Error::OutOfReach { .. }) if without < f64::INFINITY => {
+                Bounds { lower: 0.0, upper: without }
+            }
+            found => found.map(|found| Bounds { upper: found.upper.min(without), ..found })?,
+        };
         drop(progress);
         PrivacyFigures::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
     }

@@ -171,6 +171,8 @@ impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header =
             ["setting", "batch size", "epochs", "delta", "RMS loss", "vs DP-SGD", "noise state", "strategy"];
+        // Losses over different numbers of steps cannot be compared.
+        let steps = self.proposals[0].steps;
         let rows: Vec<Vec<String>> = self
             .proposals
             .iter()
@@ -180,14 +182,17 @@ impl fmt::Display for Advice {
                     row.batch_size.to_string(),
                     format!("{:.2}", row.epochs),
                     format!("{:e}", row.delta),
-                    format!("{:.3e}", row.rms_loss),
+                    if row.steps == steps { format!("{:.3e}", row.rms_loss) } else { "-".into() },
                     format!("{:.2}", row.relative_to_dp_sgd),
                     if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
                     row.strategy.clone(),
                 ]
             })
             .collect();
-        writeln!(f, "Losses are standard deviations of the averaged queries, in clip norms.\n")?;
+        writeln!(
+            f,
+            "Losses are standard deviations of the averaged queries over {steps} steps, in clip norms.\n"
+        )?;
         writeln!(f, "{}", output::table(&header, &rows))?;
         for (i, row) in self.proposals.iter().enumerate() {
             writeln!(f, "{}. {}.\n   {}", i + 1, row.reason, row.command)?;

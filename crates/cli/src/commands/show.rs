@@ -12,6 +12,7 @@ use crate::destination::{Destination, Overwriting};
 use crate::failure::Result;
 use crate::numbers::short;
 use crate::plot;
+use crate::progress::Progress;
 use crate::source::{Source, SourceOptions};
 
 /// Draw C and C^-1 as heat maps, the entries of their first columns, and the noise of the query of each step,
@@ -62,12 +63,14 @@ pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
     let steps =
         antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the maximum that can be drawn")?;
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
+    let progress = Progress::endless("designing");
     let source = arguments.source.solve_for(problem, plan)?;
     let strategy = &source.solution.value;
     let encoder = strategy.encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
     let inverse = from_seeds(strategy, steps)?;
     let errors = query_errors(&source)?;
+    drop(progress);
     out.write(figure(strategy.class().name(), &c, &inverse, &errors)?.as_bytes())?;
     Ok(ShownStrategy {
         out: arguments.out.clone(),

@@ -1,5 +1,6 @@
 //! The page around figures.
 
+use antinoise_accounting::PrivacyStatement;
 use antinoise_chart::{Chart, Figure, theme};
 
 use crate::failure::{Failure, Result};
@@ -56,6 +57,31 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
     Ok(format!(
         "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{pictures}\n</section>\n"
     ))
+}
+
+/// A privacy statement: its three sentences, and a table that folds out.
+pub fn privacy(statement: &PrivacyStatement) -> String {
+    let sentences: String =
+        statement.summary().iter().map(|sentence| format!("<p>{}</p>", escaped(sentence))).collect();
+    let row = |(title, text): (&str, String)| {
+        format!("<tr><th scope=\"row\">{title}</th><td>{}</td></tr>\n", escaped(&text))
+    };
+    let facts = statement.facts.iter().map(|fact| format!("{}: {}", fact.about, fact.text)).collect();
+    let lists: [(&str, Vec<String>); 3] = [
+        ("Assumptions", statement.assumptions.clone()),
+        ("Not covered", statement.not_covered.clone()),
+        ("This run", facts),
+    ];
+    let list = |(title, items): (&str, Vec<String>)| {
+        let items: String = items.iter().map(|item| format!("<li>{}.</li>", escaped(item))).collect();
+        format!("<tr><th scope=\"row\">{title}</th><td><ul>{items}</ul></td></tr>\n")
+    };
+    let rows: String = statement.details().into_iter().map(row).collect();
+    let lists: String = lists.into_iter().filter(|(_, items)| !items.is_empty()).map(list).collect();
+    format!(
+        "{sentences}<details><summary>The whole statement</summary>\n<table class=\"claim\"><tbody>\n{rows}{lists}</tbody></table>\n\
+         </details>"
+    )
 }
 
 /// `text` as HTML shows it.

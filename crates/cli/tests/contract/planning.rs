@@ -285,3 +285,34 @@ fn plan_prints_the_epsilon_of_users_with_several_examples() {
         assert!(output.status.code() == Some(2) && said.contains("--examples-per-user is"), "{said}");
     }
 }
+
+/// Without --delta it follows N; the short form has the claim alone, and no markup loses its figures.
+#[test]
+fn plans_and_statements_are_short_unless_they_are_asked_to_be_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.toml");
+    let path = file.to_str().unwrap();
+    let said = |arguments: &[&str]| {
+        let output = antinoise().args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let plan = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --setting cyclic --quick";
+    let plan = |more: &[&str]| said(&plan.split(' ').chain(more.iter().copied()).collect::<Vec<_>>());
+    let (short, long) = (plan(&["--out", path]), plan(&["--long"]));
+    assert!(short.contains("(2, 1e-4)-differential privacy") && short.contains("<- chosen"), "{short}");
+    assert!(!short.contains("Assumptions") && long.contains("Assumptions") && long.len() > 2 * short.len());
+    let statement = json(&["statement", path]);
+    assert_keys(&statement, "unit adjacency schema sampler mechanism accountant epsilon epsilon_lower delta");
+    assert!(statement["epsilon"].as_f64().unwrap() <= 2.0);
+    let by = said(&["statement", path, "--format", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&by).unwrap(), statement);
+    for (format, row) in
+        [("text", "Privacy unit"), ("markdown", "| Privacy unit"), ("latex", r"\item[Privacy")]
+    {
+        let short = said(&["statement", path, "--format", format]);
+        let long = said(&["statement", path, "--format", format, "--long"]);
+        assert!(short.contains("(2, 1e-4)") && !short.contains(row), "{short}");
+        assert!(long.contains("(2, 1e-4)") && long.contains(row), "{long}");
+    }
+}

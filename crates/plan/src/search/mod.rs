@@ -10,4 +10,4 @@ mod trials;
 pub use bands::{Bands, default_bands, sweep_bands, unamplified_candidates};
 pub use candidate::Candidate;
 pub use choice::{Choice, Rejected, choose};
-pub use proposal::{Budget, Proposal, advise};
+pub use proposal::{Budget, Proposal, advise, default_delta};

@@ -98,7 +98,7 @@ fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> 
     let mut request =
         Request::new(budget.examples, batch_size, Length::Steps(steps.clamp(1, STEPS)), setting);
     request.epsilon = budget.epsilon;
-    request.delta = delta(budget.examples);
+    request.delta = default_delta(budget.examples);
     (request.dim, request.memory, request.thorough) = (budget.dim, budget.memory, false);
     let choice = choose(&request)?;
     let loss = |candidate: &Candidate| candidate.objective(request.objective);
@@ -116,9 +116,13 @@ fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> 
     })
 }
 
-/// The power of ten at or below 0.1 / N.
-fn delta(examples: usize) -> f64 {
-    let digits = (examples as f64).log10().ceil() as i32 + 1;
+/// The delta for N units where none is given: the power of ten at or below 0.1 / N.
+///
+/// ```
+/// assert_eq!(antinoise_plan::default_delta(60_000), 1e-6);
+/// ```
+pub fn default_delta(examples: usize) -> f64 {
+    let digits = (examples.max(1) as f64).log10().ceil() as i32 + 1;
     // Parsed, because a decimal literal is rounded correctly and `10f64.powi(-digits)` is not.
     format!("1e-{digits}").parse().expect("a decimal literal")
 }

@@ -115,6 +115,7 @@ fn read_csv(
 ) -> Result<()> {
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
     let header = reader.headers().map_err(csv_refused)?.clone();
+    refuse_other_delimiter(&header)?;
     let named = |name: &str| csv_column(&header, name);
     let (time, key) = (named(&columns.time)?, named(&columns.key)?);
     let user = columns.user.as_deref().map(named).transpose()?;
@@ -135,7 +136,25 @@ pub(crate) fn csv_column(header: &csv::StringRecord, name: &str) -> Result<usize
 }
 
 pub(crate) fn csv_refused(error: csv::Error) -> Error {
-    Error::invalid("events", "text that cannot be read", error.to_string())
+    match error.kind() {
+        csv::ErrorKind::Utf8 { pos, .. } => {
+            let line = pos.as_ref().map_or(1, csv::Position::line);
+            Error::invalid("events", format!("text in another encoding (line {line})"), "CSV in UTF-8")
+        }
+        _ => Error::invalid("events", "text that cannot be read", error.to_string()),
+    }
+}
+
+/// Refuses a header of one name that holds another delimiter.
+fn refuse_other_delimiter(header: &csv::StringRecord) -> Result<()> {
+    let found = [';', '\t', '|'].into_iter().find(|&other| header.len() == 1 && header[0].contains(other));
+    match found {
+        Some(found) => {
+            let got = format!("text with the delimiter {found:?}");
+            Err(Error::invalid("events", got, "CSV with commas and a header"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The number in the field `name` of a JSON object, as it is written.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_plan::{Request, Setting, choose};
+use antinoise_plan::{Request, Setting, choose, default_delta};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ use sweep::{Sweep, Swept};
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
-      --delta 1e-5 --setting poisson
+      --setting poisson --long
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 \\
       --epsilon 0.5 --delta 1e-6 --setting cyclic --examples-per-user 5
   antinoise plan --examples 4000 --batch-size 200 --epochs 4 --epsilon 1 \\
@@ -59,9 +59,9 @@ pub struct Arguments {
     /// Target epsilon.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
-    /// Target delta.
+    /// Target delta [default: the power of ten at or below 0.1 / N, for N examples].
     #[arg(long, value_name = "D", value_parser = real)]
-    delta: f64,
+    delta: Option<f64>,
     /// How batches are formed, which decides which privacy units take part in which step.
     #[arg(long, value_enum)]
     setting: SettingName,
@@ -120,6 +120,9 @@ pub struct Arguments {
     /// Draw loss against noise state, or the sweep, to this SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Print every candidate and the whole privacy statement.
+    #[arg(long)]
+    long: bool,
     /// Save the chosen plan to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -179,7 +182,7 @@ impl Arguments {
         let federated = self.setting == SettingName::Federated;
         Ok(Request {
             epsilon: self.epsilon,
-            delta: self.delta,
+            delta: self.delta.unwrap_or_else(|| default_delta(self.examples)),
             unit: match federated || self.max_examples_per_user.is_some() {
                 true => PrivacyUnit::User,
                 false => PrivacyUnit::Example,
@@ -229,7 +232,10 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     if let Some(out) = &out {
         out.write(report.plan.to_toml().as_bytes())?;
     }
-    Ok(Output::Plan(Box::new(report)))
+    if let Some(warning) = report.beyond_memory(output::memory()) {
+        eprintln!("warning: {warning}");
+    }
+    Ok(Output::Plan(Box::new(PlanChoice { long: arguments.long, ..report })))
 }
 
 /// Refuses a number of examples of a user before anything is designed.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_accounting::PrivacyStatement;
+use antinoise_accounting::{Markup, PrivacyStatement};
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::design::Status;
 use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
@@ -30,6 +30,9 @@ pub struct PlanChoice {
     pub users: Option<EpsilonOfUser>,
     /// The epsilon of users by their number of examples; empty of a plan for users.
     pub epsilon_by_examples: Vec<ByExamples>,
+    /// Whether every candidate and the whole statement are printed.
+    #[serde(skip)]
+    pub long: bool,
     #[serde(skip)]
     pub adjacency: Adjacency,
     /// Whether the dimension is known; otherwise memory is not reported.
@@ -114,6 +117,7 @@ impl PlanChoice {
             plan: choice.plan,
             users,
             epsilon_by_examples,
+            long: false,
             adjacency: request.adjacency,
             has_dim: request.dim > 0,
         })
@@ -179,43 +183,75 @@ impl Row {
     }
 }
 
+impl PlanChoice {
+    /// Warning of a chosen noise state that exceeds the memory of this machine, if that is known.
+    pub fn beyond_memory(&self, memory: Option<u64>) -> Option<String> {
+        let (state, memory) = (self.candidates[self.chosen].state_bytes, memory?);
+        (self.has_dim && state > memory).then(|| {
+            format!(
+                "the noise state of the chosen mechanism, {}, exceeds the memory of this machine, {}; --memory {memory} \
+                 chooses among those that fit, and shards of the model on several machines hold a part each",
+                output::bytes(state),
+                output::bytes(memory),
+            )
+        })
+    }
+
+    /// Whether the short form has the row: the chosen mechanism, independent noise and baselines, and the
+    /// candidates than which no other has both less loss and less state or, where states are unknown, the
+    /// three of least loss.
+    fn is_in_short_form(&self, i: usize) -> bool {
+        let row = &self.candidates[i];
+        let less = self.candidates.iter().filter(|other| other.rms_loss < row.rms_loss).count();
+        let is_baseline = row.strategy == "identity";
+        i == self.chosen || is_baseline || if self.has_dim { row.on_front } else { less < 3 }
+    }
+
+    /// The table, with the columns that are known.
+    fn table(&self) -> String {
+        let long = self.long;
+        let columns = [
+            ("strategy", true),
+            ("noise multiplier", true),
+            ("sensitivity", long),
+            ("max loss", long),
+            ("RMS loss", true),
+            ("vs independent", true),
+            ("noise state", self.has_dim),
+            ("noise time", self.has_dim),
+            ("", true),
+        ];
+        let kept = |cells: [String; 9]| -> Vec<String> {
+            cells.into_iter().zip(columns).filter(|(_, (_, keep))| *keep).map(|(cell, _)| cell).collect()
+        };
+        let row = |(i, row): (usize, &Row)| {
+            kept([
+                row.name.clone(),
+                format!("{:.4}", row.noise_multiplier),
+                format!("{:.4}", row.sensitivity),
+                format!("{:.6}", row.max_loss),
+                format!("{:.6}", row.rms_loss),
+                format!("{:.3}", row.relative_to_independent),
+                output::bytes(row.state_bytes),
+                output::seconds(row.noise_seconds),
+                row.mark(i == self.chosen, self.has_dim),
+            ])
+        };
+        let shown = self.candidates.iter().enumerate().filter(|&(i, _)| long || self.is_in_short_form(i));
+        let rows: Vec<Vec<String>> = shown.map(row).collect();
+        let header = kept(columns.map(|(name, _)| name.to_string()));
+        output::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), &rows)
+    }
+}
+
 impl fmt::Display for PlanChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = [
-            "strategy",
-            "noise multiplier",
-            "sensitivity",
-            "max loss",
-            "RMS loss",
-            "vs independent",
-            "noise state",
-            "noise time",
-            "",
-        ];
-        let rows: Vec<Vec<String>> = self
-            .candidates
-            .iter()
-            .enumerate()
-            .map(|(i, row)| {
-                vec![
-                    row.name.clone(),
-                    format!("{:.4}", row.noise_multiplier),
-                    format!("{:.4}", row.sensitivity),
-                    format!("{:.6}", row.max_loss),
-                    format!("{:.6}", row.rms_loss),
-                    format!("{:.3}", row.relative_to_independent),
-                    if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
-                    if self.has_dim { output::seconds(row.noise_seconds) } else { "-".into() },
-                    row.mark(i == self.chosen, self.has_dim),
-                ]
-            })
-            .collect();
         writeln!(
             f,
             "{} adjacency. Losses are standard deviations of the averaged queries.\n",
             self.adjacency
         )?;
-        writeln!(f, "{}", output::table(&header, &rows))?;
+        writeln!(f, "{}", self.table())?;
         writeln!(f, "{}\n", self.explanation.replace(", and", ",\nand").replace(". ", ".\n"))?;
         for LeftOut { strategy, why } in &self.left_out {
             writeln!(f, "{strategy} was left out: {why}.")?;
@@ -230,6 +266,11 @@ impl fmt::Display for PlanChoice {
             writeln!(f, "Epsilon is that of one example. Of a person with several it is {by};")?;
             writeln!(f, "--max-examples-per-user M plans for persons with any number.\n")?;
         }
-        writeln!(f, "{}", self.statement)
+        write!(f, "{}", self.statement.marked_up(Markup::Text, self.long))?;
+        let hidden = (0..self.candidates.len()).filter(|&i| !self.is_in_short_form(i)).count();
+        if self.long {
+            return Ok(());
+        }
+        writeln!(f, "\n--long prints {hidden} more candidates and the whole statement.")
     }
 }

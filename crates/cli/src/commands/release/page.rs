@@ -6,7 +6,7 @@ use super::figure;
 use super::publish::written;
 use crate::failure::Result;
 use crate::numbers::short_up;
-use crate::report::frame::{Frame, WHOLE, document, escaped, section};
+use crate::report::frame::{Frame, WHOLE, document, escaped, privacy, section};
 
 /// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
@@ -41,8 +41,8 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     }
     body += &table(published);
     body += &format!(
-        "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\"><p>{}</p></div>\n</section>\n",
-        escaped(&format!("{:#}", status.statement()))
+        "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\">{}</div>\n</section>\n",
+        privacy(&status.statement())
     );
     let frame = Frame {
         kind: "continual release",
@@ -62,23 +62,27 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     Ok(document(&frame, &lead, &body))
 }
 
-/// The figures after the last period.
+/// The figures after the last period; the query is named where there are several, or buckets.
 fn table(published: &[Published]) -> String {
     let Some(last) = published.last() else { return String::new() };
-    let row = |row: &Published| {
+    let ends: Vec<&Published> = published.iter().filter(|row| row.period == last.period).collect();
+    let has_query = ends.iter().any(|row| row.query != last.query || !row.bucket.is_empty());
+    let named = |text: &str| if has_query { format!("<td>{}</td>", escaped(text)) } else { String::new() };
+    let row = |row: &&Published| {
         format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th>{}<td>{}</td><td>{} to {}</td></tr>\n",
             escaped(if row.key.is_empty() { "all keys" } else { &row.key }),
-            escaped(format!("{} {}", row.query, row.bucket).trim()),
+            named(format!("{} {}", row.query, row.bucket).trim()),
             written(row.value),
             written(row.lower),
             written(row.upper),
         )
     };
-    let rows: String = published.iter().filter(|row| row.period == last.period).map(row).collect();
+    let rows: String = ends.iter().map(row).collect();
+    let query = if has_query { "<th scope=\"col\">query</th>" } else { "" };
     format!(
-        "<section class=\"panel\">\n<h2>After {}</h2>\n<table>\n<thead><tr><td></td><th scope=\"col\">query</th>\
-         <th scope=\"col\">value</th><th scope=\"col\">lower</th><th scope=\"col\">upper</th></tr></thead>\n\
+        "<section class=\"panel\">\n<h2>After period {}</h2>\n<table>\n<thead><tr><td></td>{query}\
+         <th scope=\"col\">value</th><th scope=\"col\">95% interval</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n</section>\n",
         escaped(&last.period.to_string())
     )

@@ -24,6 +24,9 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
     if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
     }
+    if header.is_empty() {
+        return Err(bad(path, "empty", "a CSV file, plain or gzipped, with a first line of names"));
+    }
     let places = Places::new(path, wanted, &header)?;
     let mut rows = RowReader::new(path, wanted);
     let mut record = ByteRecord::new();

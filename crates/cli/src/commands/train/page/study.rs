@@ -9,7 +9,7 @@ use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateR
 use super::parts::{document, percent, with_error};
 use crate::failure::Result;
 use crate::numbers::{same_privacy, short, short_down};
-use crate::report::frame::{Sizes, WHOLE, escaped, section};
+use crate::report::frame::{self, Sizes, WHOLE, escaped, section};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;
@@ -102,7 +102,7 @@ fn figures(result: &StudyResult) -> Result<String> {
         "Test accuracy",
         &format!("Share of the test examples that are recognised.{bands}"),
         WHOLE,
-        chart(steps(), Axis::linear("test accuracy (percent)").covering(0.0), LineStyle::Line, accuracies),
+        chart(steps(), Axis::linear("test accuracy (percent)"), LineStyle::Line, accuracies),
     )? + &section(
         "Error of the prefix sums",
         "Standard deviation, in each coordinate, of the noise that has built up in the sum of the mean \
@@ -129,6 +129,14 @@ fn figures(result: &StudyResult) -> Result<String> {
             }),
         )?
     };
+    // Independent noise has the identity, which is no picture.
+    let is_identity = |private: &PrivateResult| {
+        let column = &private.figures.noise_correlating;
+        column.len() > 1 && column[1..].iter().all(|&entry| entry == 0.0)
+    };
+    if result.private().all(|(_, private)| is_identity(private)) {
+        return Ok(whole + &spent);
+    }
     let halves = section(
         "Diagonals of C",
         "The strategy: how much of each gradient is encoded in which later release.",
@@ -221,12 +229,7 @@ fn privacy(result: &StudyResult) -> String {
     let mut statements = String::new();
     for (index, run) in result.runs.iter().enumerate() {
         let text = match &run.private {
-            // The page breaks lines where it must.
-            Some(PrivateResult { statement, .. }) => format!(
-                "<p>{}</p><details><summary>The whole statement</summary><p>{}</p></details>",
-                escaped(&statement.summary().join("\n")),
-                escaped(&format!("{statement:#}")),
-            ),
+            Some(PrivateResult { statement, .. }) => frame::privacy(statement),
             None => "<p>Not private: neither clipping nor noise. This run is a baseline for readers who may see the \
                      data; its models were not kept.</p>"
                 .into(),

@@ -1,0 +1,131 @@
+//! Privacy statements in the markup of papers and pages.
+
+use crate::PrivacyStatement;
+
+/// Markup of a privacy statement.
+///
+/// ```
+/// use antinoise_accounting::{Markup, PrivacyStatement};
+/// let statement = PrivacyStatement { unit: "example".into(), epsilon: 1.0, delta: 1e-5, ..Default::default() };
+/// assert!(statement.marked_up(Markup::Latex, true).contains(r"\item[Privacy unit] example"));
+/// assert!(statement.marked_up(Markup::Markdown, true).contains("| Privacy unit | example |"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Markup {
+    /// Lines of a terminal's width.
+    Text,
+    /// GitHub's Markdown.
+    Markdown,
+    /// LaTeX without packages, for the body of a document.
+    Latex,
+}
+
+impl PrivacyStatement {
+    /// The statement in `markup`: its summary of three sentences and, if it is `long`, its table,
+    /// assumptions, limits and facts.
+    pub fn marked_up(&self, markup: Markup, long: bool) -> String {
+        match markup {
+            Markup::Text if long => self.to_string(),
+            Markup::Text => self.short_text(),
+            Markup::Markdown => self.markdown(long),
+            Markup::Latex => self.latex(long),
+        }
+    }
+
+    /// Lists after the table, each with its title.
+    fn lists(&self) -> Vec<(&'static str, Vec<String>)> {
+        let facts = self.facts.iter().map(|fact| format!("{}: {}", fact.about, fact.text)).collect();
+        let lists = [
+            ("Assumptions", self.assumptions.clone()),
+            ("Not covered", self.not_covered.clone()),
+            ("This run", facts),
+        ];
+        lists.into_iter().filter(|(_, items)| !items.is_empty()).collect()
+    }
+
+    fn markdown(&self, long: bool) -> String {
+        let mut text = format!("{}\n", marked_down(&self.summary().join(" ")));
+        if !long {
+            return text;
+        }
+        text += "\n| | |\n|---|---|\n";
+        for (title, row) in self.details() {
+            text += &format!("| {title} | {} |\n", marked_down(&row));
+        }
+        for (title, items) in self.lists() {
+            let items: String = items.iter().map(|item| format!("- {}.\n", marked_down(item))).collect();
+            text += &format!("\n**{title}**\n\n{items}");
+        }
+        text
+    }
+
+    fn latex(&self, long: bool) -> String {
+        let mut text = format!("\\paragraph{{Privacy.}} {}\n", in_latex(&self.summary().join(" ")));
+        if !long {
+            return text;
+        }
+        let rows: String = self
+            .details()
+            .iter()
+            .map(|(title, row)| format!("\\item[{title}] {}.\n", in_latex(row)))
+            .collect();
+        text += &format!("\\begin{{description}}\n{rows}\\end{{description}}\n");
+        for (title, items) in self.lists() {
+            let items: String = items.iter().map(|item| format!("\\item {}.\n", in_latex(item))).collect();
+            text += &format!("\\paragraph{{{title}.}}\n\\begin{{itemize}}\n{items}\\end{{itemize}}\n");
+        }
+        text
+    }
+}
+
+/// `text` as Markdown shows it, in a cell of a table too.
+fn marked_down(text: &str) -> String {
+    let escaped = |c: char| if "\\`*_[]<>|#".contains(c) { format!("\\{c}") } else { c.into() };
+    text.chars().map(escaped).collect()
+}
+
+/// `text` as LaTeX shows it.
+fn in_latex(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '\\' => "\\textbackslash{}".into(),
+        '^' => "\\textasciicircum{}".into(),
+        '~' => "\\textasciitilde{}".into(),
+        '&' | '%' | '$' | '#' | '_' | '{' | '}' => format!("\\{c}"),
+        '<' | '>' | '|' => format!("${c}$"),
+        c => c.into(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_survives_its_markup() {
+        assert_eq!(
+            in_latex("2^-12 & a_b 5% {x} <y>"),
+            "2\\textasciicircum{}-12 \\& a\\_b 5\\% \\{x\\} $<$y$>$"
+        );
+        assert_eq!(marked_down("a|b *c* <d>"), "a\\|b \\*c\\* \\<d\\>");
+    }
+
+    #[test]
+    fn a_short_form_is_the_summary_and_a_long_one_has_every_row_and_item() {
+        let statement = PrivacyStatement {
+            unit: "user".into(),
+            epsilon: 2.9997,
+            delta: 1e-6,
+            assumptions: vec!["the key stays secret".into()],
+            ..PrivacyStatement::default()
+        }
+        .with_fact("key", "destroyed");
+        for markup in [Markup::Text, Markup::Markdown, Markup::Latex] {
+            let (short, long) = (statement.marked_up(markup, false), statement.marked_up(markup, true));
+            assert!(short.contains("(3, 1e-6)") && !short.contains("Privacy unit"), "{short}");
+            for part in ["(3, 1e-6)", "Privacy unit", "Assumptions", "This run", "key: destroyed."] {
+                assert!(long.contains(part), "{part}\n{long}");
+            }
+        }
+    }
+}
