@@ -727,6 +727,8 @@ def test_cells_of_python_mean_what_cells_of_tables_do(tmp_path):
             {"t": np.array(moments, "datetime64[ns]"), "u": [0] * 4, "k": ["a"] * 4},
             **NAMES,
             late="next",
+            # All rows are of the day before.
+            yes=True,
         )["rows"]
         == 4
     )

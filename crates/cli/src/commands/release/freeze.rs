@@ -27,7 +27,8 @@ use crate::progress::Progress;
   echo '{\"time\":\"2026-03-02\",\"user\":\"ada\",\"shop\":\"south\"}' | \\
       antinoise release freeze shops 2026-03-02 --events - \\
       --format jsonl --time time --user user --key shop
-  printf 'key,count\\nnorth,120\\nsouth,80\\n' | \\
+  printf '%s\\n' key,count north,120 south,80 \\
+      users-over-rows,3 users-at-bound,0 | \\
       antinoise release freeze shops 2026-03-03 --counts -
 
   printf 'time,user,shop\\n2026-03-04,ada,north\\n' > next.csv
