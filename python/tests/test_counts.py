@@ -604,7 +604,7 @@ def test_tables_that_contradict_themselves_are_refused_and_the_folder_is_given_b
         counts.freeze(2, used, **NAMES)
         capsule = table.__arrow_c_stream__()
         given = type("Given", (), {"__arrow_c_stream__": lambda self, schema=None: capsule})()
-        assert counts.freeze(3, given, **NAMES, late="next")["counted"] == 2
+        assert counts.freeze(3, given, **NAMES, late="next", yes=True)["counted"] == 2
         with pytest.raises(ValueError, match="it was used up"):
             counts.freeze(4, given, **NAMES)
 
