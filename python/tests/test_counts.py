@@ -448,11 +448,17 @@ def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
     counts, names = create(tmp_path / "counts"), dict(time="t", user="u", key="k")
     with other_thread() as passed:
         for rows in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
-            before = passed[0]
-            threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            turn = passed[0] + 6
+
+            def interrupt(turn=turn):
+                # Only if other threads run while rows are counted.
+                while passed[0] < turn:
+                    time.sleep(0.001)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=interrupt, daemon=True).start()
             with pytest.raises(KeyboardInterrupt):
                 counts.freeze(0, rows, **names)
-            assert passed[0] > before + 5
     assert counts.status()["frozen"] == 0
 
     def reentrant():
