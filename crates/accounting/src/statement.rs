@@ -149,10 +149,20 @@ impl PrivacyStatement {
 
     /// The summary in lines of a terminal's width, and what is wrong with delta, if anything is.
     pub(crate) fn short_text(&self) -> String {
+        self.sentences().iter().map(|sentence| filled(sentence, "") + "\n").collect()
+    }
+
+    /// The summary, with a warning where delta is too large, and the number of assumptions.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let mut sentences = self.summary();
+        if !self.assumptions.is_empty() {
+            let count = self.assumptions.len();
+            sentences
+                .push(format!("The long form lists all assumptions ({count}), and what is not covered."));
+        }
         let warning = self.units.and_then(|units| delta_warning(self.delta, units, &self.unit));
-        let warning = warning.map(|warning| format!("WARNING: {warning}."));
-        let sentences = self.summary().into_iter().chain(warning);
-        sentences.map(|sentence| filled(&sentence, "") + "\n").collect()
+        sentences.extend(warning.map(|warning| format!("WARNING: {warning}.")));
+        sentences
     }
 
     /// The rows of the table of details: a title and its text.

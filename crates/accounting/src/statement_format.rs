@@ -44,10 +44,10 @@ impl PrivacyStatement {
     }
 
     fn markdown(&self, long: bool) -> String {
-        let mut text = format!("{}\n", marked_down(&self.summary().join(" ")));
         if !long {
-            return text;
+            return format!("{}\n", marked_down(&self.sentences().join(" ")));
         }
+        let mut text = format!("{}\n", marked_down(&self.summary().join(" ")));
         text += "\n| | |\n|---|---|\n";
         for (title, row) in self.details() {
             text += &format!("| {title} | {} |\n", marked_down(&row));
@@ -60,10 +60,10 @@ impl PrivacyStatement {
     }
 
     fn latex(&self, long: bool) -> String {
-        let mut text = format!("\\paragraph{{Privacy.}} {}\n", in_latex(&self.summary().join(" ")));
         if !long {
-            return text;
+            return format!("\\paragraph{{Privacy.}} {}\n", in_latex(&self.sentences().join(" ")));
         }
+        let mut text = format!("\\paragraph{{Privacy.}} {}\n", in_latex(&self.summary().join(" ")));
         let rows: String = self
             .details()
             .iter()

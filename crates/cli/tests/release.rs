@@ -165,7 +165,7 @@ fn the_periods_of_a_user_must_be_given() {
     let init: Vec<&str> = init.split(' ').collect();
     refused(root.path(), &init, "--max-periods is absent but must be given where users are protected");
     let status = json(root.path(), &[&init[..], &["--unit", "event"]].concat());
-    assert_eq!(status["intervals"], "of all rows of the frozen periods");
+    assert_eq!(status["intervals"], "of all rows that had arrived when their period was frozen");
     assert_eq!(status["queries"].as_array().unwrap().len(), 1);
     assert_eq!(status["queries"][0]["of_all"], true);
 }

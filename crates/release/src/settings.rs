@@ -229,7 +229,7 @@ impl Settings {
     /// ```
     pub fn rows_counted(&self) -> String {
         match self.unit {
-            Unit::Event => "of all rows of the frozen periods".into(),
+            Unit::Event => "of all rows that had arrived when their period was frozen".into(),
             Unit::User if self.segments.is_none() && self.max_periods == self.periods => {
                 format!("of the rows counted: at most {} a user and period", self.max_rows)
             }
@@ -274,7 +274,11 @@ impl Settings {
     /// assert!(Settings::new(vec!["a".into()], 30, Unit::Event).is_of_all(&Query::Counts));
     /// ```
     pub fn is_of_all(&self, query: &Query) -> bool {
-        self.unit == Unit::Event || query.is_of_users()
+        self.unit == Unit::Event
+            || match query {
+                Query::UsersOverRows => self.segments.is_none() && self.max_periods >= self.periods,
+                _ => query.is_of_users(),
+            }
     }
 
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,

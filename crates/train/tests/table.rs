@@ -100,7 +100,7 @@ fn what_cannot_be_used_is_named() {
     };
     refused(&good.replace("2,b", "2,b,b"), "5 cells in line 3");
     refused(&good.replace(',', ";"), "its first line has the delimiter ';'");
-    refused("\u{feff}", "column");
+    refused("\u{feff}", "is empty");
     refused(&good.replace("2,b", "2"), "3 cells in line 3");
     refused(&good.replace("2,b", "two,b"), "\"two\" in line 3, column \"x\"");
     refused(&good.replace("2,b", ",b"), "missing = zero");
@@ -110,7 +110,7 @@ fn what_cannot_be_used_is_named() {
     refused(&good.replace("x,", "y,"), "with a column \"x\"");
     refused(&good.replace("word,any", "word,word"), "two columns \"word\"");
     refused("x,word,any,class\n", "without rows");
-    refused("", "column");
+    refused("", "is empty");
     refused("x,word,any,class\n1,a,c,no\n", "rows enough");
     refused("\0\u{1}\u{2}", "column");
     let absent =

@@ -284,12 +284,14 @@ fn test_rows_are_those_of_whole_users() {
     std::fs::write(&path, table()).unwrap();
     let file = TableFile::csv(&path, b',').with_users("who");
     let person = |row: usize| format!("p {}", row * 7 % 20);
-    for part in [TestPart::Last(0.25), TestPart::Drawn { share: 0.25, seed: 3 }] {
+    for seed in 0..20 {
+        let part = TestPart::Drawn { share: 0.25, seed };
         let data = file.dataset(&schema(), part).unwrap();
         let users = data.users.as_ref().unwrap();
-        assert_eq!((data.train.len(), data.test.len(), users.len()), (45, 15, 15));
-        let known: Vec<&str> = (0..15).map(|user| users.name(user)).collect();
-        for row in 0..15 {
+        assert_eq!((data.train.len(), data.test.len()), (3 * users.len(), 60 - 3 * users.len()));
+        assert!((8..20).contains(&users.len()), "{seed}: {}", users.len());
+        let known: Vec<&str> = (0..users.len()).map(|user| users.name(user)).collect();
+        for row in 0..data.test.len() {
             let name = person(number(data.test.features(row)));
             assert!(!known.contains(&&*name), "{name} is trained on");
         }
@@ -299,15 +301,45 @@ fn test_rows_are_those_of_whole_users() {
             assert!(rows.len() == 3 && rows.iter().all(|&row| person(row) == name), "{name} {rows:?}");
         }
     }
-    // Users of one row each: the rows that are drawn without users.
-    let alone: String = (0..60).map(|row| format!("{row},{row},no\n")).collect();
-    std::fs::write(&path, "x,who,late\n".to_owned() + &alone).unwrap();
-    let part = TestPart::Drawn { share: 0.2, seed: 9 };
-    let (users, rows) = (
-        file.dataset(&schema(), part).unwrap(),
-        TableFile::csv(&path, b',').dataset(&schema(), part).unwrap(),
-    );
-    assert_eq!((users.train, users.test, rows.users), (rows.train, rows.test, None));
+    let last = file.dataset(&schema(), TestPart::Last(0.25)).unwrap_err();
+    assert!(last.to_string().starts_with("test rows is the last ones but must be drawn"), "{last}");
+}
+
+/// A row more or less of one person, wherever it is, decides of nobody else whether they are trained on.
+#[test]
+fn the_rows_of_one_person_do_not_decide_who_is_trained_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    let trained = |text: &str| -> Vec<String> {
+        std::fs::write(&path, text).unwrap();
+        let file = TableFile::csv(&path, b',').with_users("who");
+        let data = file.dataset(&schema(), TestPart::Drawn { share: 0.3, seed: 0 }).unwrap();
+        let users = data.users.unwrap();
+        let mut names: Vec<String> = (0..users.len()).map(|user| users.name(user).to_owned()).collect();
+        names.sort();
+        names
+    };
+    let (whole, mut cases) = (table(), 0);
+    let all = trained(&whole);
+    for row in 0..60 {
+        let without: String = whole
+            .lines()
+            .enumerate()
+            .filter(|(at, _)| *at != row + 1)
+            .map(|(_, line)| line.to_owned() + "\n")
+            .collect();
+        assert_eq!(trained(&without), all, "without row {row}");
+        let person = format!("p {}", row * 7 % 20);
+        let nobody: String = whole
+            .lines()
+            .filter(|line| !line.contains(&format!(",{person},")))
+            .map(|line| line.to_owned() + "\n")
+            .collect();
+        let others: Vec<String> = all.iter().filter(|name| **name != person).cloned().collect();
+        assert_eq!(trained(&nobody), others, "without {person}");
+        cases += 1;
+    }
+    assert_eq!(cases, 60);
 }
 
 #[test]
@@ -342,7 +374,7 @@ fn rows_without_a_user_and_users_in_both_parts_are_refused() {
     let refused = |header: &str, name: &str, column: &str| {
         std::fs::write(&path, format!("{header}\n1,Ada,no\n2,{name},no\n3,Bob,yes\n")).unwrap();
         let file = TableFile::csv(&path, b',').with_users(column);
-        let error = file.dataset(&schema(), TestPart::Last(0.4)).unwrap_err();
+        let error = file.dataset(&schema(), TestPart::Drawn { share: 0.4, seed: 0 }).unwrap_err();
         assert!(error.is_bad_input(), "{error}");
         error.to_string()
     };
@@ -355,7 +387,7 @@ fn rows_without_a_user_and_users_in_both_parts_are_refused() {
     assert!(refused("x,who,late", "Eve", "x").contains("neither the label nor a feature"));
     std::fs::write(&path, "x,who,late,who\n1,Ada,no,1\n2,Bob,no,2\n").unwrap();
     let file = TableFile::csv(&path, b',').with_users("who");
-    let twice = file.dataset(&schema(), TestPart::Last(0.5)).unwrap_err().to_string();
+    let twice = file.dataset(&schema(), TestPart::Drawn { share: 0.5, seed: 0 }).unwrap_err().to_string();
     assert!(twice.contains("with two columns \"who\""), "{twice}");
     std::fs::write(&path, table()).unwrap();
     for (name, is_refused) in [("p 3", true), (" p 3 ", true), ("p 99", false)] {

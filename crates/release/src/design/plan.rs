@@ -99,6 +99,10 @@ impl Design {
 /// Refuses a plan for which a user who adds in one period, sqrt(K) times as much, exceeds its sensitivity to
 /// users who add in K: see [`crate::design::layout`].
 fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
+    if max_periods == 1 {
+        // What a user adds once is part of the user's only period, within the clip norm.
+        return Ok(());
+    }
     let schema = Participation::MinSep { min_sep: 1, max_participations: 1 };
     // The allowance for rounding may be all needed for one period, and none for K.
     let rounding = (plan.rounding_factor - 1.0) * plan.sensitivity.value;
@@ -106,7 +110,7 @@ fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
     if once_per_user(max_periods) * once <= plan.sensitivity.value - rounding {
         return Ok(());
     }
-    let must_be = "at least sqrt(max_periods) times that to a unit of one period, to publish users-at-bound: leave this query out";
+    let must_be = "at least sqrt(max_periods) times that to a unit of one period, to publish users-at-bound: leave this query out (--no-left-out)";
     Err(Error::invalid("sensitivity of the strategy", plan.sensitivity.value, must_be))
 }
 

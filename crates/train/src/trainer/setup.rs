@@ -60,6 +60,11 @@ impl Setup<'_> {
             let got = self.plan.privacy.unit;
             return Err(InvalidParameter::new("unit of the plan", got, must_be).into());
         }
+        if users.is_some() && self.plan.sampler == Sampler::Stream {
+            let must_be =
+                "another one for users: the rows of one user decide in which steps later users take part";
+            return Err(InvalidParameter::new("sampler of the plan", "stream", must_be).into());
+        }
         let (units, what) = (self.dataset.units(), users.as_ref().map_or("examples", |_| "users"));
         if self.plan.examples != units {
             let must_be = format!("{units}, the training {what} of {name}");

@@ -34,8 +34,8 @@ pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     keys
 }
 
-/// The first period after which the interval of users at their bound excludes 0: figures leave out later rows
-/// of these users.
+/// The first period after which the interval of users at their bound excludes 0: figures may leave out later
+/// rows of these users.
 pub fn set_in(published: &[Published]) -> Option<&Period> {
     let of_bound = |row: &&Published| row.query == "users-at-bound" && row.lower.value() > 0.0;
     published.iter().find(of_bound).map(|row| &row.period)

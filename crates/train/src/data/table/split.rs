@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use antinoise_input::in_open_unit;
+use antinoise_input::{InvalidParameter, in_open_unit};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use sha2::{Digest, Sha256};
 
 use super::row::Rows;
 use crate::Error;
@@ -15,17 +16,18 @@ use crate::data::users::Users;
 /// The rows of a table that are used for testing.
 ///
 /// A share is above 0 and below 1, and is rounded to whole rows, at least one. Of a table with users, whole
-/// users are taken instead of rows, so that nobody has rows in both parts.
+/// users are taken instead of rows, so that nobody has rows in both parts, and each by the user's name alone:
+/// the rows of one user do not decide who else is trained on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TestPart<'a> {
     /// The rows of another file of the same format, with the same columns; it has none of the users that are
     /// trained on.
     File(&'a Path),
     /// The last rows: this share of all. Of a file that is sorted by class or by time, these are not like the
-    /// other rows. Users are in the order of their first rows.
+    /// other rows. Not for tables with users: the rows of one user decide who comes last.
     Last(f64),
     /// This share of all rows, drawn without replacement from the public `seed`. The other rows keep their
-    /// order, so that one pass over them can follow a stream.
+    /// order, so that one pass over them can follow a stream. Each user is drawn with this probability.
     Drawn {
         /// The share of all rows.
         share: f64,
@@ -40,23 +42,21 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
         unreachable!("the rows of another file need no split")
     };
     let rows = all.examples.len();
-    let (units, what) = all.users.as_ref().map_or((rows, "rows"), |users| (users.len(), "users"));
-    let count = (in_open_unit("test_share", share)? * units as f64).round().max(1.0) as usize;
-    if count >= units {
+    in_open_unit("test_share", share)?;
+    let (what, tested) = match (&all.users, test) {
+        (Some(users), TestPart::Drawn { seed, .. }) => ("users", drawn_users(users, share, seed)),
+        (Some(_), _) => {
+            let must_be =
+                "drawn, for a table with users: the rows of one user decide whose rows are the last";
+            return Err(InvalidParameter::new("test rows", "the last ones", must_be).into());
+        }
+        (None, test) => ("rows", tested_rows(rows, share, test)?),
+    };
+    let (units, count) = (tested.len(), tested.iter().filter(|&&is_tested| is_tested).count());
+    if count == 0 || count == units {
         let must_be = format!("{what} enough to train on and to test with");
         return Err(bad(path, format!("{units} {what}, of which {count} to test with"), must_be));
     }
-    let tested = match test {
-        TestPart::Drawn { seed, .. } => {
-            let run = RunId::new("test rows")?;
-            drawn(
-                units,
-                count,
-                &mut KeyedRng::new(&Key::from_seed_insecure(seed), &run, Purpose::DataOrder, 0),
-            )
-        }
-        _ => (0..units).map(|unit| unit >= units - count).collect(),
-    };
     let unit_of = all.users.as_ref().map_or_else(|| (0..rows).collect(), Users::numbers);
     let part =
         |of_test: bool| -> Vec<usize> { (0..rows).filter(|&row| tested[unit_of[row]] == of_test).collect() };
@@ -64,6 +64,29 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
     let users = all.users.map(|users| Users::new(train.iter().map(|&row| users.name(unit_of[row]))));
     let trained = Rows { examples: all.examples.selected(&train), users: users.transpose()? };
     Ok((trained, all.examples.selected(&test)))
+}
+
+/// Which of `rows` rows are for testing.
+fn tested_rows(rows: usize, share: f64, test: TestPart) -> Result<Vec<bool>, Error> {
+    let count = ((share * rows as f64).round().max(1.0) as usize).min(rows);
+    let TestPart::Drawn { seed, .. } = test else {
+        return Ok((0..rows).map(|row| row >= rows - count).collect());
+    };
+    let (key, run) = (Key::from_seed_insecure(seed), RunId::new("test rows")?);
+    Ok(drawn(rows, count, &mut KeyedRng::new(&key, &run, Purpose::DataOrder, 0)))
+}
+
+/// Which users are for testing: each with probability `share`, as a function of seed and name.
+fn drawn_users(users: &Users, share: f64, seed: u64) -> Vec<bool> {
+    let is_drawn = |user: usize| {
+        let digest =
+            Sha256::new().chain_update("antinoise: users to test with").chain_update(seed.to_le_bytes());
+        let digest = digest.chain_update(users.name(user)).finalize();
+        let number = u64::from_le_bytes(digest[..8].try_into().expect("a digest has 32 bytes"));
+        // 53 bits, as a number in [0, 1).
+        ((number >> 11) as f64) * 2f64.powi(-53) < share
+    };
+    (0..users.len()).map(is_drawn).collect()
 }
 
 /// Refuses test rows, of the file at `path`, of users who are trained on.
