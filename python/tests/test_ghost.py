@@ -4,12 +4,14 @@ name.
 
 import copy
 import warnings
+from contextlib import suppress
 
 import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from antinoise.torch import clipped_sum_
 from antinoise.torch.ghost import parts
@@ -594,8 +596,49 @@ class Crossed(nn.Module):
         return self.attention(x, torch.tanh(x), x)[0].mean(1)[:, :CLASSES]
 
 
+class Computed(nn.Module):
+    """A weight that is computed from a parameter, with a trained bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.v, self.bias = nn.Parameter(torch.randn(6, 6)), nn.Parameter(torch.zeros(6))
+
+    def forward(self, x):
+        return functional.linear(x, torch.tanh(self.v), self.bias)
+
+
+class Gated(nn.RMSNorm):
+    """A normalisation with a second input."""
+
+    def forward(self, x, gate=None):
+        return super().forward(x) * (1 if gate is None else torch.sigmoid(gate))
+
+
+class WithGate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.inner = Gated(6), nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        return self.inner(self.norm(x, x))
+
+
+class Swapped(nn.Module):
+    """A layer that is called with other parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scale = nn.Linear(6, CLASSES), nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return torch.func.functional_call(self.inner, {"weight": self.inner.weight * self.scale}, x)
+
+
 VECTORS, PLACES = (13, 6), (13, 8, 6)
 REFUSED = {
+    "computed": (Computed, VECTORS, "model is a Computed but must be one of Linear, Conv1d"),
+    "gated": (WithGate, VECTORS, "norm is a Gated but must be called with one input"),
+    "swapped": (Swapped, VECTORS, "inner is a Linear but must be called with its own parameters"),
     "crossed": (
         Crossed,
         PLACES,
@@ -665,6 +708,103 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
         clipped_sum_(kind().double(), loss, x, y, 0.3, microbatch_size=8)
 
 
+class Energy(nn.Module):
+    """A gradient with respect to the input, which the loss depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        energy = torch.tanh(self.inner(x)).sum()
+        return torch.autograd.grad(energy, x, create_graph=True)[0][:, :CLASSES]
+
+
+def test_a_model_that_takes_gradients_itself_is_refused():
+    model, x, y = Energy().double(), torch.randn(VECTORS, dtype=torch.float64), torch.arange(13) % CLASSES
+    with pytest.raises(
+        ValueError, match="inner is a Linear but must be one whose gradient the model does not"
+    ):
+        clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    gradients = looped(model, loss, x, y)
+    clipped_sum_(model, loss, x, y, 0.3, norms="per_example", microbatch_size=1)
+    assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-9, atol=1e-12)
+
+
+def test_a_module_with_a_forward_of_its_own_is_followed_by_its_calls():
+    model, x, y = made("linear")
+    plain = model[0].forward
+    model[0].forward = lambda x: 3 * plain(x) if x.dim() else x
+    gradients = looped(model, loss, x, y)
+    clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-9, atol=1e-12)
+
+
+def test_a_call_that_is_recomputed_leaves_the_parameters():
+    """The recomputation ends within the layer, without its hooks."""
+    model, x, y = made("linear")
+    inner, parameters = model[2], dict(model.named_parameters())
+
+    class Recomputed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = model[0], inner
+
+        def forward(self, x):
+            return checkpoint(self.last, torch.tanh(self.first(x)), use_reentrant=False)
+
+    recomputed = Recomputed()
+    for _ in range(2):
+        with suppress(ValueError, RuntimeError):
+            clipped_sum_(recomputed, loss, x, y, 0.3, norms="ghost")
+            taken(recomputed)
+    assert all(parameters[name] is p for name, p in model.named_parameters())
+    assert len(list(recomputed.parameters())) == 4
+
+
+@pytest.mark.parametrize("norms", ["ghost", "per_example"])
+@pytest.mark.parametrize("what", ["parameter", "frozen", "data"])
+def test_what_a_forward_pass_writes_into_the_model_is_refused(what, norms):
+    class Writing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.kept = nn.Linear(6, CLASSES), nn.Parameter(torch.ones(6), what == "parameter")
+            self.register_buffer("mean", torch.zeros(6))
+            self.inner.weight.requires_grad_(what != "parameter")
+
+        def forward(self, x):
+            with torch.no_grad():
+                if what == "data":
+                    self.mean.data.mul_(0.9).add_(x.detach().mean(0))
+                else:
+                    self.kept.add_(x.detach().mean())
+            return self.inner(x)
+
+    x, y = torch.randn(13, 6), torch.arange(13) % CLASSES
+    name = "buffer mean" if what == "data" else "parameter kept"
+    # A trained parameter that is written cannot be differentiated either.
+    with pytest.raises(ValueError, match=f"{name} is changed by the forward pass|kept is"):
+        clipped_sum_(Writing(), loss, x, y, 0.3, norms=norms, microbatch_size=1)
+
+
+def test_examples_are_tested_with_one_that_differs():
+    """The first and the last example are equal, or only their labels differ."""
+    for equal_labels in (True, False):
+        model, (x, y) = Mixed(), (torch.randn(VECTORS), torch.arange(13) % CLASSES)
+        x[-1] = x[0]
+        if equal_labels:
+            y[-1] = y[0]
+        with pytest.raises(ValueError, match="whose examples change each other's"):
+            clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    # A hook that mixes examples, added after the first step.
+    model, x, y = made("linear", torch.float32)
+    clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+    model[0].register_forward_hook(lambda module, args, output: output - output.mean(0, keepdim=True))
+    with pytest.raises(ValueError, match="whose examples change each other's"):
+        clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+
+
 class Mixed(nn.Module):
     """One example's output depends on the others; with a single example the dependence does not show."""
 
@@ -725,7 +865,7 @@ def test_what_is_wrong_is_named():
         ),
         (
             lambda: clipped_sum_(limited, loss, tokens, y, 1.0, norms="ghost"),
-            "tokens is a Embedding but must be one without max_norm",
+            "tokens is a Embedding with max_norm but must be without: it shortens the rows",
         ),
         (
             lambda: clipped_sum_(scaled, loss, tokens, y, 1.0, norms="ghost"),

@@ -26,7 +26,7 @@ from .ghost.parts import Sums
 from .ghost.taps import ghost_sums
 from .grid_sums import checked_spacing
 from .held_sums import hold, trainable
-from .model_checks import check_clipping, unchanged_buffers
+from .model_checks import check_clipping, unchanged_state
 from .per_example import LossOfOne, per_example_sums
 from .relied import tree_leaves, tree_map
 
@@ -226,7 +226,7 @@ def clip(
         return work, examples_in(work.batch), grouped, checked_spacing(grid_spacing, clip_norm)
 
     with broadcast_failure(parameters.values()):
-        with unchanged_buffers(model):
+        with unchanged_state(model):
             work, count, grouped, spacing = run_on_all_ranks(check) if sharded else check()
             most = max(all_gather(count)) if sharded else count
             size = equal_portion(most) if microbatch_size is None else microbatch_size

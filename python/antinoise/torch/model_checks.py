@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from .distributed.layout import is_sharded
 from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
@@ -20,6 +23,11 @@ def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | No
     if microbatch_size is not None and microbatch_size < 1:
         raise ValueError(f"microbatch_size is {microbatch_size} but must be at least 1")
     for name, module in model.named_modules():
+        if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.max_norm is not None:
+            raise ValueError(
+                f"{name} is a {type(module).__name__} with max_norm but must be without: it shortens the rows"
+                " of the batch's tokens, without noise"
+            )
         if not module.training:
             continue
         if isinstance(module, BATCH_NORM):
@@ -33,18 +41,42 @@ def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | No
             )
 
 
+# Models of which the contents of buffers were compared, with the state of training of their modules.
+_compared: WeakKeyDictionary[nn.Module, set[tuple[bool, ...]]] = WeakKeyDictionary()
+
+
 @contextmanager
-def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Refuses a model whose forward pass changes a buffer: its content depends on examples, has no noise,
-    and is saved with the model.
+def unchanged_state(model: nn.Module) -> Iterator[None]:
+    """Refuses a model whose forward pass changes a buffer or a parameter: its content depends on examples,
+    has no noise, and is saved with the model.
+
+    A change through `.data` leaves no trace but the content. That of buffers is compared the first time.
     """
-    before = {name: (buffer, version_of(buffer)) for name, buffer in model.named_buffers()}
+    modes = tuple(module.training for module in model.modules())
+    is_first = modes not in _compared.get(model, ())
+    before = {
+        name: (kept, version_of(kept), kept.detach().clone() if is_first and kind == "buffer" else None)
+        for kind, name, kept in _state(model)
+    }
     yield
-    now = dict(model.named_buffers())
-    for name, buffer in now.items():
-        if name not in before or before[name][0] is not buffer or before[name][1] != version_of(buffer):
+    for kind, name, now in _state(model):
+        if kind == "parameter" and name not in before:
+            continue
+        kept, version, content = before.get(name, (None, None, None))
+        if kept is not now or version != version_of(now) or (content is not None and _differs(content, now)):
             must_be = (
                 "left as it was: make the model anew, this one keeps what it saw of the examples, without"
                 " noise"
             )
-            raise ValueError(f"buffer {name} is changed by the forward pass but must be {must_be}")
+            raise ValueError(f"{kind} {name} is changed by the forward pass but must be {must_be}")
+    _compared.setdefault(model, set()).add(modes)
+
+
+def _state(model: nn.Module) -> Iterator[tuple[str, str, Tensor]]:
+    """Buffers and parameters; those of shards come and go in a pass."""
+    yield from (("buffer", name, buffer) for name, buffer in model.named_buffers())
+    yield from (("parameter", name, p) for name, p in model.named_parameters() if not is_sharded(p))
+
+
+def _differs(content: Tensor, now: Tensor) -> bool:
+    return not torch.equal(content.nan_to_num(), now.detach().nan_to_num())

@@ -50,7 +50,10 @@ class Captured:
         names = self._trained(weight=weight, bias=bias)
         if not names:
             return self._linear(input, weight, bias)
-        output = self._linear(input, weight.detach(), None if bias is None else bias.detach())
+        # A tensor that was computed from parameters keeps its gradient, which refuses the module.
+        weight = weight.detach() if "weight" in names else weight
+        bias = bias.detach() if bias is not None and "bias" in names else bias
+        output = self._linear(input, weight, bias)
         return self._follow(self._running[-1], names.values(), partial(linear_uses, names), input, output)
 
     def _embedding_of(
@@ -69,6 +72,8 @@ class Captured:
             # A trained table gets a gradient here, and is refused.
             return self._embedding(input, weight, *options)
         output = self._embedding(input, weight.detach(), *options)
+        if padding_idx is not None and padding_idx < 0:
+            padding_idx += len(weight)
         uses = partial(lookup_uses, names["weight"], len(weight), padding_idx)
         return self._follow(self._running[-1], names.values(), uses, input, output)
 

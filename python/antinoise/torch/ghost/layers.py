@@ -165,6 +165,8 @@ _OTHERWISE = 'for norms without gradients: norms="per_example" takes it'
 
 def _gradients_of(module: nn.Module) -> _Gradients | None:
     # Compared by `forward`, so that a subclass with the same computation is supported.
+    if "forward" in vars(module):
+        return None
     for kind, gradients in {**_KINDS, **_of_transformers()}.items():
         if isinstance(module, kind) and type(module).forward is kind.forward:
             return gradients

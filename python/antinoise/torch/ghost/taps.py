@@ -61,6 +61,8 @@ class _Taps:
         self._waiting: list[Layer] = []
         self._handles: list[Any] = []
         self._examples, self._anchor = 0, torch.zeros(())
+        # Whether the backward pass of the losses runs, and no gradient that the model takes itself.
+        self._in_backward = False
         self._layer_of = {layer.module: layer for layer in layers}
         self._captured = Captured(
             {id(p): name for name, p in self._parameters.items()}, self._follow_captured
@@ -109,7 +111,16 @@ class _Taps:
         own_parameters(layer.module).update(self._own.pop(layer))
 
     def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> Any:
-        self._own[layer] = dict(own_parameters(module))
+        if sum(value is not None for value in (*args, *kwargs.values())) != 1:
+            raise layer.unsupported("called with one input")
+        # A call that did not end, as one that is recomputed in part, has left the module's own.
+        if layer not in self._own:
+            own = dict(own_parameters(module))
+            for name, full in layer.trained.items():
+                known = self._parameters[full]
+                if own.get(name) is not known and not is_sharded(known):
+                    raise layer.unsupported("called with its own parameters")
+            self._own[layer] = own
         for name, p in self._own[layer].items():
             if p is not None:
                 if is_sharded(p):
@@ -160,6 +171,8 @@ class _Taps:
     ) -> None:
         if version_of(x) != version:
             raise layer.unsupported("given what is not changed in place later")
+        if not self._in_backward or layer not in self._waiting:
+            raise layer.unsupported("one whose gradient the model does not take itself")
         self._waiting.remove(layer)
         for name, use in uses(x, gradient):
             found = self._uses.setdefault(name, [])
@@ -190,7 +203,11 @@ class _Taps:
         leaves = [self._anchor, *self._parameters.values()]
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
-            found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
+            self._in_backward = True
+            try:
+                found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
+            finally:
+                self._in_backward = False
         outside = {name for name, g in zip(self._parameters, found[1:]) if g is not None}
         unknown = [
             layer
