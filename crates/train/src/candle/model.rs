@@ -120,7 +120,7 @@ impl<M: ExampleModel> CandleModel<M> {
                 clipping,
                 || (),
                 |(), unit, add| {
-                    let (loss, gradient) = mean(units[unit], &of)?;
+                    let (loss, gradient) = mean(units[unit], of)?;
                     add(&gradient, loss);
                     Ok(())
                 },
