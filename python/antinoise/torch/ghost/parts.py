@@ -275,14 +275,12 @@ def part_of(name: str, uses: Sequence[Use]) -> Part:
     if len(factors) + len(lookups) < len(uses) or len(groups) > 1 or (lookups and not groups <= {1}):
         return Materialized(name, _together(uses))
     if not factors:
-        row, gradients = (torch.cat(v, 1) for v in zip(*((use.row, use.gradients) for use in lookups)))
-        return Lookups(row, gradients, lookups[0].rows).part(name)
-    all_factors = factors[0] if len(factors) == 1 else _joined(factors)
+        return _joined_lookups(lookups).part(name)
+    all_factors = _joined(factors)
     found = matrix(name, all_factors)
     if not lookups:
         return found
-    table = part_of(name, lookups)
-    assert isinstance(table, SparseRows)
+    table = _joined_lookups(lookups).part(name)
     if isinstance(found, (OuterProducts, GramPairs)):
         return TableAndMatrix(name, all_factors, found, table)
     assert isinstance(found, Materialized)
@@ -290,9 +288,19 @@ def part_of(name: str, uses: Sequence[Use]) -> Part:
 
 
 def _joined(factors: Sequence[Factors]) -> Factors:
-    """The factors of several uses of a matrix: as one use at the places of all of them."""
+    """The factors of all uses of a matrix: as one use at the places of all of them."""
+    if len(factors) == 1:
+        return factors[0]
     activations, gradients = (torch.cat(v, -1) for v in zip(*(f.of(slice(None)) for f in factors)))
     return Factors(activations, gradients, factors[0].inputs)
+
+
+def _joined_lookups(lookups: Sequence[Lookups]) -> Lookups:
+    """All look-ups in a table."""
+    if len(lookups) == 1:
+        return lookups[0]
+    row, gradients = (torch.cat(v, 1) for v in zip(*((use.row, use.gradients) for use in lookups)))
+    return Lookups(row, gradients, lookups[0].rows)
 
 
 def _with_entries(gradients: Tensor, table: SparseRows) -> Tensor:
