@@ -69,21 +69,21 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path();
     init(folder, "shops");
-    let mut told = Vec::new();
+    let mut figures = Vec::new();
     for period in ["0", "1", "2"] {
         let frozen = freeze(folder, "shops", period);
         assert_eq!(frozen["frozen"][0]["period"], period.parse::<i64>().unwrap());
         let published = json(folder, &["release", "publish", "shops"]);
-        told.extend(published["published"].as_array().unwrap().clone());
+        figures.extend(published["published"].as_array().unwrap().clone());
     }
     // Three keys, and two queries of users.
-    assert_eq!(told.len(), 15);
-    assert_eq!(told.iter().filter(|row| row["key"] == "").count(), 6);
-    for row in &told {
+    assert_eq!(figures.len(), 15);
+    assert_eq!(figures.iter().filter(|row| row["key"] == "").count(), 6);
+    for row in &figures {
         assert!(row["value"].is_i64() && row["lower"].as_i64() <= row["value"].as_i64(), "{row}");
     }
     let sql = "SELECT period, key, value, lower, upper, query, bucket FROM published";
-    assert_eq!(json(folder, &["release", "query", "shops", sql])["rows"].as_array().unwrap(), &told);
+    assert_eq!(json(folder, &["release", "query", "shops", sql])["rows"].as_array().unwrap(), &figures);
     let direct = rusqlite::Connection::open(folder.join("shops/release.db")).unwrap();
     let count = |sql: &str| -> i64 { direct.query_row(sql, [], |row| row.get(0)).unwrap() };
     assert_eq!(count("SELECT COUNT(*) FROM published"), 15);
@@ -118,13 +118,13 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
     assert_eq!(status["queries"][0]["deviation_of"], "the mean times the number of rows");
     assert!(status["queries"][3]["deviation_of"].is_null());
     json(folder, &[&["release", "freeze", "values", "0", "--value", "value"][..], &EVENTS].concat());
-    let told = json(folder, &["release", "publish", "values"])["published"].as_array().unwrap().clone();
-    let of_a = told.iter().filter(|row| row["key"] == "a");
+    let figures = json(folder, &["release", "publish", "values"])["published"].as_array().unwrap().clone();
+    let of_a = figures.iter().filter(|row| row["key"] == "a");
     let names: Vec<&str> = of_a.map(|row| row["bucket"].as_str().unwrap()).collect();
     let shares = ["share below 10", "share below 20", "share below 30"];
     let wanted = [&["", "below 10", "below 20", "below 30"][..], &shares, &["0.5", "0.9", ""]].concat();
     assert_eq!(names, wanted);
-    for row in &told {
+    for row in &figures {
         let is_whole = row["query"].as_str().unwrap().starts_with("range")
             || row["key"] == ""
             || row["bucket"].as_str().unwrap().starts_with("below");
@@ -529,15 +529,15 @@ fn a_release_without_an_end_tells_its_links() {
         "3",
     ];
     refused(folder, &[&init[..], &["--periods", "never"]].concat(), "or open");
-    let told = json(folder, &[&init[..], &["--periods", "open"]].concat());
-    assert!(told["periods"].is_null());
+    let status = json(folder, &[&init[..], &["--periods", "open"]].concat());
+    assert!(status["periods"].is_null());
     assert_eq!(
-        (told["segment"]["number"].as_u64(), told["segment"]["last_period"].as_u64()),
+        (status["segment"]["number"].as_u64(), status["segment"]["last_period"].as_u64()),
         (Some(1), Some(128))
     );
-    assert_eq!(told["epsilon"].as_f64(), Some(2.0));
-    assert!(told["statement"].as_str().unwrap().contains("without an end"));
-    let after = told["queries"][0]["after"].as_array().unwrap();
+    assert_eq!(status["epsilon"].as_f64(), Some(2.0));
+    assert!(status["statement"].as_str().unwrap().contains("without an end"));
+    let after = status["queries"][0]["after"].as_array().unwrap();
     assert!(after.windows(2).all(|pair| {
         pair[0]["standard_deviation"].as_f64().unwrap() < pair[1]["standard_deviation"].as_f64().unwrap()
     }));

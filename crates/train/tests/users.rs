@@ -15,23 +15,12 @@ use antinoise_train::data::{
 };
 use antinoise_train::model::{Activation, Layer, Model, Pooling};
 use antinoise_train::trainer::{Setup, Trainer};
-use chacha20::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
-use common::{Case, HOSTILE, SGD, plan};
+use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
+use common::{Case, HOSTILE, Random, SGD, plan};
 
 const CLASSES: usize = 3;
 
-struct Random(ChaCha8Rng);
-
 impl Random {
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.unit() * count as f64) as usize
-    }
-
     /// Users of 1 to 7 examples each, of consecutive examples.
     fn users(&mut self, count: usize) -> Vec<Vec<usize>> {
         let mut next = 0;

@@ -11,7 +11,7 @@ use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use antinoise_train::trainer::{Setup, Trainer};
-use chacha20::{ChaCha8Rng, rand_core::SeedableRng};
+use chacha20::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
 pub const SGD: UpdateRule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 };
 pub const PLAIN_SGD: UpdateRule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.0 };
@@ -97,5 +97,20 @@ impl Case {
     /// A run whose key is made from `seed`.
     pub fn trainer_with(&self, seed: u64) -> Trainer<'_> {
         Trainer::new(self.setup(), RunId::default(), self.start(), Key::from_seed_insecure(seed)).unwrap()
+    }
+}
+
+/// Pseudo-random numbers.
+pub struct Random(pub ChaCha8Rng);
+
+impl Random {
+    /// In [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Below `count`.
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.unit() * count as f64) as usize
     }
 }
