@@ -291,7 +291,7 @@ fn test_rows_are_those_of_whole_users() {
         }
     }
     let last = file.dataset(&schema(), TestPart::Last(0.25)).unwrap_err();
-    assert!(last.to_string().starts_with("test rows is the last ones but must be drawn"), "{last}");
+    assert!(last.to_string().starts_with("test_rows is last but must be drawn"), "{last}");
 }
 
 /// A row more or less of one person, wherever it is, decides of nobody else whether they are trained on.

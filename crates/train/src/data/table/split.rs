@@ -48,7 +48,7 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
         (Some(_), _) => {
             let must_be =
                 "drawn, for a table with users: the rows of one user decide whose rows are the last";
-            return Err(InvalidParameter::new("test rows", "the last ones", must_be).into());
+            return Err(InvalidParameter::new("test_rows", "last", must_be).into());
         }
         (None, test) => ("rows", tested_rows(rows, share, test)?),
     };
