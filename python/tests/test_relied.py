@@ -82,10 +82,10 @@ class Without:
         return getattr(self._of, name)
 
 
-def test_names_of_pytorch_are_asserted_where_they_are_used():
+def test_names_of_pytorch_are_asserted_where_they_are_used(monkeypatch):
     torch = pytest.importorskip("torch")
     from antinoise.torch.optimizer_guard import has_hook
-    from antinoise.torch.relied import hooks, own_parameters, version_of
+    from antinoise.torch.relied import global_hooks, hooks, is_view, own_parameters, version_of
 
     layer, optimizer = torch.nn.Conv1d(2, 2, 1), torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
     handle = optimizer.register_step_pre_hook(lambda *_: None)
@@ -94,12 +94,20 @@ def test_names_of_pytorch_are_asserted_where_they_are_used():
         for when in ("forward_pre", "forward", "backward_pre", "backward")
     ]
     cases += [("_parameters", layer, own_parameters), ("_version", layer.weight, version_of)]
+    cases += [("_is_view", layer.weight, is_view)]
     cases += [("_optimizer_step_pre_hooks", optimizer, lambda o: has_hook(o, handle))]
     for name, of, use in cases:
         use(of)
         with pytest.raises(RuntimeError, match=message("torch", "Without", name)):
             use(Without(of, name))
-    assert len(cases) == 7
+    assert len(cases) == 8
+    for when in ("forward_pre", "forward", "backward_pre", "backward"):
+        name = f"_global_{when}_hooks"
+        assert global_hooks(when) == {}
+        with monkeypatch.context() as without:
+            without.delattr(torch.nn.modules.module, name)
+            with pytest.raises(RuntimeError, match=message("torch", "torch.nn.modules.module", name)):
+                global_hooks(when)
 
 
 def test_padding_of_convolutions_is_asserted():

@@ -33,6 +33,18 @@ def hooks(module: nn.Module, when: str) -> dict[int, Callable[..., Any]]:
     return found
 
 
+def global_hooks(when: str) -> dict[int, Callable[..., Any]]:
+    """Hooks of one kind that run for all modules: `forward_pre`, `forward`, `backward_pre` or `backward`."""
+    found: dict[int, Callable[..., Any]] = relied("torch", "torch.nn.modules.module", f"_global_{when}_hooks")
+    return found
+
+
+def is_view(tensor: Any) -> bool:
+    """Whether autograd follows changes of the tensor in place to the tensor that it is a part of."""
+    found: bool = relied("torch", tensor, "_is_view")()
+    return found
+
+
 def version_of(tensor: Any) -> int:
     """A counter of the tensor's changes in place."""
     version: int = relied("torch", tensor, "_version")

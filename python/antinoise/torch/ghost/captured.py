@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from threading import Lock, get_ident
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,46 +20,94 @@ from .layers import Uses, linear_uses, lookup_uses
 Follow = Callable[[nn.Module, Iterable[str], Callable[[Tensor, Tensor], Uses], Tensor, Tensor], Tensor]
 
 
+class _Patched:
+    """`functional.linear` and `functional.embedding` while a followed module runs in any thread. Calls in
+    other threads are plain.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        # The modules that run, by thread, innermost last, each with what follows its calls.
+        self._running: dict[int, list[tuple[Captured, nn.Module]]] = {}
+        self.linear, self.embedding = functional.linear, functional.embedding
+
+    def begin(self, captured: Captured, module: nn.Module) -> None:
+        with self._lock:
+            if not self._running:
+                self.linear, self.embedding = functional.linear, functional.embedding
+                functional.linear, functional.embedding = self._linear_of, self._embedding_of
+            self._running.setdefault(get_ident(), []).append((captured, module))
+
+    def end(self, captured: Captured, all_calls: bool) -> None:
+        """The innermost call in this thread has ended; or all of `captured`, in all threads."""
+        with self._lock:
+            for thread, calls in list(self._running.items()):
+                if all_calls:
+                    calls[:] = [call for call in calls if call[0] is not captured]
+                elif thread == get_ident():
+                    calls.pop()
+                if not calls:
+                    del self._running[thread]
+                    if not self._running:
+                        functional.linear, functional.embedding = self.linear, self.embedding
+
+    def _linear_of(self, *args: Any, **kwargs: Any) -> Tensor:
+        calls = self._running.get(get_ident())
+        if not calls:
+            return self.linear(*args, **kwargs)
+        captured, module = calls[-1]
+        return captured.linear_of(module, *args, **kwargs)
+
+    def _embedding_of(self, *args: Any, **kwargs: Any) -> Tensor:
+        calls = self._running.get(get_ident())
+        if not calls:
+            return self.embedding(*args, **kwargs)
+        captured, module = calls[-1]
+        return captured.embedding_of(module, *args, **kwargs)
+
+
+_patched = _Patched()
+
+
 class Captured:
     """While a module runs, follows its calls with trained parameters, which get no gradient in them.
 
     A parameter that the module uses in another way still gets one, which shows that use.
     """
 
-    def __init__(self, names: Mapping[int, str], follow: Follow) -> None:
-        self._names, self._follow = names, follow
-        self._running: list[nn.Module] = []
-        self._linear, self._embedding = functional.linear, functional.embedding
+    def __init__(
+        self, names: Mapping[int, str], follow: Follow, look_ups: Callable[[nn.Module, Tensor], Tensor]
+    ) -> None:
+        self._names, self._follow, self._look_ups = names, follow, look_ups
 
     def begin(self, module: nn.Module) -> None:
         """The module's forward pass begins."""
-        if not self._running:
-            functional.linear, functional.embedding = self._linear_of, self._embedding_of
-        self._running.append(module)
+        _patched.begin(self, module)
 
     def end(self) -> None:
-        """The last forward pass that began has ended."""
-        self._running.pop()
-        if not self._running:
-            functional.linear, functional.embedding = self._linear, self._embedding
+        """The last forward pass that began in this thread has ended."""
+        _patched.end(self, False)
 
     def end_all(self) -> None:
         """All forward passes have ended, as after an error."""
-        while self._running:
-            self.end()
+        _patched.end(self, True)
 
-    def _linear_of(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    def linear_of(
+        self, module: nn.Module, input: Tensor, weight: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
+        """`functional.linear` in the forward pass of a module."""
         names = self._trained(weight=weight, bias=bias)
         if not names:
-            return self._linear(input, weight, bias)
+            return _patched.linear(input, weight, bias)
         # A tensor that was computed from parameters keeps its gradient, which refuses the module.
         weight = weight.detach() if "weight" in names else weight
         bias = bias.detach() if bias is not None and "bias" in names else bias
-        output = self._linear(input, weight, bias)
-        return self._follow(self._running[-1], names.values(), partial(linear_uses, names), input, output)
+        output: Tensor = _patched.linear(input, weight, bias)
+        return self._follow(module, names.values(), partial(linear_uses, names), input, output)
 
-    def _embedding_of(
+    def embedding_of(
         self,
+        module: nn.Module,
         input: Tensor,
         weight: Tensor,
         padding_idx: int | None = None,
@@ -66,16 +116,18 @@ class Captured:
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Tensor:
+        """`functional.embedding` in the forward pass of a module."""
         names = self._trained(weight=weight)
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         if not names or max_norm is not None or scale_grad_by_freq:
             # A trained table gets a gradient here, and is refused.
-            return self._embedding(input, weight, *options)
-        output = self._embedding(input, weight.detach(), *options)
+            return _patched.embedding(input, weight, *options)
+        input = self._look_ups(module, input)
+        output: Tensor = _patched.embedding(input, weight.detach(), *options)
         if padding_idx is not None and padding_idx < 0:
             padding_idx += len(weight)
         uses = partial(lookup_uses, names["weight"], len(weight), padding_idx)
-        return self._follow(self._running[-1], names.values(), uses, input, output)
+        return self._follow(module, names.values(), uses, input, output)
 
     def _trained(self, **tensors: Tensor | None) -> dict[str, str]:
         """The model's names of these tensors, where they are trained parameters."""

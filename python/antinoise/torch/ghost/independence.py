@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.trees import leaves_of, portion_of
-from ..relied import hooks
+from ..relied import global_hooks, hooks
 from .layers import Unsupported
 from .parts import Sums
 
@@ -51,7 +51,8 @@ def check_examples_independent(
     )
     leaves: list[Tensor] = list(leaves_of(batch))
     shapes = ((tuple(leaf.shape[1:]), leaf.dtype, leaf.device) for leaf in leaves)
-    kind = (*shapes, count, tested, *state)
+    everywhere = (len(global_hooks(kind)) for kind in kinds)
+    kind = (*shapes, count, tested, *everywhere, *state)
     if not agreed(microbatch_size > 1 and len(leaves[0]) > 0 and kind not in _tried.get(model, ())):
         return
 

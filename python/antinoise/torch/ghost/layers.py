@@ -121,8 +121,8 @@ def _has_scale(module: nn.Module) -> bool:
 
 
 def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
-    """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. A third
-    weight checks, once for each module, that the output has that form.
+    """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. Other
+    weights, of both signs and the module's own, check once for each module that the output has that form.
     """
     width = x.shape[-1]
 
@@ -141,10 +141,14 @@ def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str
         rest, at_one = at(x.new_zeros(width)), at(x.new_ones(width))
         normal = at_one - rest
         if module not in _scales:
-            weight = torch.linspace(0.5, 1.5, width, dtype=x.dtype, device=x.device)
-            off = (at(weight) - rest - weight * normal).nan_to_num()
-            if bool((off.abs() > 1e-5 * at_one.nan_to_num().abs().max()).any()):
-                raise Unsupported("weight is no scale")
+            weights = torch.linspace(-2, 2, width, dtype=x.dtype, device=x.device)
+            for weight in (weights, -weights, module.weight.detach().to(x)):  # type: ignore[operator]
+                off, most = (
+                    (at(weight) - rest - weight * normal).nan_to_num(),
+                    weight.abs().max().clamp(min=1),
+                )
+                if bool((off.abs() > 1e-5 * most * at_one.nan_to_num().abs().max()).any()):
+                    raise Unsupported("weight is no scale")
             _scales.add(module)
     return _scale(normal, gradient, names, list(range(1, x.dim() - 1)))
 

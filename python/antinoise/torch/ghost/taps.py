@@ -8,7 +8,7 @@ are excluded from the backward pass, which would sum their gradients.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..data.trees import changed, leaves_of, portion_of
 from ..distributed.layout import is_sharded
 from ..held_sums import trainable
 from ..norms import clip_factors, portions
-from ..relied import own_parameters, version_of
+from ..relied import global_hooks, is_view, own_parameters, version_of
 from .captured import Captured, by_example
 from .independence import Forward, check_examples_independent
 from .layers import Layer, Unsupported, Uses, layers_of, refused, widened
@@ -61,14 +61,21 @@ class _Taps:
         self._waiting: list[Layer] = []
         self._handles: list[Any] = []
         self._examples, self._anchor = 0, torch.zeros(())
+        # An Embedding whose one look-up became a look-up for each example.
+        self._repeated: Layer | None = None
         # Whether the backward pass of the losses runs, and no gradient that the model takes itself.
         self._in_backward = False
         self._layer_of = {layer.module: layer for layer in layers}
         self._captured = Captured(
-            {id(p): name for name, p in self._parameters.items()}, self._follow_captured
+            {id(p): name for name, p in self._parameters.items()}, self._follow_captured, self._look_ups
         )
 
     def __enter__(self) -> _Taps:
+        if global_hooks("forward"):
+            raise Unsupported(
+                "register_module_forward_hook is used but must not be, for norms without gradients: these hooks"
+                " run before a layer's output is seen"
+            )
         for layer in self._layers:
             if not layer.known:
                 begin, end = partial(self._begin, layer), lambda *_: self._captured.end()
@@ -128,10 +135,16 @@ class _Taps:
                 # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
         x = _input_of(args, kwargs)
-        if isinstance(module, nn.Embedding) and x.dim() > 1 and len(x) == 1 < self._examples:
-            # One look-up for all examples, as of positions: a look-up for each.
-            return (x.expand(self._examples, *x.shape[1:]),), {}
+        if isinstance(module, nn.Embedding) and (found := self._look_ups(module, x)) is not x:
+            return (found,), {}
         return None
+
+    def _look_ups(self, module: nn.Module, x: Tensor) -> Tensor:
+        """One look-up for all examples, as of positions, as a look-up for each; others as they are."""
+        if not (x.dim() > 1 and len(x) == 1 < self._examples):
+            return x
+        self._repeated = self._layer_of[module]
+        return x.expand(self._examples, *x.shape[1:])
 
     def _after(
         self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor
@@ -154,11 +167,19 @@ class _Taps:
         """Captures the gradient of a call's output; `uses` makes the gradients of the parameters `names`."""
         if not output.requires_grad:
             output = _Anchor.apply(output, self._anchor)
+        if is_view(output):
+            # A change of a view in place would leave its node out of the backward pass.
+            output = torch.ops.aten._unsafe_view(output, output.shape)
+        node = output.grad_fn
+        if node is None:
+            raise layer.unsupported("one that computes its output")
         for name in names:
             self._parts[name] = None
             self._calls[name] += 1
         self._waiting.append(layer)
-        output.register_hook(partial(self._gradient, layer, uses, x.detach(), version_of(x)))
+        # After the node, which gets the gradient that hooks of the output return, whenever they are added.
+        found = partial(self._gradient, layer, uses, x.detach(), version_of(x), output.output_nr)
+        node.register_hook(found)
         return output
 
     def _gradient(
@@ -167,12 +188,18 @@ class _Taps:
         uses: Callable[[Tensor, Tensor], Uses],
         x: Tensor,
         version: int,
-        gradient: Tensor,
+        number: int,
+        _: object,
+        gradients: Sequence[Tensor | None],
     ) -> None:
         if version_of(x) != version:
             raise layer.unsupported("given what is not changed in place later")
         if not self._in_backward or layer not in self._waiting:
             raise layer.unsupported("one whose gradient the model does not take itself")
+        gradient = gradients[number]
+        if gradient is None:
+            # The layer still waits for one.
+            return
         self._waiting.remove(layer)
         for name, use in uses(x, gradient):
             found = self._uses.setdefault(name, [])
@@ -184,12 +211,18 @@ class _Taps:
         """Returns the result of `forward` for a portion. A call of `parts`, if any, must follow before
         another portion.
         """
-        self._examples, self._parts, self._waiting = examples, {}, []
+        self._examples, self._parts, self._waiting, self._repeated = examples, {}, [], None
         self._uses.clear()
         self._calls.clear()
         self._anchor = torch.zeros((), device=next(leaves_of(portion)).device, requires_grad=True)
         with torch.enable_grad():
-            losses, outputs = forward(changed(portion, Tensor.detach))
+            try:
+                losses, outputs = forward(changed(portion, Tensor.detach))
+            except (RuntimeError, ValueError, IndexError) as error:
+                if self._repeated is None or isinstance(error, Unsupported):
+                    raise
+                # What was found may be repeated for each example by the model itself.
+                raise self._repeated.unsupported("looked up for each example, or once and added") from error
         if tuple(losses.shape) != (examples,):
             raise ValueError(
                 f"losses are of shape {tuple(losses.shape)} for {examples} examples but must be one number"
