@@ -190,7 +190,7 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_behind(tmp_path):
         ({"v": [1.0, None, 3.0]}, r"value of an event \(row 1\) is null but must be given"),
         ({"v": [1.0, 2.0, float("nan")]}, r"value of an event \(row 2\) is"),
         ({"k": ["a", "b", "?"]}, r'key of an event \(row 2\) is "\?" but must be one of the release\'s keys'),
-        ({"u": ["x", "", "z"]}, r"user of an event \(row 1\) is empty but must be whose data the row is"),
+        ({"u": ["x", "", "z"]}, r"user of an event \(row 1\) is empty but must be given"),
         ({"t": [2, 2, 2]}, "period is 1 but must be one in which some of the events lie"),
     ]
     for change, message in refusals:

@@ -21,7 +21,7 @@
 //! 2. *Schema.* A user is counted in at most k periods, which a ledger on disk enforces; the plan's
 //!    participation is min-sep:1,k (any k periods). An event, or a user of a single period, takes part once
 //!    (min-sep:N,1). A user is a name: different spellings of a whole number are one user ([`user_name`]),
-//!    and names that are [nearly the same](Similar) cause a warning.
+//!    and names that are [nearly the same](SimilarNames) cause a warning.
 //! 3. *Others.* Which of a user's rows are counted depends only on that user's rows: the first R of a period
 //!    in the order of the file, or a sample of R drawn by a key of the release. So data sets that differ in
 //!    one unit's rows have g_t that differ only by that unit's bounded rows.
@@ -79,7 +79,7 @@ mod settings;
 mod status;
 mod store;
 
-pub use antinoise_input::tables::{Number, user_name};
+pub use antinoise_input::tables::{Number, SimilarNames, user_name};
 
 pub use design::advice::{Advice, Guess};
 pub use error::{Error, Result};
@@ -87,7 +87,6 @@ pub use error::{Error, Result};
 pub use events::arrow::{EventBatch, EventTable};
 pub use events::freeze::{Check, Fate, Found, Freezing, Tally};
 pub use events::rows::{Handling, Late, Rows};
-pub use events::similar::Similar;
 pub use events::text::{Columns, Format};
 pub use period::{Period, Place};
 pub use queries::query::Query;

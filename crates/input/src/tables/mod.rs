@@ -8,6 +8,8 @@ mod number;
 mod panics;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "users")]
+mod similar;
 mod user;
 
 #[cfg(feature = "arrow")]
@@ -18,4 +20,6 @@ pub use number::Number;
 pub use panics::catch_panic;
 #[cfg(feature = "parquet")]
 pub use parquet::Parquet;
-pub use user::user_name;
+#[cfg(feature = "users")]
+pub use similar::{SimilarNames, normal_form};
+pub use user::{is_missing, user_name};

@@ -7,32 +7,48 @@ use crate::InvalidParameter;
 ///
 /// 7, 7.0, 7e0, +7 and 007 are one user. Whole numbers in digits alone may have any length. Numbers with a
 /// point or an exponent may have been rounded: from 2^53 on they are refused, as are fractions, infinities
-/// and NaN.
+/// and NaN. An exponent follows one digit, or one digit and a point, as programs write numbers: 00e1 and
+/// 12345e67 are hexadecimal names. Missing names are refused: the rows of all unknown users would be those of
+/// one user, and a person with rows under a name and rows without one would be two.
+///
+/// `what` names the cell in the error.
 ///
 /// ```
 /// use antinoise_input::tables::user_name;
-/// for seven in ["7", "7.0", "7e0", " 70e-1 ", "+007"] {
-///     assert_eq!(user_name(seven)?, "7");
+/// for seven in ["7", "7.0", "7e0", " 0.7e+1 ", "+007"] {
+///     assert_eq!(user_name("user", seven)?, "7");
 /// }
-/// assert_eq!(user_name("9007199254740993")?, "9007199254740993");
-/// assert_eq!(user_name("Ada 7.0")?, "Ada 7.0");
-/// assert!(user_name("9007199254740992.0").is_err() && user_name("7.5").is_err());
+/// assert_eq!(user_name("user", "9007199254740993")?, "9007199254740993");
+/// assert_eq!(user_name("user", "Ada 7.0")?, "Ada 7.0");
+/// for refused in ["9007199254740992.0", "7.5", "", "NA"] {
+///     assert!(user_name("user", refused).is_err());
+/// }
 /// # Ok::<(), antinoise_input::InvalidParameter>(())
 /// ```
 ///
 /// # Errors
-/// When it is a number that cannot name a user.
+/// When it is missing, or a number that cannot name a user.
 #[inline]
-pub fn user_name(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
-    if is_its_own_name(text) { Ok(Cow::Borrowed(text)) } else { read(text) }
+pub fn user_name<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter> {
+    if is_its_own_name(text) { Ok(Cow::Borrowed(text)) } else { read(what, text) }
+}
+
+/// Whether a cell holds one of the usual marks of a missing value.
+pub fn is_missing(cell: &str) -> bool {
+    ["", "NA", "N/A", "NaN", "nan", "null", "NULL"].contains(&cell)
 }
 
 /// The rule of [`user_name`], for every text. Not inlined: it would lengthen the path of most rows.
 #[inline(never)]
-fn read(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
-    let refused =
-        |must_be: &str| Err(InvalidParameter::new("user of an event", format!("{text:?}"), must_be));
+fn read<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter> {
     let found = text.trim();
+    let refused = |must_be: &str| {
+        let got = if found.is_empty() { "empty".into() } else { format!("{text:?}") };
+        Err(InvalidParameter::new(what, got, must_be))
+    };
+    if is_missing(found) {
+        return refused("given: rows whose users are not known would count as those of one user");
+    }
     let (is_negative, unsigned) = match found.as_bytes().first() {
         Some(b'-') => (true, &found[1..]),
         Some(b'+') => (false, &found[1..]),
@@ -97,7 +113,8 @@ impl<'a> Decimal<'a> {
             None => 0,
             Some(written) => {
                 let digits = written.strip_prefix(['+', '-']).unwrap_or(written);
-                if digits.is_empty() || !are_digits(digits) {
+                let is_scientific = before.len() == 1 && (digits.len() <= 3 || digits.len() < written.len());
+                if digits.is_empty() || !are_digits(digits) || !is_scientific {
                     return None;
                 }
                 // Beyond any meaningful number.
@@ -142,7 +159,7 @@ mod tests {
         for text in &texts {
             if is_its_own_name(text) {
                 decided += 1;
-                assert_eq!(read(text).unwrap(), *text);
+                assert_eq!(read("user", text).unwrap(), *text);
             }
         }
         assert_eq!(texts.len(), 1 + 16 + 256 + 4096 + 65_536);

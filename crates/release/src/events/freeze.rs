@@ -304,7 +304,7 @@ impl Freezing<'_> {
         points.clear();
         design.layout.row(design.spacing, key, value, |cell, added| points.push((cell, added)))?;
         let user = match self.release.settings.unit {
-            Unit::User => user_name(user)?,
+            Unit::User => user_name("user of an event", user)?,
             Unit::Event => Cow::Borrowed(""),
         };
         if self.release.settings.unit == Unit::User
@@ -337,9 +337,6 @@ impl Freezing<'_> {
 
     /// Returns why a row of `user` is not counted, or `None` after counting it as one of the user's rows.
     fn left_out(&mut self, user: &str) -> Result<Option<Fate>> {
-        if user.is_empty() {
-            return Err(Error::invalid("user of an event", "empty", "whose data the row is"));
-        }
         // All rows of a user enter the sample.
         let most = if self.sample.is_some() { u32::MAX - 2 } else { self.release.settings.max_rows as u32 };
         Ok(match self.users.add(user.as_bytes(), most) {

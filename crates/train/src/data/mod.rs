@@ -1,6 +1,5 @@
 //! Labelled examples for training and testing: images and tables.
 
-mod cell;
 mod digits;
 mod draw;
 mod examples;

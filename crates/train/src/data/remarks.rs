@@ -1,13 +1,15 @@
 //! Remarks about data that a model cannot learn from, or that are tested on rows unlike the others.
 
+use antinoise_input::tables::SimilarNames;
+
 use super::examples::Dataset;
 use super::table::Schema;
 
 /// Training rows from which an order by class is remarked: fewer may be sorted by chance.
 const FEW: usize = 20;
 
-/// What is unusual about a data set: one class, classes that only test rows have, rows sorted by class, and
-/// columns with one value in all training rows.
+/// What is unusual about a data set: one class, classes that only test rows have, rows sorted by class, users
+/// with nearly the same name, and columns with one value in all training rows.
 ///
 /// **They are computed from the private examples without noise; no privacy statement covers them.** They are
 /// for the owner of the data.
@@ -40,6 +42,7 @@ pub fn remarks(dataset: &Dataset, schema: Option<&Schema>) -> Vec<String> {
                 .into(),
         );
     }
+    found.extend(dataset.users.as_ref().and_then(|users| SimilarNames::among(users.names()).warning()));
     let Some(schema) = schema else { return found };
     let mut start = 0;
     for column in &schema.columns {

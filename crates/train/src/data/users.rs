@@ -1,13 +1,11 @@
 //! The users whose examples a data set holds.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use antinoise_input::{InvalidParameter, tables};
 use rand_core::Rng;
 use sha2::{Digest, Sha256};
 
-use super::cell::is_missing;
 use super::draw::drawn;
 
 /// The examples of each user. Users are numbered in the order of their first examples.
@@ -35,7 +33,7 @@ impl Users {
     pub fn new<'a>(of_examples: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidParameter> {
         let (mut number, mut users) = (HashMap::new(), Self { names: Vec::new(), of: Vec::new() });
         for (example, name) in of_examples.into_iter().enumerate() {
-            let name = user_name(name)?;
+            let name = tables::user_name("user of an example", name.trim())?;
             let user = *number.entry(name).or_insert_with_key(|name| {
                 users.names.push(name.to_string());
                 users.of.push(Vec::new());
@@ -68,6 +66,11 @@ impl Users {
     /// Unless `user < self.len()`.
     pub fn name(&self, user: usize) -> &str {
         &self.names[user]
+    }
+
+    /// The names of all users.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// The examples of user number `user`, in increasing order.
@@ -127,15 +130,4 @@ impl Users {
         }
         digest.finalize().into()
     }
-}
-
-/// The name of a user whose cell holds `text`. Missing cells are refused: the rows of all who have none would
-/// be one user, and none of them be protected.
-pub(super) fn user_name(text: &str) -> Result<Cow<'_, str>, InvalidParameter> {
-    let text = text.trim();
-    if is_missing(text) {
-        let must_be = "given: rows whose users are not known would count as those of one user";
-        return Err(InvalidParameter::new("user of an example", format!("{text:?}"), must_be));
-    }
-    tables::user_name(text)
 }

@@ -1,10 +1,10 @@
 //! One column of a table: public knowledge of its values, and the features that encode a cell.
 
+use antinoise_input::tables::is_missing;
 use antinoise_input::{InvalidParameter, at_least, between};
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::data::cell::is_missing;
 
 /// A column that is used, and public knowledge of its values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

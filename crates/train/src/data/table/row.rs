@@ -4,13 +4,14 @@ use std::fmt::Arguments;
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
+use antinoise_input::tables::user_name;
 
 use super::column::{Refused, one_of};
 use super::schema::{Missing, Schema};
 use crate::Error;
 use crate::data::examples::Examples;
 use crate::data::file::bad;
-use crate::data::users::{Users, user_name};
+use crate::data::users::Users;
 
 /// Whether the column of labels is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl<'a> RowReader<'a> {
         });
         if let Some(user) = user {
             let cell = text(next, user)?;
-            let name = user_name(cell).map_err(|error| refused(user, cell, error.must_be))?;
+            let name = user_name("user", cell.trim()).map_err(|error| refused(user, cell, error.must_be))?;
             self.users.push(name.into_owned());
         }
         Ok(())
