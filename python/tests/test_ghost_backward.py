@@ -7,7 +7,7 @@ from torch import nn
 from torch_run import CLIP, data, loss, small_model, sums_of
 
 from antinoise.torch import clipped_sum_
-from antinoise.torch.ghost import taps
+from antinoise.torch.ghost import sums as ghost
 from antinoise.torch.held_sums import drop_sums, held_sum
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_mixes_examples_in_its_backward_pass_is_refused(made, micro
 
 def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
     """Without the check one example moves the sum by several clip norms."""
-    monkeypatch.setattr(taps, "check_examples_independent", lambda *_: None)
+    monkeypatch.setattr(ghost, "check_examples_independent", lambda *_: None)
     (x, _), model, sums = data(), small_model(), []
     model[2].register_full_backward_pre_hook(lambda module, out: (out[0] + out[0].mean(0, keepdim=True),))
     for own in (100.0, -100.0):

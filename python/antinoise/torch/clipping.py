@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, overload
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from .distributed.sharded import reshard, sharded_sums
 from .ghost.independence import Forward, check_output
 from .ghost.layers import Unsupported
 from .ghost.parts import Sums
-from .ghost.taps import ghost_sums
+from .ghost.sums import ghost_sums
 from .grid_sums import checked_spacing
 from .held_sums import hold, trainable
 from .model_checks import check_clipping, unchanged_state
@@ -39,6 +39,8 @@ PORTION = 64
 GRADIENT_VALUES = 2**28
 # Models for which the fallback from ghost norms to per-example gradients was warned of.
 _warned: WeakSet[nn.Module] = WeakSet()
+# Modules of a model whose gradients are made for each example, where norms are "auto".
+_alone: WeakKeyDictionary[nn.Module, WeakSet[nn.Module]] = WeakKeyDictionary()
 # Models that torch.func.vmap cannot run.
 _one_by_one: WeakSet[nn.Module] = WeakSet()
 
@@ -118,8 +120,9 @@ def clipped_sum_(
         norms: `"ghost"` finds norms and sum without per-example gradients, in one forward and one backward
             pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm, RMSNorm and
             modules without parameters. `"per_example"` makes per-example gradients (`torch.func.vmap`), for
-            any model. `"auto"` tries `"ghost"`, else warns once per model, naming the modules, and uses
-            `"per_example"`. With `batch` it is always per-example gradients.
+            any model. `"auto"` tries `"ghost"`, else makes gradients for each example: of single modules if
+            that is enough, else of the whole model. It warns once per model, naming modules and parameters.
+            With `batch` it is always per-example gradients.
         groups: Clips groups of parameters separately, to norms whose squares add up to at most clip_norm^2.
             `"layer"`: one group per module. A list of names of parameters or modules (`["conv", ("fc1",
             "fc2.bias")]`): k groups with clip_norm / sqrt(k) each. A mapping gives each group's norm
@@ -235,11 +238,12 @@ def clip(
                 sums, losses = of_each()
             else:
                 of_portion, batch, tested = work.of_portion, work.batch, work.tested
-                by_ghosts = partial(ghost_sums, model, of_portion, batch, count, grouped, size, tested=tested)
+                by_ghosts = partial(ghost_sums, model, of_portion, batch, count, grouped, tested=tested)
                 if sharded:
-                    sums, losses = sharded_sums(parameters, by_ghosts, count, size)
+                    sums, losses = sharded_sums(parameters, partial(by_ghosts, size), count, size)
                 else:
-                    sums, losses = _ghosts_or_each(model, norms, by_ghosts, of_each, stacklevel + 1)
+                    some_alone = partial(_by_ghosts, model, norms, by_ghosts, microbatch_size, most)
+                    sums, losses = _ghosts_or_each(model, norms, some_alone, of_each, stacklevel + 1)
         hold(parameters, sums, count, clip_norm, spacing, sources=sources_of(work.batch))
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
 
@@ -281,22 +285,56 @@ def _of_each(
     return of(1, spacing)
 
 
+def _by_ghosts(
+    model: nn.Module,
+    norms: str,
+    by_ghosts: Callable[..., tuple[Sums, float]],
+    microbatch_size: int | None,
+    most: int,
+) -> tuple[tuple[Sums, float], Unsupported | None]:
+    """Ghost norms, with gradients for each example of the modules alone for which that is needed, in portions
+    that fit a bound on memory. Returns also why a module was added to those.
+    """
+    reason: Unsupported | None = None
+    alone: WeakSet[nn.Module] = _alone.setdefault(model, WeakSet()) if norms == "auto" else WeakSet()
+    while True:
+        own = [p for module in alone for p in module.parameters(recurse=False) if p.requires_grad]
+        fitting = max(1, min(PORTION, GRADIENT_VALUES // max(1, sum(p.numel() for p in own))))
+        size = equal_portion(most, fitting) if microbatch_size is None else microbatch_size
+        try:
+            return by_ghosts(size, alone=alone), reason
+        except Unsupported as error:
+            more = set(error.modules).difference(alone)
+            if norms == "ghost":
+                raise
+            if not more:
+                # The first reason says what the model has.
+                raise reason or error from error
+            alone.update(more)
+            reason = reason or error
+
+
 def _ghosts_or_each(
     model: nn.Module,
     norms: str,
-    by_ghosts: Callable[[], tuple[Sums, float]],
+    by_ghosts: Callable[[], tuple[tuple[Sums, float], Unsupported | None]],
     of_each: Callable[[], tuple[Sums, float]],
     stacklevel: int,
 ) -> tuple[Sums, float]:
+    found: tuple[Sums, float] | None = None
+    what = ""
     try:
-        return by_ghosts()
-    except Unsupported as reason:
+        found, reason = by_ghosts()
+        own = {id(p) for module in _alone.get(model, ()) for p in module.parameters(recurse=False)}
+        what = " of " + ", ".join(name for name, p in trainable(model).items() if id(p) in own)
+    except Unsupported as error:
         if norms == "ghost":
             raise
-        if model not in _warned:
-            _warned.add(model)
-            warnings.warn(
-                f'norms="auto" makes the gradients one by one, which is slower: {reason}',
-                stacklevel=stacklevel,
-            )
-    return of_each()
+        reason = error
+    if reason is not None and model not in _warned:
+        _warned.add(model)
+        warnings.warn(
+            f'norms="auto" makes the gradients{what} one by one, which is slower: {reason}',
+            stacklevel=stacklevel,
+        )
+    return of_each() if found is None else found

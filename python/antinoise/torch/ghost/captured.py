@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .layers import Uses, linear_uses, lookup_uses
+from .layers import Uses, by_rows, linear_uses, lookup_uses
 
 # Arguments: the module, the parameters' names, their gradients from input and output gradient by example, the
 # input, the output. Returns the output.
@@ -143,7 +143,7 @@ def by_example(module: nn.Module, values: Tensor, examples: int) -> Tensor:
     last product are place after place.
     """
     if not isinstance(module, nn.MultiheadAttention) or values.dim() < 2:
-        return values
+        return by_rows(values, examples)
     if values.dim() == 2 and len(values) % examples == 0:
         values = values.unflatten(0, (-1, examples))
     return values.transpose(0, 1)

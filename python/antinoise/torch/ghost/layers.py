@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from weakref import WeakSet
 
 import torch
@@ -22,7 +22,13 @@ _Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], Uses]
 
 
 class Unsupported(ValueError):
-    """A model, or a layer, whose ghost norms are not known."""
+    """A model, or a layer, whose ghost norms are not known. The gradients of `modules` may be made for each
+    example instead.
+    """
+
+    def __init__(self, message: str, modules: Iterable[nn.Module] = ()) -> None:
+        super().__init__(message)
+        self.modules = tuple(modules)
 
 
 def linear_uses(names: dict[str, str], x: Tensor, gradient: Tensor) -> Uses:
@@ -195,15 +201,22 @@ def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     return x.to(wide), gradient.to(wide)
 
 
+def by_rows(x: Tensor, examples: int) -> Tensor:
+    """Rows of all examples, one example after the other, by example; other values as they are."""
+    flat = x.dim() == 2 and len(x) > examples > 0 and len(x) % examples == 0
+    return x.unflatten(0, (examples, -1)) if flat else x
+
+
 class Layer:
     """A module with trained parameters of its own.
 
     `trained` has the model's name of each parameter by its name in the module. Of a module that is not
-    `known`, calls of `functional.linear` and `functional.embedding` are captured.
+    `known`, calls of `functional.linear` and `functional.embedding` are captured. Of one that is `alone`,
+    gradients are made for each example.
     """
 
-    def __init__(self, name: str, module: nn.Module, trained: dict[str, str]) -> None:
-        self.name, self.module, self.trained = name, module, trained
+    def __init__(self, name: str, module: nn.Module, trained: dict[str, str], alone: bool) -> None:
+        self.name, self.module, self.trained, self.alone = name, module, trained, alone
         if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
             raise self.unsupported(
                 "one without max_norm and scale_grad_by_freq, which look at other examples"
@@ -211,12 +224,19 @@ class Layer:
         self._gradients = _gradients_of(module) if trained.keys() <= {"weight", "bias"} else None
         self.known = self._gradients is not None
 
+    @property
+    def is_half(self) -> bool:
+        """Whether a parameter has less than single precision."""
+        return any(p.dtype.itemsize < 4 for _, p in _own_parameters(self.module))
+
     def unsupported(self, must_be: str) -> Unsupported:
         what = f"{self.name or 'model'} is a {type(self.module).__name__}"
-        return Unsupported(f"{what} but must be {must_be}, {_OTHERWISE}")
+        return Unsupported(f"{what} but must be {must_be}, {_OTHERWISE}", [self.module])
 
     def check_input(self, x: Tensor, output: Tensor, examples: int) -> None:
         """Refuses an input or output without examples in the first dimension."""
+        if not isinstance(self.module, nn.GroupNorm):
+            x, output = by_rows(x, examples), by_rows(output, examples)
         apart = x.dim() > 0 and output.dim() > 0 and len(x) == len(output) == examples
         if isinstance(self.module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
             # An unbatched input of a convolution has channels in the first dimension.
@@ -227,11 +247,11 @@ class Layer:
         if not apart:
             raise self.unsupported("called with the examples in the first dimension")
 
-    def uses(self, x: Tensor, gradient: Tensor) -> Uses:
+    def uses(self, x: Tensor, gradient: Tensor, examples: int) -> Uses:
         """Per-example gradients of one call of the layer. Values in half precision are multiplied in single
         precision.
         """
-        x, gradient = widened(x, gradient)
+        x, gradient = widened(by_rows(x, examples), by_rows(gradient, examples))
         assert self._gradients is not None
         if self._gradients is not _scaled:
             return self._gradients(self.module, x, gradient, self.trained)
@@ -249,22 +269,26 @@ def refused(modules: Mapping[str, nn.Module]) -> Unsupported:
     """
     _unknown.update(modules.values())
     found = ", ".join(f"{name or 'model'} is a {type(module).__name__}" for name, module in modules.items())
-    return Unsupported(f"{found} but must be {_MUST_BE}, {_OTHERWISE}")
+    return Unsupported(f"{found} but must be {_MUST_BE}, {_OTHERWISE}", modules.values())
 
 
-def layers_of(model: nn.Module) -> list[Layer]:
-    """The trained layers of a model; refuses an unsupported layer."""
+def layers_of(model: nn.Module, alone: Container[nn.Module]) -> list[Layer]:
+    """The trained layers of a model; refuses an unsupported layer. The modules `alone` have gradients for
+    each example.
+    """
     trained = {
         name: (module, {n: p for n, p in _own_parameters(module) if p.requires_grad})
         for name, module in model.named_modules()
     }
     trained = {name: (module, own) for name, (module, own) in trained.items() if own}
-    unknown = {name: module for name, (module, _) in trained.items() if module in _unknown}
+    unknown = {
+        name: module for name, (module, _) in trained.items() if module in _unknown and module not in alone
+    }
     if unknown:
         raise refused(unknown)
     # A parameter of several modules has one name: the first.
     names = {id(p): name for name, p in trainable(model).items()}
     return [
-        Layer(name, module, {n: names[id(p)] for n, p in own.items()})
+        Layer(name, module, {n: names[id(p)] for n, p in own.items()}, module in alone)
         for name, (module, own) in trained.items()
     ]

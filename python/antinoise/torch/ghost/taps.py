@@ -1,5 +1,5 @@
-"""Sums of clipped gradients from one forward and one backward pass, without per-example gradients ("ghost
-clipping", "book-keeping").
+"""Per-example gradients of each parameter from one forward and one backward pass, as parts whose lengths are
+known without the gradients.
 
 A layer's input and its output's gradient determine its per-example gradients. Hooks capture both; weights
 are excluded from the backward pass, which would sum their gradients.
@@ -8,23 +8,27 @@ are excluded from the backward pass, which would sum their gradients.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
-from ..._groups import Groups
-from ..data.trees import changed, leaves_of, portion_of
+from ..data.trees import changed, leaves_of
 from ..distributed.layout import is_sharded
 from ..held_sums import trainable
-from ..norms import clip_factors, portions
 from ..relied import global_hooks, is_view, own_parameters, version_of
+from .alone import Call, EachExample, check_total
+from .biases import Bias, table_of
 from .captured import Captured, by_example
-from .independence import Forward, check_examples_independent
-from .layers import Layer, Unsupported, Uses, layers_of, refused, widened
-from .parts import Part, Sums, Use, part_of
+from .independence import Forward
+from .layers import Layer, Unsupported, Uses, refused, widened
+from .parts import Part, Use, part_of
+
+# Modules that are alone, whose gradients of examples were compared with their total.
+_totals: WeakSet[nn.Module] = WeakSet()
 
 
 class _Anchor(torch.autograd.Function):
@@ -46,7 +50,12 @@ def _input_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     return x
 
 
-class _Taps:
+def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
+    wide = torch.promote_types(like.dtype, torch.float32)
+    return torch.zeros_like(like, dtype=wide) if gradient is None else gradient.to(wide)
+
+
+class Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
@@ -65,23 +74,36 @@ class _Taps:
         self._repeated: Layer | None = None
         # Whether the backward pass of the losses runs, and no gradient that the model takes itself.
         self._in_backward = False
+        # Whether a module runs for one example at a time, which is not followed.
+        self._running_again = False
+        # Gradients that were made for each example, of modules in which they were not yet compared with
+        # their total.
+        self._made: dict[tuple[Layer, str], list[Any]] = {}
+        self._each: list[EachExample] = []
+        self._biases: list[Bias] = []
         self._layer_of = {layer.module: layer for layer in layers}
         self._captured = Captured(
             {id(p): name for name, p in self._parameters.items()}, self._follow_captured, self._look_ups
         )
 
-    def __enter__(self) -> _Taps:
+    def __enter__(self) -> Taps:
         if global_hooks("forward"):
             raise Unsupported(
                 "register_module_forward_hook is used but must not be, for norms without gradients: these hooks"
                 " run before a layer's output is seen"
             )
         for layer in self._layers:
-            if not layer.known:
-                begin, end = partial(self._begin, layer), lambda *_: self._captured.end()
+            if layer.alone and not any(part in self._layer_of for part in list(layer.module.modules())[1:]):
+                self._each.append(EachExample(layer, self._parameters))
+                continue
+            if not layer.known and not layer.alone:
+                begin, end = partial(self._begin, layer), lambda *_: self._end()
                 self._handles.append(layer.module.register_forward_pre_hook(begin))
                 self._handles.append(layer.module.register_forward_hook(end, prepend=True))
                 continue
+            for module in self._model.modules():
+                if table_of(module) is layer.module and not layer.alone:
+                    self._biases.append(Bias(module, layer, self._follow_bias))
             before, after = partial(self._before, layer), partial(self._after, layer)
             # Runs last before the module's own forward and first after it, whatever other hooks it has.
             self._handles.append(layer.module.register_forward_pre_hook(before, with_kwargs=True))
@@ -91,11 +113,21 @@ class _Taps:
     def __exit__(self, *raised: object) -> None:
         for handle in self._handles:
             handle.remove()
+        for each in self._each:
+            each.end()
+        for bias in self._biases:
+            bias.end()
         self._captured.end_all()
         for layer in list(self._own):
             self._give_back(layer)
 
+    def _end(self) -> None:
+        if not self._running_again:
+            self._captured.end()
+
     def _begin(self, layer: Layer, module: nn.Module, args: Any) -> None:
+        if self._running_again:
+            return
         if any(is_sharded(p) for p in own_parameters(module).values() if p is not None):
             raise layer.unsupported("whole in its forward pass, as FSDP makes it")
         self._captured.begin(module)
@@ -114,11 +146,18 @@ class _Taps:
             raise layer.unsupported("called with the examples in the first dimension")
         return self._follow(layer, names, lambda x, g: uses(*widened(ordered(x), ordered(g))), x, output)
 
+    def _follow_bias(
+        self, table: Layer, uses: Callable[[Tensor, Tensor], Uses], rows: Tensor, output: Tensor
+    ) -> Tensor:
+        return self._follow(table, table.trained.values(), uses, rows, output)
+
     def _give_back(self, layer: Layer) -> None:
         own_parameters(layer.module).update(self._own.pop(layer))
 
     def _before(self, layer: Layer, module: nn.Module, args: Any, kwargs: Any) -> Any:
-        if sum(value is not None for value in (*args, *kwargs.values())) != 1:
+        if self._running_again:
+            return None
+        if not layer.alone and sum(value is not None for value in (*args, *kwargs.values())) != 1:
             raise layer.unsupported("called with one input")
         # A call that did not end, as one that is recomputed in part, has left the module's own.
         if layer not in self._own:
@@ -132,8 +171,12 @@ class _Taps:
             if p is not None:
                 if is_sharded(p):
                     raise layer.unsupported("whole in its forward pass, as FSDP makes it")
+                if layer.alone and module not in _totals:
+                    continue
                 # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
+        if layer.alone:
+            return None
         x = _input_of(args, kwargs)
         if isinstance(module, nn.Embedding) and (found := self._look_ups(module, x)) is not x:
             return (found,), {}
@@ -149,12 +192,20 @@ class _Taps:
     def _after(
         self, layer: Layer, module: nn.Module, args: Any, kwargs: Any, output: Tensor
     ) -> Tensor | None:
+        if self._running_again:
+            return None
         self._give_back(layer)
         if not torch.is_grad_enabled():
             return None
+        if layer.alone:
+            call = Call(layer, args, kwargs, output, self._examples)
+            return self._follow(layer, layer.trained.values(), call.uses, call.first, output)
         x = _input_of(args, kwargs)
+        if any(bias.table is layer and bias.looked_up(x, output) for bias in self._biases):
+            return None
         layer.check_input(x, output, self._examples)
-        return self._follow(layer, layer.trained.values(), layer.uses, x, output)
+        uses = partial(layer.uses, examples=self._examples)
+        return self._follow(layer, layer.trained.values(), uses, x, output)
 
     def _follow(
         self,
@@ -201,11 +252,34 @@ class _Taps:
             # The layer still waits for one.
             return
         self._waiting.remove(layer)
-        for name, use in uses(x, gradient):
-            found = self._uses.setdefault(name, [])
-            found.append(use)
-            if len(found) == self._calls[name]:
-                self._parts[name] = part_of(name, self._uses.pop(name))
+        self._running_again = layer.alone
+        try:
+            made = uses(x, gradient)
+        finally:
+            self._running_again = False
+        for name, use in made:
+            if layer.alone and layer.module not in _totals:
+                self._made.setdefault((layer, name), []).append(use)
+            self._add_use(name, use)
+
+    def _add_use(self, name: str, use: Use) -> None:
+        found = self._uses.setdefault(name, [])
+        found.append(use)
+        if len(found) == self._calls[name]:
+            self._parts[name] = part_of(name, self._uses.pop(name))
+
+    def _of_each(self) -> list[tuple[str, list[Tensor]]]:
+        """The examples' own parameters, by the model's name, of each call of a module that runs for each
+        example.
+        """
+        found = []
+        for each in self._each:
+            for call in each.calls:
+                for own, name in each.layer.trained.items():
+                    found.append((name, [parameters[own] for parameters in call]))
+                    self._parts[name] = None
+                    self._calls[name] += 1
+        return found
 
     def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
         """Returns the result of `forward` for a portion. A call of `parts`, if any, must follow before
@@ -214,6 +288,11 @@ class _Taps:
         self._examples, self._parts, self._waiting, self._repeated = examples, {}, [], None
         self._uses.clear()
         self._calls.clear()
+        self._made.clear()
+        for each in self._each:
+            each.begin(examples)
+        for bias in self._biases:
+            bias.examples = examples
         self._anchor = torch.zeros((), device=next(leaves_of(portion)).device, requires_grad=True)
         with torch.enable_grad():
             try:
@@ -234,6 +313,8 @@ class _Taps:
         """The per-example gradients of the portion's losses, by parameter."""
         # A parameter gets a gradient only if code other than its layer uses it.
         leaves = [self._anchor, *self._parameters.values()]
+        of_each = self._of_each()
+        leaves += [p for _, examples in of_each for p in examples]
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
             self._in_backward = True
@@ -241,11 +322,18 @@ class _Taps:
                 found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
             finally:
                 self._in_backward = False
-        outside = {name for name, g in zip(self._parameters, found[1:]) if g is not None}
+        totals = dict(zip(self._parameters, found[1:]))
+        gradients = iter(found[1 + len(totals) :])
+        for name, examples in of_each:
+            self._add_use(name, torch.stack([_or_zeros(p, next(gradients, None)) for p in examples]))
+        for (layer, name), made in self._made.items():
+            check_total(layer, name, sum(made[1:], made[0]), totals.pop(name, None))
+        _totals.update(layer.module for layer, _ in self._made)
+        outside = {name for name, g in totals.items() if g is not None}
         unknown = [
             layer
             for layer in self._layers
-            if not layer.known and not outside.isdisjoint(layer.trained.values())
+            if not layer.known and not layer.alone and not outside.isdisjoint(layer.trained.values())
         ]
         if unknown:
             raise refused({layer.name: layer.module for layer in unknown})
@@ -256,68 +344,3 @@ class _Taps:
         for layer in self._waiting:
             raise layer.unsupported("one whose output the loss depends on")
         return [part for part in self._parts.values() if part is not None]
-
-
-def ghost_sums(
-    model: nn.Module,
-    forward: Forward,
-    batch: Any,
-    count: int,
-    groups: Groups,
-    microbatch_size: int,
-    *,
-    tested: Hashable = None,
-    at_least: int = 0,
-    agreed: Callable[[bool], bool] = bool,
-) -> tuple[Sums, float]:
-    """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md proves the bound on
-    one example.
-
-    Args:
-        forward: Returns the losses of a portion's examples, shape (examples,), and further tensors that
-            must not depend on other examples either.
-        count: Number of examples in `batch`.
-        tested: Identifies the loss, whose independence of examples is tested once.
-        at_least: Minimum number of portions, for processes that must run the model together.
-        agreed: Returns whether a condition holds in any process, so that all processes try the same.
-    """
-    layers = layers_of(model)
-    sums = {
-        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
-        for name, p in trainable(model).items()
-    }
-    total = 0.0
-    with _Taps(model, layers) as taps:
-        if count == 0 and at_least:
-            # A placeholder for absent examples; it enters no sum.
-            batch = changed(batch, lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]))
-        first = partial(_first, taps, forward, sums)
-        check_examples_independent(model, first, batch, microbatch_size, agreed, tested)
-        for places, real in portions(count, microbatch_size, at_least):
-            losses, _ = taps.losses(forward, portion_of(batch, places), len(places))
-            _add(sums, taps.parts(losses), real, groups)
-            total += float(losses[:real].detach().to(torch.float64).sum())
-    return sums, total
-
-
-def _first(taps: _Taps, forward: Forward, like: Sums, batch: Any, examples: int) -> tuple[list[Tensor], Sums]:
-    """The losses and outputs of some examples, and the gradients of the first example: of that example only,
-    if the model treats examples independently.
-    """
-    losses, outputs = taps.losses(forward, batch, examples)
-    only_first = torch.arange(examples, device=losses.device) == 0
-    sums = {name: torch.zeros_like(total) for name, total in like.items()}
-    for part in taps.parts(losses):
-        part.add_to(sums, only_first.to(torch.float64), only_first)
-    return [*outputs, losses], sums
-
-
-def _add(sums: Sums, parts: list[Part], count: int, groups: Groups) -> None:
-    """Adds the clipped gradients of a portion's first `count` examples."""
-    if not parts:
-        return
-    factors, kept = clip_factors([(part.name, part.squares) for part in parts], groups)
-    there = torch.arange(len(kept), device=kept.device) < count
-    everything = bool((kept & there).all())
-    for part in parts:
-        part.add_to(sums, torch.where(there, factors[part.name], 0.0), None if everything else kept & there)
