@@ -71,7 +71,8 @@ impl PrivacyStatement {
             .collect();
         text += &format!("\\begin{{description}}\n{rows}\\end{{description}}\n");
         for (title, items) in self.lists() {
-            let items: String = items.iter().map(|item| format!("\\item {}.\n", in_latex(item))).collect();
+            let items: String =
+                items.iter().map(|item| format!("\\item{{}} {}.\n", in_latex(item))).collect();
             text += &format!("\\paragraph{{{title}.}}\n\\begin{{itemize}}\n{items}\\end{{itemize}}\n");
         }
         text
@@ -80,7 +81,7 @@ impl PrivacyStatement {
 
 /// `text` as Markdown shows it, in a cell of a table too.
 fn marked_down(text: &str) -> String {
-    let escaped = |c: char| if "\\`*_[]<>|#".contains(c) { format!("\\{c}") } else { c.into() };
+    let escaped = |c: char| if "\\`*_[]<>|#~$&".contains(c) { format!("\\{c}") } else { c.into() };
     text.chars().map(escaped).collect()
 }
 
@@ -107,7 +108,7 @@ mod tests {
             in_latex("2^-12 & a_b 5% {x} <y>"),
             "2\\textasciicircum{}-12 \\& a\\_b 5\\% \\{x\\} $<$y$>$"
         );
-        assert_eq!(marked_down("a|b *c* <d>"), "a\\|b \\*c\\* \\<d\\>");
+        assert_eq!(marked_down("a|b *c* <d> ~e $f &g"), "a\\|b \\*c\\* \\<d\\> \\~e \\$f \\&g");
     }
 
     #[test]
@@ -116,13 +117,15 @@ mod tests {
             unit: "user".into(),
             epsilon: 2.9997,
             delta: 1e-6,
-            assumptions: vec!["the key stays secret".into()],
+            assumptions: vec!["[1] the key stays secret".into()],
             ..PrivacyStatement::default()
         }
         .with_fact("key", "destroyed");
         for markup in [Markup::Text, Markup::Markdown, Markup::Latex] {
             let (short, long) = (statement.marked_up(markup, false), statement.marked_up(markup, true));
             assert!(short.contains("(3, 1e-6)") && !short.contains("Privacy unit"), "{short}");
+            // After \item, LaTeX takes a bracket for the label.
+            assert!(markup != Markup::Latex || long.contains("\\item{} [1] the key"), "{long}");
             for part in ["(3, 1e-6)", "Privacy unit", "Assumptions", "This run", "key: destroyed."] {
                 assert!(long.contains(part), "{part}\n{long}");
             }

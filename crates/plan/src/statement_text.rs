@@ -242,6 +242,9 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     let key = "the key that noise and batches are generated from is random, is used for this run only, stays secret and \
                is destroyed afterwards; anyone who has it can subtract the noise";
     let mut all = vec![key.to_string(), clip, neighbours.to_string()];
+    if plan.sampler == Sampler::External {
+        all.push(format!("the program that forms the rounds ensures the schema: {}", schema(plan)));
+    }
     if plan.release == Release::PlainFloatingPoint {
         all.push("nobody uses the last bits of what is released".into());
     }

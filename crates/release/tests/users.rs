@@ -46,17 +46,19 @@ fn numbers_are_one_user_however_csv_and_json_write_them() {
     numbers.dedup();
     let (mut csv, mut json) = (Vec::new(), Vec::new());
     for number in &numbers {
-        let mut texts = vec![number.to_string()];
+        let (mut texts, mut exponents) = (vec![number.to_string()], Vec::new());
         if *number < 1 << 53 {
-            texts.extend([".0", "e0", ".00E+0"].map(|end| format!("{number}{end}")));
-            texts.push(format!("{:?}", *number as f64));
+            texts.extend([".0", ".00"].map(|end| format!("{number}{end}")));
+            exponents.extend([
+                format!("{:e}", *number as f64),
+                format!("{:E}", *number as f64).replace('E', "E+0"),
+            ]);
         }
-        csv.extend(
-            texts.iter().flat_map(|text| [text.clone(), format!("\" {text} \""), format!("+0{text}")]),
-        );
-        json.extend(
-            texts.iter().flat_map(|text| [text.clone(), format!("\"{text}\""), format!("\" 0{text}\"")]),
-        );
+        let all = || texts.iter().chain(&exponents);
+        csv.extend(all().flat_map(|text| [text.clone(), format!("\" {text} \""), format!("+{text}")]));
+        csv.extend(texts.iter().map(|text| format!("0{text}")));
+        json.extend(all().flat_map(|text| [text.clone(), format!("\"{text}\"")]));
+        json.extend(texts.iter().map(|text| format!("\" 0{text}\"")));
     }
     let mut wanted: Vec<String> = numbers.iter().map(u64::to_string).collect();
     wanted.sort();
