@@ -8,8 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 /// Number of pairs of names that are shown.
 const SHOWN: usize = 3;
 
-/// Users whose names differ from another user's only in case, spaces or Unicode form. Each counts as a user of
-/// its own, so that a person with two names is protected half as well as the statement says.
+/// Users whose names differ from another user's only in case, spaces or Unicode form. Each counts as a user
+/// of its own, so that a person with two names is protected half as well as the statement says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SimilarNames {

@@ -34,10 +34,13 @@ pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     keys
 }
 
-/// The first period after which the interval of users at their bound excludes 0: figures may leave out later
-/// rows of these users.
+/// The first period after which there are users at their bound beyond doubt: figures leave out later rows of
+/// these users. Their count is then above the whole width of its interval of 95%, 3.9 standard deviations,
+/// which chance alone reaches in fewer than 1 of 10,000 periods.
 pub fn set_in(published: &[Published]) -> Option<&Period> {
-    let of_bound = |row: &&Published| row.query == "users-at-bound" && row.lower.value() > 0.0;
+    let of_bound = |row: &&Published| {
+        row.query == "users-at-bound" && row.value.value() > row.upper.value() - row.lower.value()
+    };
     published.iter().find(of_bound).map(|row| &row.period)
 }
 
@@ -183,7 +186,7 @@ mod tests {
     }
 
     /// Dates are places and names on the axis of time; lines have gaps; users at their bound set in where
-    /// their interval excludes 0.
+    /// their count is beyond doubt.
     #[test]
     fn periods_are_drawn_at_their_dates() {
         let published = published(&["2026-02-27", "2026-02-28", "2026-03-03", "2026-03-01"]);

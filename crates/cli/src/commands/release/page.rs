@@ -25,8 +25,8 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     );
     let (mut body, settings) = (String::new(), &status.settings);
     let set_in = figure::set_in(published).map_or(String::new(), |period| {
-        let shown = " At the dotted line, the interval of users at their bound leaves 0 for the first time, which chance \
-                     alone may do: later rows of such users are in no figure";
+        let shown = " From the dotted line on, there are users at their bound beyond doubt: later rows of such users are \
+                     in no figure";
         format!("{shown} ({period}).")
     });
     for (query, _) in &settings.queries {

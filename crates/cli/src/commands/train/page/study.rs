@@ -195,9 +195,9 @@ fn table(result: &StudyResult) -> String {
         ("steps", |run| run.steps.to_string()),
         ("learning rate", |run| run.learning_rate.to_string()),
         ("models trained", |run| run.models_trained.to_string()),
-        ("seconds", |run| format!("{:.1}", run.seconds)),
+        ("seconds", |run| short(run.seconds, 3)),
         ("seconds in noise", |run| match run.private {
-            Some(_) => format!("{:.2}", run.seconds_in_noise),
+            Some(_) => short(run.seconds_in_noise, 3),
             None => DASH.into(),
         }),
     ];
