@@ -22,9 +22,10 @@ from transformers.training_args import ParallelMode
 
 from . import Key, Plan
 from ._groups import Asked
+from ._hf_losses import Losses
 from ._relied import relied
 from .torch.checkpoint import check_arguments, load_noise, load_private, noise_state, save_private
-from .torch.clipping import clipped_sum_
+from .torch.clipping import Norms, Work, clip, code_of
 from .torch.data.epochs import EpochSampler
 from .torch.data.loaders import HandingOut, planned_loader
 from .torch.distributed.processes import run_on_all_ranks
@@ -77,9 +78,12 @@ class PrivateTrainer(Trainer):
         key: The secret of the run; with several processes the same in each, or rank 0's. `None` draws one.
         run: Name of the run; each run needs a new pair of key and name.
         threads: Number of threads that make noise.
-        microbatch_size: 1 takes examples one by one, which any model allows. A larger number uses
-            `torch.func.vmap` on portions of that size, which is faster and needs a model without
-            data-dependent control flow.
+        norms: `"auto"` finds the lengths of gradients without the gradients where model and loss allow it
+            (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
+            one by one. `"ghost"` refuses there. `"per_example"` makes each example's gradient.
+        microbatch_size: Number of examples in one forward and backward pass. By default equal portions of at
+            most 64 for norms without gradients, and one by one for gradients of each example, which any model
+            allows; more need a model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
         log_private_losses: Log and return losses of private examples. They are **not private**.
@@ -99,7 +103,8 @@ class PrivateTrainer(Trainer):
         key: Key | None = None,
         run: str | None = None,
         threads: int | None = None,
-        microbatch_size: int = 1,
+        norms: Norms = "auto",
+        microbatch_size: int | None = None,
         groups: Asked = None,
         exact: bool = False,
         log_private_losses: bool = False,
@@ -114,6 +119,8 @@ class PrivateTrainer(Trainer):
             run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
         )
         self._microbatch_size, self._groups, self._report = microbatch_size, groups, log_private_losses
+        self._norms = norms
+        self._losses = Losses(self, self._loss_of_one)
         self._grid_spacing = self._plan.grid_spacing if exact else None
         self._noise: CorrelatedNoise | None = None
         self._sampler = EpochSampler(self._plan, lambda: self.noise.discard_sums())
@@ -201,7 +208,18 @@ class PrivateTrainer(Trainer):
                 self.model_init is None,
                 "left out: a second model needs a run of its own",
             ),
-            ("microbatch_size", self._microbatch_size, self._microbatch_size >= 1, "at least 1"),
+            (
+                "microbatch_size",
+                self._microbatch_size,
+                self._microbatch_size is None or self._microbatch_size >= 1,
+                "at least 1",
+            ),
+            (
+                "norms",
+                repr(self._norms),
+                self._norms in ("auto", "ghost", "per_example"),
+                "'auto', 'ghost' or 'per_example'",
+            ),
         ):
             if not right:
                 raise ValueError(f"{name} is {found} but must be {must_be}")
@@ -266,14 +284,24 @@ class PrivateTrainer(Trainer):
         # Each replica sums its own examples.
         own = model.module if isinstance(model, DistributedDataParallel) else model
         batch = dict(self._prepare_inputs(inputs))
-        loss = clipped_sum_(
-            own,
-            self._loss_of_one,
+        losses, together = self._losses, self._norms != "per_example" and self._grid_spacing is None
+        together = together and losses.known(own, batch, self._norms == "ghost")
+        work = Work(
             batch,
+            lambda one: self._loss_of_one(own, one),
+            (lambda some: (losses.together(own, some), [])) if together else None,
+            code_of(self.compute_loss),
+            portion_of_each=1,
+        )
+        loss = clip(
+            own,
+            lambda: work,
             self._plan.clip_norm,
-            microbatch_size=self._microbatch_size,
-            groups=self._groups,
-            grid_spacing=self._grid_spacing,
+            self._microbatch_size,
+            self._norms,
+            self._groups,
+            self._grid_spacing,
+            stacklevel=3,
         )
         return loss.to(self.args.device) if self._report else torch.zeros((), device=self.args.device)
 

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import stat
+import warnings
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from transformers.trainer_utils import HubStrategy
 
 import antinoise as an
 from antinoise.hf import NOISE_NAME, PrivateTrainer
+from antinoise.torch import clipping
 from antinoise.torch.held_sums import held_sum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -151,6 +153,146 @@ def test_portions_by_vmap_are_near(plan, tmp_path):
         made.train()
     # Rounded sums differ by at most one point of the grid.
     assert torch.allclose(one.seen[0], some.seen[0], atol=2e-5) and not torch.equal(one.seen[0], one.seen[1])
+
+
+def first_sums(plan, folder, **how):
+    """The clipped sums of the first step, and the warnings of norms."""
+    made = trainer(plan, folder, max_steps=1, **how)
+    sums = []
+    made.optimizer.register_step_pre_hook(
+        lambda *_: sums.extend(held_sum(p).total.reshape(-1).clone() for p in trained(made.model))
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made.train()
+    return torch.cat(sums), [str(w.message) for w in caught if "norms" in str(w.message)]
+
+
+def model_of(kind, **how):
+    torch.manual_seed(1)
+    sizes = dict(
+        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    sizes |= dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=16)
+    if kind == "GPT2":
+        sizes = dict(
+            vocab_size=30, n_positions=16, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+        )
+        sizes |= dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    if kind == "T5":
+        sizes = dict(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, dropout_rate=0.0)
+        sizes |= dict(decoder_start_token_id=0)
+    task = how.pop("task")
+    config = getattr(transformers, f"{kind}Config")(**sizes, pad_token_id=0, **how)
+    return getattr(transformers, f"{kind}{task}")(config)
+
+
+def classes(kind=int):
+    return [row | {"labels": torch.tensor(kind(i % 2))} for i, row in enumerate(data())]
+
+
+def is_loss(outputs, labels, num_items_in_batch=None):
+    """A loss that is no mean over rows."""
+    return (
+        nn.functional.cross_entropy(outputs.logits[:, :-1].mT, labels[:, 1:]) + outputs.logits.square().mean()
+    )
+
+
+LOSSES = {
+    "LoRA": lambda: (gpt2(), data(), {}, {}),
+    "whole": lambda: (model_of("GPT2", task="LMHeadModel"), data(), {}, {}),
+    "classes": lambda: (model_of("Bert", task="ForSequenceClassification", num_labels=2), classes(), {}, {}),
+    "a number": lambda: (
+        model_of("Bert", task="ForSequenceClassification", num_labels=1),
+        classes(float),
+        {},
+        {},
+    ),
+    "masked tokens": lambda: (model_of("Bert", task="ForMaskedLM"), data(), {}, {}),
+    "both directions": lambda: (model_of("T5", task="ForConditionalGeneration"), data(), {}, {}),
+    "smoothed": lambda: (gpt2(), data(), {}, dict(label_smoothing_factor=0.1)),
+    "a loss of the user": lambda: (gpt2(), data(), dict(compute_loss_func=is_loss), {}),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_norms_without_gradients_are_the_default(name, tmp_path, monkeypatch):
+    model, rows, how, arguments = LOSSES[name]()
+    dim = sum(p.numel() for p in trained(model))
+    plan = small_plan(examples=48, batch_size=8, dim=dim, clip_norm=CLIP)
+    given = dict(rows=rows, **arguments)
+    wanted, said = first_sums(
+        plan, tmp_path, model=copy.deepcopy(model), how=how | dict(norms="per_example"), **given
+    )
+    assert not said
+    with monkeypatch.context() as without:
+        without.setattr(
+            clipping, "per_example_sums", lambda *_: pytest.fail("gradients of examples are made")
+        )
+        found, said = first_sums(plan, tmp_path, model=model, how=how, **given)
+    assert not said
+    assert (found - wanted).norm() <= 1e-5 * wanted.norm() and wanted.norm() > 0.1 * CLIP
+
+
+class Halved(PrivateTrainer):
+    """Its loss depends on how many examples it gets, which does not show for one."""
+
+    def compute_loss(self, model, inputs, **how):
+        return super().compute_loss(model, inputs) / len(inputs["input_ids"])
+
+
+class Totalled(PrivateTrainer):
+    """Its loss is a number for the batch."""
+
+    def compute_loss(self, model, inputs, **how):
+        return model(**inputs).logits.square().mean()
+
+
+@pytest.mark.parametrize(
+    "kind, message",
+    [
+        (Halved, "is another for an example among others than for it alone"),
+        (Totalled, "is one number for 2 examples"),
+    ],
+)
+def test_losses_that_are_not_known_of_each_example_are_taken_one_by_one(
+    kind, message, plan, tmp_path, monkeypatch
+):
+    plain, _ = first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="per_example"))
+    monkeypatch.setitem(globals(), "PrivateTrainer", kind)
+    wanted, said = first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="per_example"))
+    assert not said
+    found, said = first_sums(plan, tmp_path, model=gpt2())
+    assert len(said) == 1 and message in said[0] and torch.equal(found, wanted)
+    assert torch.equal(plain, wanted) == (kind is Halved)
+    with pytest.raises(ValueError, match=message):
+        first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="ghost"))
+
+
+@pytest.mark.parametrize("made", ["GPT2", "Bert"])
+def test_an_example_has_the_same_bits_whether_others_are_padded(made, plan, tmp_path):
+    """Without padding in the whole batch transformers would compute attention without the mask."""
+    task = "LMHeadModel" if made == "GPT2" else "ForMaskedLM"
+    model = model_of(made, task=task).train()
+    trains = trainer(plan, tmp_path, model)
+    ids = torch.randint(1, 30, (2, 10), generator=torch.Generator().manual_seed(3))
+    full = dict(input_ids=ids, labels=ids, attention_mask=torch.ones_like(ids))
+    padded = full | dict(attention_mask=full["attention_mask"].clone())
+    padded["attention_mask"][1, 6:] = 0
+    assert trains._losses.known(model, full, False)
+    one, other = (trains._losses.together(model, batch) for batch in (full, padded))
+    assert torch.equal(one[0], other[0]) and not torch.equal(one[1], other[1])
+    name = "_ignore_causal_mask_sdpa" if made == "GPT2" else "_ignore_bidirectional_mask_sdpa"
+    skips = getattr(transformers.masking_utils, name)
+    # Outside of the trainer nothing changes.
+    how = dict(q_length=10, q_offset=0, kv_offset=0) if made == "GPT2" else {}
+    assert skips(padding_mask=full["attention_mask"].bool(), kv_length=10, **how)
+    model.config._attn_implementation = "flash_attention_2"
+    other = trainer(plan, tmp_path, model)
+    with pytest.warns(
+        UserWarning, match="attention of model is of an implementation that may use attention_mask"
+    ):
+        assert not other._losses.known(model, full, False)
 
 
 def test_losses_are_reported_where_that_is_said(plan, tmp_path):
@@ -291,6 +433,8 @@ REFUSALS = [
         "model_init is given but must be left out",
     ),
     ({}, dict(microbatch_size=0), "microbatch_size is 0 but must be at least 1"),
+    ({}, dict(norms="each"), "norms is 'each' but must be 'auto', 'ghost' or 'per_example'"),
+    ({}, dict(norms="ghost", exact=True), "norms is 'ghost' but must be 'per_example' or 'auto' where grid"),
     (dict(num_train_epochs=3), {}, "number of steps is 18 but must be at most the plan's, 12"),
     (dict(per_device_train_batch_size=4), {}, "batch_size of the loader is 4 but must be the plan's, 8"),
     (

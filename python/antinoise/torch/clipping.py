@@ -143,8 +143,7 @@ def clipped_sum_(
         make = partial(_of_pair, model, loss, x, y)
     elif len(batch_and_clip_norm) == 2:
         batch, clip_norm = batch_and_clip_norm
-        make = partial(Work, batch, lambda example: loss(model, example))
-        microbatch_size = 1 if microbatch_size is None else microbatch_size
+        make = partial(Work, batch, lambda example: loss(model, example), portion_of_each=1)
     else:
         raise TypeError(
             "clipped_sum_ takes (model, loss, x, y, clip_norm) or (model, loss, batch, clip_norm)"
@@ -168,6 +167,8 @@ class Work:
     of_portion: Forward | None = None
     # Identifies the loss, whose independence of examples is tested once.
     tested: Hashable = None
+    # The default number of examples in a portion of per-example gradients; None lets memory decide.
+    portion_of_each: int | None = None
 
 
 def _of_pair(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> Work:
@@ -233,7 +234,8 @@ def clip(
             work, count, grouped, spacing = run_on_all_ranks(check) if sharded else check()
             most = max(all_gather(count)) if sharded else count
             size = equal_portion(most) if microbatch_size is None else microbatch_size
-            of_each = partial(_of_each, model, work, count, grouped, spacing, microbatch_size, most)
+            each = work.portion_of_each if microbatch_size is None else microbatch_size
+            of_each = partial(_of_each, model, work, count, grouped, spacing, each, most)
             if norms == "per_example" or spacing is not None or work.of_portion is None:
                 sums, losses = of_each()
             else:

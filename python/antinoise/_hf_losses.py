@@ -1,0 +1,189 @@
+"""The losses of several examples from one forward pass of a model of transformers, whose own loss is a mean
+over them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from transformers import masking_utils
+
+from ._relied import relied
+from .torch.data.trees import examples_in, portion_of
+from .torch.ghost.layers import Unsupported
+
+# Losses that the Trainer has in place of the model's.
+_LOSSES = ("label_smoother", "compute_loss_func")
+_MEANS = (functional.cross_entropy, functional.mse_loss, functional.binary_cross_entropy_with_logits)
+# Functions of transformers that leave out a mask where no example of the batch has padding.
+_SKIPS = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")
+# Implementations of attention of which it is known that they do the same with each mask.
+_MASKED = ("eager", "sdpa")
+_keeps_masks = ContextVar("keeps_masks", default=False)
+
+
+class ByExample(TorchFunctionMode):
+    """Makes the means over a batch, which losses are, a mean for each example: cross entropy, squared error
+    and binary cross entropy, whose rows are those of the examples, one after the other.
+    """
+
+    def __init__(self, examples: int) -> None:
+        super().__init__()
+        self._examples, self._apart = examples, True
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        how = dict(kwargs or {})
+        if not self._apart or func not in _MEANS or len(args) < 2 or how.get("reduction") == "none":
+            return func(*args, **how)
+        x, target, *more = args
+        if self._examples == 1:
+            return func(x, target, *more, **how).reshape(1)
+        if x.dim() == 0 or target.dim() == 0 or len(x) != len(target) or len(x) % self._examples:
+            return func(x, target, *more, **how)
+        parts = zip(x.tensor_split(self._examples), target.tensor_split(self._examples), strict=True)
+        return torch.stack([func(a, b, *more, **how) for a, b in parts])
+
+    def of_each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A loss of outputs and labels, as a loss of each example's."""
+
+        def losses(outputs: Any, labels: Tensor | None, **how: Any) -> Tensor:
+            self._apart = False
+            try:
+                found = [loss(*self._example(i, outputs, labels), **how) for i in range(self._examples)]
+            finally:
+                self._apart = True
+            return torch.stack([torch.as_tensor(of_one).reshape(()) for of_one in found])
+
+        return losses
+
+    def _example(self, i: int, outputs: Any, labels: Tensor | None) -> tuple[Any, Tensor | None]:
+        if not isinstance(outputs, Mapping):
+            raise Unsupported(
+                f"output of model is a {type(outputs).__name__} but must be a mapping, for norms without gradients"
+            )
+        made = {
+            name: value[i : i + 1]
+            for name, value in outputs.items()
+            if isinstance(value, Tensor) and value.dim() and len(value) == self._examples
+        }
+        kind: Any = type(outputs)
+        return kind(**made), None if labels is None else labels[i : i + 1]
+
+
+def follow_masks(model: nn.Module) -> bool:
+    """Whether masks of padding can be kept in this model; makes `kept_masks` work."""
+    of = {getattr(getattr(part, "config", None), "_attn_implementation", None) for part in model.modules()}
+    if not of <= {None, *_MASKED} or not all(hasattr(masking_utils, name) for name in _SKIPS):
+        return False
+    for name in _SKIPS:
+        plain = getattr(masking_utils, name)
+        if not hasattr(plain, "keeps"):
+            setattr(masking_utils, name, _unless_kept(plain))
+    return True
+
+
+def _unless_kept(plain: Callable[..., bool]) -> Callable[..., bool]:
+    def skip(*args: Any, **kwargs: Any) -> bool:
+        padding = args[0] if args else kwargs.get("padding_mask")
+        return not (padding is not None and _keeps_masks.get()) and plain(*args, **kwargs)
+
+    skip.keeps = True  # type: ignore[attr-defined]
+    return skip
+
+
+@contextmanager
+def kept_masks() -> Iterator[None]:
+    """Attention uses a mask of padding that is given, also where no example has padding. It would compute
+    in another way without: an example's rounding would depend on the others.
+    """
+    token = _keeps_masks.set(True)
+    try:
+        yield
+    finally:
+        _keeps_masks.reset(token)
+
+
+class Losses:
+    """The losses that a Trainer's `compute_loss` has for each example, if they are known.
+
+    Args:
+        trainer: The Trainer.
+        of_one: The loss of a batch of one example.
+    """
+
+    def __init__(self, trainer: Any, of_one: Callable[[nn.Module, dict[str, Any]], Tensor]) -> None:
+        self._trainer, self._of_one = trainer, of_one
+        # By the names in a batch.
+        self._known: dict[frozenset[str], bool] = {}
+
+    def known(self, model: nn.Module, batch: dict[str, Any], must: bool) -> bool:
+        """Whether the losses of examples together are known; tried once for each kind of batch. Warns where
+        they are not, or raises the error if they `must` be.
+        """
+        names = frozenset(batch)
+        if names not in self._known and examples_in(batch) > 0:
+            try:
+                self._compare(model, batch)
+                self._known[names] = True
+            except Exception as reason:
+                if must:
+                    raise
+                self._known[names] = False
+                warnings.warn(
+                    f'norms="auto" takes examples one by one, which is slower: {reason}', stacklevel=3
+                )
+        return self._known.get(names, True)
+
+    def together(self, model: nn.Module, batch: dict[str, Any]) -> Tensor:
+        examples = examples_in(batch)
+        losses, trainer = ByExample(examples), self._trainer
+        kept = {name: relied("transformers", trainer, name) for name in _LOSSES}
+        try:
+            for name, loss in kept.items():
+                setattr(trainer, name, loss and losses.of_each(loss))
+            with losses, kept_masks(), trainer.compute_loss_context_manager():
+                found: Any = trainer.compute_loss(model, dict(batch))
+        finally:
+            for name, loss in kept.items():
+                setattr(trainer, name, loss)
+        if not isinstance(found, Tensor) or found.shape != (examples,):
+            raise Unsupported(
+                f"loss of {type(model).__name__} is one number for {examples} examples but must be made of a mean"
+                " over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for norms without"
+                " gradients"
+            )
+        return found
+
+    def _compare(self, model: nn.Module, batch: dict[str, Any]) -> None:
+        """Refuses losses of examples together that are not those of each example alone, without dropout."""
+        if batch.get("attention_mask") is not None and not follow_masks(model):
+            raise Unsupported(
+                "attention of model is of an implementation that may use attention_mask by what it holds but must"
+                " be 'sdpa' or 'eager', for norms without gradients"
+            )
+        modes = [(module, module.training) for module in model.modules()]
+        places = torch.tensor([0, examples_in(batch) - 1])
+        some = portion_of(batch, places)
+        model.eval()
+        try:
+            with torch.no_grad(), kept_masks():
+                together = self.together(model, some)
+                alone = [self._of_one(model, portion_of(batch, place[None])) for place in places]
+        finally:
+            for module, training in modes:
+                module.training = training
+        if not torch.allclose(together.double(), torch.stack(alone).reshape(-1).double(), 0.02, 1e-4, True):
+            raise Unsupported(
+                f"loss of {type(model).__name__} is another for an example among others than for it alone but must"
+                " be the same, for norms without gradients"
+            )
