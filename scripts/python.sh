@@ -7,8 +7,8 @@
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
 #     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
 #                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
-#     scripts/python.sh oldest     the same tests, without processes and shards, with the oldest versions that the extras promise (6 GB), by
-#                                  hand; oldest torch or oldest jax
+#     scripts/python.sh oldest     the same tests with the oldest versions that are promised (6 GB each), by hand; or oldest torch (without
+#                                  shards), oldest shards, oldest jax
 #
 # Environments lie in target/python; the first time, what they hold comes from the package index.
 set -euo pipefail
@@ -78,11 +78,12 @@ torch_tests() {
 
 # The oldest versions of the extras in python/pyproject.toml. Flower's is the only one, and in stacks.
 if [ "${1-test}" = oldest ]; then
-    for name in ${2-torch jax}; do
+    for name in ${2-torch shards jax}; do
         case $name in
         torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.3.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests | tr ' ' '\n' | grep -vE 'distributed|sharded|processes') ;;
+        shards) packages='torch==2.10.0' tests='test_distributed.py test_sharded.py' ;;
         jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_relied.py' ;;
-        *) echo "oldest torch or oldest jax, not $name" >&2 && exit 2 ;;
+        *) echo "oldest torch, shards or jax, not $name" >&2 && exit 2 ;;
         esac
         # Packages and tests are words here.
         # shellcheck disable=SC2086

@@ -221,3 +221,16 @@ def test_a_model_with_noise_can_still_be_converted(plan):
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)
     assert model[0].weight.dtype == torch.float64 and noise.step == 0
+
+
+def test_shards_of_an_old_pytorch_are_refused(monkeypatch):
+    from antinoise.torch.distributed.layout import is_sharded
+
+    class Shard:
+        placements = device_mesh = ()
+
+    assert is_sharded(Shard()) and not is_sharded(torch.zeros(1))
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion("2.9.1+cpu"))
+    assert not is_sharded(torch.zeros(1))
+    with pytest.raises(RuntimeError, match=r"need PyTorch 2\.10 or later, and this is 2\.9\.1"):
+        is_sharded(Shard())

@@ -19,8 +19,19 @@ Ranges = list[tuple[int, int]]
 
 
 def is_sharded(p: Tensor) -> bool:
-    """Whether `p` is a `DTensor`, of which this process may hold only a part."""
-    return hasattr(p, "placements") and hasattr(p, "device_mesh")
+    """Whether `p` is a `DTensor`, of which this process may hold only a part.
+
+    Raises:
+        RuntimeError: It is one, and PyTorch is older than the first version whose shards are tested.
+    """
+    if not (hasattr(p, "placements") and hasattr(p, "device_mesh")):
+        return False
+    if torch.__version__ < (2, 10):
+        raise RuntimeError(
+            f"parameters that are sharded need PyTorch 2.10 or later, and this is {torch.__version__}: install a"
+            " later version, or train replicas"
+        )
+    return True
 
 
 def local_part(p: Tensor) -> Tensor:
