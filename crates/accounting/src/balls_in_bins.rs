@@ -279,3 +279,6 @@ fn cholesky(matrix: &[f64], n: usize) -> Vec<Vec<f64>> {
     }
     factor
 }
+
+#[cfg(test)]
+mod tests;

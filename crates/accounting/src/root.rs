@@ -99,4 +99,33 @@ mod tests {
         assert_eq!(greatest_float(2.0, |_| true), Some(2.0));
         assert_eq!(greatest_float(2.0, |_| false), None);
     }
+
+    /// The ends enclose the sign change, lie within the first ones, and are found in few evaluations.
+    #[test]
+    fn crossings_are_enclosed_in_few_evaluations() {
+        type Falling = fn(f64) -> f64;
+        let cases: [(Falling, f64); 6] = [
+            (|x| 0.3 - x, 0.3),
+            (|x| (-5.0 * x).exp() - 0.1, 0.460_517_018_598_809_1),
+            (|x| 0.2 - x.powi(9), 0.2f64.powf(1.0 / 9.0)),
+            (|x| if x < 0.61 { 1.0 } else { -1e-3 }, 0.61),
+            (|x| if x < 0.999_999 { 1e-9 } else { -1.0 }, 0.999_999),
+            (|x| if x < 1e-6 { 1e6 } else { -1e-6 }, 1e-6),
+        ];
+        for (case, (f, root)) in cases.into_iter().enumerate() {
+            for tolerance in [1e-3, 1e-8] {
+                let evaluations = std::cell::Cell::new(0);
+                let counted = |x: f64| {
+                    evaluations.set(evaluations.get() + 1);
+                    assert!(0.0 < x && x < 1.0, "case {case}: {x} is outside");
+                    f(x)
+                };
+                let (low, high) = crossing((0.0, f(0.0)), (1.0, f(1.0)), tolerance, counted);
+                assert!(low <= root + 1e-15 && root - 1e-15 <= high, "case {case}: {low} {high}");
+                let most = if case < 3 { 24 } else { 60 };
+                let place = format!("case {case}: {low} {high} by {} evaluations", evaluations.get());
+                assert!(evaluations.get() <= most && (case > 2 || high - low <= tolerance), "{place}");
+            }
+        }
+    }
 }

@@ -320,7 +320,7 @@ impl fmt::Display for PrivacyStatement {
 
 #[cfg(test)]
 mod tests {
-    use super::three_digits_up;
+    use super::{three_digits_up, two_digits_up};
 
     #[test]
     fn a_stated_epsilon_is_short_and_never_below_the_truth() {
@@ -335,6 +335,19 @@ mod tests {
             let stated: f64 = three_digits_up(epsilon).parse().unwrap();
             assert!(stated >= epsilon && stated <= 1.0101 * epsilon, "{epsilon}");
             epsilon *= 1.037;
+        }
+    }
+
+    #[test]
+    fn two_digits_are_never_below_the_number() {
+        for (x, text) in [(0.6, "0.60"), (2.71, "2.8"), (54.6, "55"), (1e-5, "1.0e-5"), (1234.0, "1.3e3")] {
+            assert_eq!(two_digits_up(x), text);
+        }
+        let mut x = 1.03e-7;
+        while x < 1e7 {
+            let stated: f64 = two_digits_up(x).parse().unwrap();
+            assert!(stated >= x && stated <= 1.100_1 * x, "{x}: {stated}");
+            x *= 1.073;
         }
     }
 }

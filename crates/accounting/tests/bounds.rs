@@ -1,6 +1,9 @@
 //! Upper bounds against what they have to be above, where it is known at once.
 
-use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian, delta_warning, group_privacy_upper};
+use antinoise_accounting::{
+    Composition, Gdp, MonteCarlo, MonteCarloMechanism, PoissonSampledGaussian, delta_warning,
+    group_privacy_upper,
+};
 
 fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
     Composition::new([PoissonSampledGaussian::new(sigma, rate, steps).unwrap()]).unwrap()
@@ -57,4 +60,43 @@ fn two_steps_reveal_no_less_than_one() {
 fn a_delta_is_warned_of_from_one_in_all_units_on() {
     let warned = |delta, units| delta_warning(delta, units, "example").is_some();
     assert!(warned(1e-3, 1001) && warned(0.5, 2) && !warned(0.5, 1) && !warned(1e-5, 60_000));
+}
+
+/// The epsilon of a mechanism of one pattern is that of a Gaussian release, from both sides.
+#[test]
+fn simulated_epsilons_enclose_the_exact_one() {
+    let settings = MonteCarlo { precision: 0.1, max_samples: 50_000, ..MonteCarlo::default() };
+    for (steps, std, delta) in [(5, 4.0, 1e-3), (2, 0.8, 1e-4)] {
+        let columns = vec![vec![1.0]; steps];
+        let exact = Gdp::new((steps as f64).sqrt() / std).unwrap().epsilon_upper(delta).unwrap();
+        for mechanism in [
+            MonteCarloMechanism::balls_in_bins(&columns, 1, std).unwrap(),
+            MonteCarloMechanism::b_min_sep(&columns, 1, 10.0, 10, std).unwrap(),
+        ] {
+            let found = mechanism.epsilon(delta, &settings).unwrap();
+            assert!(found.lower <= exact && exact <= found.upper, "{mechanism:?}: {found:?} {exact}");
+            assert!(
+                found.upper < 1.1 * exact && found.lower > 0.9 * exact,
+                "{mechanism:?}: {found:?} {exact}"
+            );
+        }
+    }
+}
+
+/// With the noise that is found for a target its claim holds, and with a tenth less it does not.
+#[test]
+fn the_noise_for_a_target_meets_it_and_hardly_less_does() {
+    let bands = [1.0, 0.6, 0.3];
+    let columns: Vec<Vec<f64>> = (0..12).map(|t| bands[..3.min(12 - t)].to_vec()).collect();
+    type Made<'a> = &'a dyn Fn(f64) -> MonteCarloMechanism;
+    let bins = |std| MonteCarloMechanism::balls_in_bins(&columns, 4, std).unwrap();
+    let apart = |std| MonteCarloMechanism::b_min_sep(&columns, 3, 2.0, 30, std).unwrap();
+    for (name, made, epsilon, delta) in
+        [("bins", &bins as Made, 1.0, 1e-3), ("b-min-sep", &apart as Made, 3.0, 1e-4)]
+    {
+        let scale = made(1.0).noise_scale_for(epsilon, delta).unwrap();
+        let upper = |std| made(std).certified_delta(epsilon).unwrap().upper;
+        let (enough, less) = (upper(scale), upper(0.9 * scale));
+        assert!(enough <= delta && less > delta, "{name} {epsilon} {delta}: {scale} {enough:e} {less:e}");
+    }
 }

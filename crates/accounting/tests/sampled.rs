@@ -180,6 +180,29 @@ fn calibration_is_safe_and_close() {
     assert!(calibrate::steps_lower(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
 }
 
+/// Targets for which the first guess is far off: an epsilon of 0, and few steps.
+#[test]
+fn calibration_finds_what_is_far_from_its_guess() {
+    for (sigma, steps, epsilon, delta) in [(1.0, 10, 0.0, 1e-6), (0.7, 2, 0.5, 1e-9)] {
+        let rate = calibrate::sampling_rate_lower(sigma, steps, epsilon, delta).unwrap();
+        let upper = |rate| run(sigma, rate, steps).epsilon(delta).unwrap().upper;
+        let (found, more) = (upper(rate), upper(1.01 * rate));
+        assert!(
+            found <= epsilon && more > epsilon,
+            "{sigma} {steps}: {rate:e} gives {found}, a hundredth more {more}"
+        );
+    }
+    for (rate, steps, epsilon, delta) in [(0.3, 2, 1.0, 1e-3), (0.01, 1, 0.1, 1e-3)] {
+        let sigma = calibrate::noise_multiplier_upper(rate, steps, epsilon, delta).unwrap();
+        let upper = |sigma| run(sigma, rate, steps).epsilon(delta).unwrap().upper;
+        let (found, less) = (upper(sigma), upper(0.99 * sigma));
+        assert!(
+            found <= epsilon && less > epsilon,
+            "{rate} {steps}: {sigma} gives {found}, a hundredth less {less}"
+        );
+    }
+}
+
 /// Without sampling too: what is answered is what was evaluated.
 #[test]
 fn unsampled_calibration_meets_its_target_as_it_is_accounted() {
@@ -227,6 +250,13 @@ fn banded_reduction_meets_its_ends() {
     assert!((all.upper / exact - 1.0).abs() < 1e-9);
     // 1000 steps in 16 groups: some groups have 63 participations.
     assert_eq!(reduced(16).unwrap().steps(), 63);
+    let few = |bands| {
+        let sampling = BlockCyclicPoisson { bands, steps: 7, batch_size: 1.0, examples: 10_000 };
+        block_cyclic_poisson_reduction(&sampling, 2.0).map(|run| run.steps())
+    };
+    assert!(few(7).unwrap() == 1 && few(6).unwrap() == 2);
+    let error = few(8).unwrap_err().to_string();
+    assert!(error.starts_with("bands is 8 but must be from 1 to steps = 7"), "{error}");
     let error = reduced(101).unwrap_err().to_string();
     assert!(error.starts_with("bands is 101 but must be at most examples / batch_size = 100"), "{error}");
 }

@@ -144,3 +144,33 @@ fn inside() {
     refused(two, "a copy (");
     Release::open(one).unwrap();
 }
+
+/// The noise of a period is made once, even where its publication could not be written: a second attempt uses
+/// the same, and the next period the next.
+#[test]
+fn a_publication_that_could_not_be_written_has_the_same_noise_the_next_time() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, other) = (root.path().join("release"), root.path().join("other"));
+    let mut release = create(&path);
+    go_on(&mut release, 0);
+    let freeze = |release: &mut Release, period| {
+        let mut freezing = release.freeze(&Period::Number(period)).unwrap();
+        freezing.add("ada", "a", None).unwrap();
+        freezing.commit().unwrap();
+    };
+    freeze(&mut release, 1);
+    copy(&path, &other);
+    // A seal cannot be written where a folder is.
+    let (seal, aside) = (path.join("seal"), root.path().join("aside"));
+    std::fs::rename(&seal, &aside).unwrap();
+    std::fs::create_dir(&seal).unwrap();
+    assert!(release.publish().unwrap_err().to_string().contains("seal"));
+    std::fs::remove_dir(&seal).unwrap();
+    std::fs::rename(&aside, &seal).unwrap();
+    let mut copied = Release::adopt(&other).unwrap();
+    assert_eq!(release.publish().unwrap(), copied.publish().unwrap());
+    for release in [&mut release, &mut copied] {
+        freeze(release, 2);
+    }
+    assert_eq!(release.publish().unwrap(), copied.publish().unwrap());
+}

@@ -375,3 +375,6 @@ impl MinSepPair {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,3 +51,33 @@ pub(crate) fn half_width(tally: &Tally, largest: f64, failure_probability: f64) 
     (2.0 * tally.variance() * ln_failures / count).sqrt()
         + 7.0 * largest * ln_failures / (3.0 * (count - 1.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MonteCarlo;
+
+    /// A pilot that is rescaled has its mean and its variance, and the number of samples that it asks for has
+    /// the half-width that was wanted, and not half as many.
+    #[test]
+    fn a_pilot_predicts_the_half_width() {
+        let mut pilot = Tally::default();
+        (0..8192).for_each(|i| pilot.add(f64::from(i % 7) * f64::from(i % 3)));
+        let more = pilot.rescaled_to(1 << 20);
+        assert!(more.count == 1 << 20 && (more.mean() / pilot.mean() - 1.0).abs() < 1e-12);
+        assert!((more.variance() / pilot.variance() - 1.0).abs() < 2e-4);
+        let settings =
+            MonteCarlo { failure_probability: 1e-6, max_samples: 1 << 40, ..MonteCarlo::default() };
+        for wanted in [0.1, 0.01, 0.001] {
+            for largest in [12.0, 1e4] {
+                let count = settings.samples_for(wanted, &pilot, largest);
+                let width = |count| half_width(&pilot.rescaled_to(count), largest, 0.25 * 1e-6);
+                assert!(width(count) <= 1.01 * wanted, "{wanted} {largest}: {count} give {}", width(count));
+                assert!(
+                    count == 8192 || width(count / 4) > wanted,
+                    "{wanted} {largest}: {count} are too many"
+                );
+            }
+        }
+    }
+}

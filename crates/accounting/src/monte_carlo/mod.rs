@@ -1,5 +1,7 @@
 //! Monte Carlo accounting of a dominating pair, with confidence bounds.
 mod estimate;
+#[cfg(test)]
+pub(crate) mod exact;
 mod normals;
 mod settings;
 pub(crate) mod simulation;

@@ -218,3 +218,6 @@ fn sum_of_block(values: &[f64]) -> f64 {
     }
     lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
+
+#[cfg(test)]
+mod tests;

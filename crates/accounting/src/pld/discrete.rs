@@ -96,7 +96,7 @@ fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
     let excess = |i: usize| -grid.losses[i].exp_m1();
     let at = |i: usize, above: bool| match (above, grid.losses[i] >= 0.0) {
         (true, false) => points[i].value + excess(i) * (1.0 + sign * 4.0 * f64::EPSILON),
-        (false, true) => points[i].value - excess(i) * (1.0 - sign * 4.0 * f64::EPSILON),
+        (false, true) => points[i].value - excess(i) * (1.0 + sign * 4.0 * f64::EPSILON),
         _ => points[i].value,
     };
     Knots {
@@ -220,6 +220,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Where the curve changes its form, 1 - t is added with its rounding on the side of the bound.
+    #[test]
+    fn a_change_of_form_rounds_to_the_side_of_the_bound() {
+        for (sigma, q, direction) in
+            [(1.0, 0.3, Direction::Remove), (0.5, 0.9, Direction::Remove), (1.0, 0.3, Direction::Add)]
+        {
+            let profile = Profile { mu: 1.0 / sigma, q, direction };
+            let grid = Grid::new(&profile, 6.0, 0.1, profile.greatest(6.0));
+            let points: Vec<_> = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Up)).collect();
+            let (above, below) = (knots(&points, &grid, 1.0), knots(&points, &grid, -1.0));
+            let (value, excess) = (points[grid.origin].value, -grid.losses[grid.origin].exp_m1());
+            let (last, first) = (grid.origin, 0);
+            let changed = if excess > 0.0 {
+                (below.above[first], value + excess, above.above[first])
+            } else {
+                (below.below[last], value - excess, above.below[last])
+            };
+            assert!(changed.0 < changed.1 && changed.1 < changed.2, "{profile:?}: {changed:?}");
+            assert!(changed.2 - changed.0 < 10.0 * f64::EPSILON * (value + excess.abs()), "{changed:?}");
         }
     }
 }

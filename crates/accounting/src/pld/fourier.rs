@@ -232,3 +232,6 @@ fn left_out(theta: f64, s: f64, last: f64) -> f64 {
     let tail = (-0.5 * s * s * last * last).exp();
     size * tail * (1.0 / (PI * s * s * last) + last)
 }
+
+#[cfg(test)]
+mod tests;

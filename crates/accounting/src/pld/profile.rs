@@ -146,3 +146,6 @@ fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
     }
     (density_a * mills_drop(a, b, mu), density_a * mills(a), far, error)
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,6 @@ impl Side {
         best
     }
 }
+
+#[cfg(test)]
+mod tests;
