@@ -282,11 +282,9 @@ def test_an_example_has_the_same_bits_whether_others_are_padded(made, plan, tmp_
     assert trains._losses.known(model, full, False)
     one, other = (trains._losses.together(model, batch) for batch in (full, padded))
     assert torch.equal(one[0], other[0]) and not torch.equal(one[1], other[1])
-    name = "_ignore_causal_mask_sdpa" if made == "GPT2" else "_ignore_bidirectional_mask_sdpa"
-    skips = getattr(transformers.masking_utils, name)
     # Outside of the trainer nothing changes.
-    how = dict(q_length=10, q_offset=0, kv_offset=0) if made == "GPT2" else {}
-    assert skips(padding_mask=full["attention_mask"].bool(), kv_length=10, **how)
+    skips = transformers.masking_utils._ignore_bidirectional_mask_sdpa
+    assert skips(padding_mask=full["attention_mask"].bool(), kv_length=10)
     model.config._attn_implementation = "flash_attention_2"
     other = trainer(plan, tmp_path, model)
     with pytest.warns(

@@ -5,9 +5,10 @@
     python scripts/python/compare_transformers.py --models GPT-2,Llama     # 12 layers of 768, 4 examples of 128
 
 Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of their
-parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times: one process for a
-model, in which every round takes each way once, in an order of its own. Memory: a process for each way, the
-greatest resident memory of two steps less what was resident before. With --write FILE the table is written.
+parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are of the processor:
+one process for a model, in which every round takes each way once, in an order of its own. Memory: a process for
+each way, the greatest resident memory of two steps less what was resident before. With --write FILE the table is
+written.
 """
 
 import argparse
@@ -196,7 +197,7 @@ def each_alone(model, x, y):
 
 
 def times(name, small, rounds):
-    """Seconds of each way in each round, and why others do not run."""
+    """Seconds of processor time of each way in each round, and why others do not run."""
     steps, refused = {}, {}
     for way in WAYS:
         try:
@@ -209,9 +210,9 @@ def times(name, small, rounds):
     random.seed(0)
     for _ in range(rounds):
         for way in random.sample(list(steps), len(steps)):
-            start = time.perf_counter()
+            start = time.process_time()
             steps[way]()
-            found[way].append(time.perf_counter() - start)
+            found[way].append(time.process_time() - start)
     model, x, y = built(name, small)
     dim = sum(p.numel() for p in model.parameters())
     return dict(seconds=found, refused=refused, alone=each_alone(model, x, y), dim=dim)
@@ -264,7 +265,7 @@ def table(results, options):
     layers, width, examples, places = SIZES[options.small]
     rows = [
         f"{layers} layers of {width}, {examples} examples of {places} places, {options.threads} thread(s),"
-        f" {options.rounds} rounds. Time over plain PyTorch's: of the shortest steps; median of the rounds"
+        f" {options.rounds} rounds. Processor time over plain PyTorch's: of the shortest steps; median of the rounds"
         " (quartiles). Then memory beyond the model over plain PyTorch's.",
         "",
         "| model | parameters | " + " | ".join(WAYS[1:]) + " |",
