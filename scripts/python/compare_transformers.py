@@ -4,11 +4,11 @@
     python scripts/python/compare_transformers.py --small                  # 4 layers of 256, 16 examples of 64 places
     python scripts/python/compare_transformers.py --models GPT-2,Llama     # 12 layers of 768, 4 examples of 128
 
-Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of their
-parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are of the processor:
-one process for a model, in which every round takes each way once, in an order of its own. Memory: a process for
-each way, the greatest resident memory of two steps less what was resident before. With --write FILE the table is
-written.
+Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of
+their parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are of the
+processor: one process for a model, in which every round takes each way once, in an order of its own.
+Memory: a process for each way, the greatest resident memory of two steps less what was resident before.
+With --write FILE the table is written.
 """
 
 import argparse
