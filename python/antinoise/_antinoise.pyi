@@ -60,13 +60,13 @@ def plan(
     """Chooses a mechanism for a training run and states its privacy.
 
     Candidates must fit `memory` and `noise_time`. Of those whose loss is at most `tolerance` above the
-    smallest, the one with the smallest state is chosen; `Plan.candidates` lists all.
+    smallest, the one with the smallest state is chosen; `Plan.candidates` lists all candidates.
 
     Args:
         examples: Number of examples, or of users where `unit` is `"user"`.
         batch_size: Number of examples in a batch; the expected number where batches are sampled.
         epsilon: Upper bound on epsilon, above 0.
-        delta: Probability in the claim, from 0 to 1. A warning says so from 1 / examples on.
+        delta: Delta of the claim, from 0 to 1. From 1 / examples on, a warning is given.
         epochs: Number of passes over the examples. Either this or `steps`.
         steps: Number of steps, which are batches.
         setting: How batches are formed. `"cyclic"`: shuffled once, batches in cyclic order. `"poisson"`:
@@ -80,13 +80,13 @@ def plan(
         dim: Number of trained coordinates at most; 0 allows 2^30.
         unit: The privacy unit. Default: `"user"` for `"federated"`, else `"example"`.
         adjacency: Neighbouring data sets: one unit's contributions are zero, or replaced by others.
-        workload: What the losses are of: `"prefix"` (default), `"momentum:BETA"` and others by name; Toeplitz
-            coefficients, shape (steps,); or rows of a matrix.
+        workload: The workload of the losses: `"prefix"` (default), `"momentum:BETA"` and others by name;
+            Toeplitz coefficients, shape (steps,); or rows of a matrix.
         objective: The loss to minimise: `"rms"` over the steps, or `"max"`.
         mechanism: A mechanism by name (`"blt:2"`), or several to choose from. Default: all that fit.
         memory: Bound on the noise's state, in bytes.
         noise_time: Bound on the estimated time for one step's noise on one core, in seconds.
-        tolerance: Loss above the smallest that is accepted for a smaller state, relative.
+        tolerance: Excess over the smallest loss that is accepted for a smaller state, as a fraction of it.
         thorough: False leaves out strategies that take seconds to optimise.
         release: `"grid"` adds noise in whole numbers on a grid, which leaves no trace of floating point;
             `"plain"` adds in floating point.
@@ -222,14 +222,14 @@ class Strategy:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is no strategy.
+            ValueError: The file does not hold a strategy.
         """
     @staticmethod
     def from_toml(text: str) -> Strategy:
         """Reads a strategy from TOML text.
 
         Raises:
-            ValueError: The text is no strategy.
+            ValueError: The text is not a strategy.
         """
     def save(self, path: _Path, *, force: bool = False) -> None:
         """Writes the strategy to a file, completely or not at all.
@@ -254,7 +254,8 @@ class Strategy:
             adjacency: Neighbouring data sets.
 
         Returns:
-            Its value, whether it is exact or an upper bound, and the theorem.
+            The value of the sensitivity, whether it is exact or an upper bound, and the theorem that proves
+            it.
         """
     def error(self, *, workload: _Workload | None = None) -> dict[str, float]:
         """The error of A C^-1 Z for noise Z of standard deviation 1.
@@ -267,13 +268,13 @@ class Strategy:
         """
     @property
     def name(self) -> str:
-        """The name of its class."""
+        """The name of the strategy's class."""
     @property
     def steps(self) -> int:
         """Number of steps."""
     @property
     def status(self) -> str:
-        """How its optimisation ended: `converged`, `closed-form`, `stalled` or `iteration-limit`."""
+        """How the optimisation ended: `converged`, `closed-form`, `stalled` or `iteration-limit`."""
     @property
     def first_column(self) -> NDArray[np.float64]:
         """The first column of C, shape (steps,), for Toeplitz strategies."""
@@ -288,14 +289,14 @@ class Plan:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: The claim does not follow from the numbers, or the text is no plan.
+            ValueError: The claim does not follow from the numbers, or the file is not a plan.
         """
     @staticmethod
     def from_toml(text: str) -> Plan:
         """Reads and verifies a plan from TOML text.
 
         Raises:
-            ValueError: The claim does not follow from the numbers, or the text is no plan.
+            ValueError: The claim does not follow from the numbers, or the text is not a plan.
         """
     def save(self, path: _Path, *, force: bool = False) -> None:
         """Writes the plan to a file, completely or not at all.
@@ -341,7 +342,7 @@ class Plan:
         """Standard deviation of the seed noise on the sum of clipped contributions."""
     @property
     def sensitivity(self) -> types.Sensitivity:
-        """The sensitivity for contributions of norm 1, and why it holds."""
+        """The sensitivity for contributions of norm 1, with the theorem that proves it."""
     @property
     def epsilon(self) -> float:
         """The claimed epsilon: an upper bound on the true one."""
@@ -359,7 +360,7 @@ class Plan:
         """The neighbouring relation."""
     @property
     def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]:
-        """The accountant; all but `gdp` are of sampling, which amplifies privacy."""
+        """The accountant; all except `gdp` account for amplification by sampling."""
     @property
     def strategy(self) -> str:
         """The name of the strategy's class."""
@@ -371,7 +372,7 @@ class Plan:
         """The schema for which the sensitivity holds: `single`, `cyclic:B,K`, `min-sep:B,K`, ..."""
     @property
     def workload(self) -> str:
-        """The workload that losses are of."""
+        """The workload of which the losses are computed."""
     @property
     def release(self) -> Literal["grid", "plain"]:
         """Whether sums and noise are added on a grid or in floating point."""
@@ -386,7 +387,7 @@ class Plan:
         """Bound on the change of a step's released sum by one unit, rounding included."""
     @property
     def sum_allowance(self) -> float:
-        """The part of `widened_clip_norm` that is for rounding of the clipped sum."""
+        """The part of `widened_clip_norm` that allows for rounding of the clipped sum."""
     @property
     def candidates(self) -> list[types.Candidate]:
         """The mechanisms that `plan` compared, the chosen one included; empty for a plan that was read."""
@@ -408,12 +409,12 @@ class Key:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: Others may read the file, or it is no key.
+            ValueError: Users other than the owner may read the file, or it does not hold a key.
         """
     @staticmethod
     def from_seed_insecure(seed: int) -> Key:
-        """A key from a number, for tests: it protects nothing. Streams of such keys do not know which of
-        their noise was released before.
+        """A key from a number, for tests: it protects nothing. Each new stream of such a key forgets which of
+        its noise was released before.
         """
     @staticmethod
     def broadcast(exchange: Callable[[NDArray[np.uint8]], object], key: Key | None = None) -> Key:
@@ -447,7 +448,7 @@ class Batches:
     def __init__(self, plan: Plan, key: Key, *, run: str | None = None) -> None: ...
     @staticmethod
     def of_noise(plan: Plan, noise: NoiseStream) -> Batches:
-        """The batches of the run that a noise is of."""
+        """The batches of the run whose noise is given."""
     @property
     def token(self) -> str:
         """A public name of the pair of run and key."""
@@ -467,7 +468,8 @@ class Batches:
 
 @final
 class Participations:
-    """How often each example of a run took part, and when last, held against the plan's schema.
+    """The number of participations of each example of a run, and its last step, checked against the plan's
+    schema.
 
     Args:
         plan: The plan of the run.
@@ -516,7 +518,7 @@ class NoiseStream:
         run: Name of the run; each run needs a new pair of key and name.
         shard: Ranges of coordinates (start, stop) that this process makes; default: all.
         threads: Number of threads; it changes speed and no bit.
-        memory: Bound on the state's size in memory, in bytes; more is computed again.
+        memory: Bound on the state's size in memory, in bytes; a larger state is recomputed instead of stored.
         look_ahead: Number of steps that are made together.
         state_in_memory: Keep the state by coordinate, for `state`.
 
@@ -557,13 +559,14 @@ class NoiseStream:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is of another plan, run or shard, or was altered.
+            ValueError: The file belongs to another plan, run or shard, or was altered.
         """
     @property
     def state_words(self) -> int:
         """Number of 4-byte words of state for each coordinate."""
     def state(self, words: _Place, run_key: _Place) -> tuple[tuple[int, int], int]:
-        """Writes the state by coordinate, for other processes to continue. **As secret as the key.**
+        """Writes the state by coordinate, from which any number of processes can continue. **As secret as the
+        key.**
 
         Args:
             words: int32, shape (state_words, coordinates).
@@ -581,7 +584,7 @@ class NoiseStream:
             words: int32, one or several vectors of this process's coordinates, concatenated.
         """
     def state_commitment(self, steps: tuple[int, int], total: int, *, extra: bytes = ...) -> bytes:
-        """The digest, keyed by the run's key, that `SavedState.resume` verifies.
+        """The digest of a state, keyed by the run's key, that `SavedState.resume` verifies.
 
         Args:
             steps: As `state` returned them.
@@ -649,11 +652,11 @@ class NoiseStream:
         progress: Callable[[int, int], object] | None = None,
         reuse_noise_unprotected: bool = False,
     ) -> None:
-        """Goes to a step.
+        """Makes `step` the next step.
 
         Args:
             step: The next step, from 0 to the plan's steps.
-            progress: Called with the step that was reached and `step`.
+            progress: Called from time to time with the step that was reached and with `step`.
             reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that
             nobody
                 sees what was released under it.
@@ -678,7 +681,9 @@ class NoiseStream:
         """Storage of the state, and the number of steps that are made together."""
     @property
     def description(self) -> str:
-        """Everything but the key that determines the noise; all processes of a run must have the same."""
+        """A digest of everything that determines the noise, apart from key and run. All processes of a run
+        must have the same.
+        """
     def __len__(self) -> int: ...
     def __copy__(self) -> NoReturn: ...
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
@@ -716,7 +721,7 @@ class SavedState:
         """Continues from the state, once.
 
         Args:
-            commitment: The state's digest, of `NoiseStream.state_commitment`.
+            commitment: The state's digest, from `NoiseStream.state_commitment`.
             total: The sum of all processes' sums; default: this process's.
             extra: The further bytes that the digest covers.
 
@@ -731,13 +736,13 @@ class Ledger:
     call returns.
 
     Args:
-        path: The file, of mode 0600; it is made if it is absent.
+        path: The file, of mode 0600; it is created if it is absent.
         plan: A plan with `setting="federated"`.
         run: Name of the run.
 
     Raises:
         OSError: The file cannot be read or written.
-        ValueError: It is of another plan or run, was altered, or another process has it open.
+        ValueError: The file belongs to another plan or run, was altered, or is open in another process.
     """
 
     def __new__(cls, path: _Path, plan: Plan, run: str | None = None) -> Ledger: ...
@@ -748,7 +753,7 @@ class Ledger:
     def step(self) -> int:
         """The next step; all earlier steps are released."""
     def eligible(self, users: Iterable[str]) -> list[str]:
-        """The users among these who may take part in the next step."""
+        """Those of `users` who may take part in the next step."""
     def charge(self, users: Iterable[str]) -> None:
         """Records that users take part in the next step, before their updates are used.
 
@@ -770,9 +775,11 @@ class Ledger:
             ValueError: `step` is not the next step, or its users were not charged.
         """
     def last_release(self) -> tuple[int, str, bytes] | None:
-        """Step, base and noisy sum of the last release; None before the first one."""
+        """Step of the last release, its base (a digest of the model that the step started from) and its noisy
+        sum; None before the first release.
+        """
     def bind(self, name: str, value: str) -> None:
-        """Records, once, a value to which the ledger belongs.
+        """Records, once, a value that identifies the ledger in addition to plan and run.
 
         Args:
             name: Name of the value.
@@ -817,7 +824,7 @@ class RunningCounts:
 
         Args:
             folder: A new folder.
-            keys: Public names of what is counted, such as pages.
+            keys: The public categories that are counted, such as the names of pages.
             periods: Number of periods.
             epsilon, delta: The privacy of the whole release.
             unit: The privacy unit.
@@ -828,7 +835,7 @@ class RunningCounts:
             weights: Weights of the queries' errors in the choice of noise.
             non_negative: Publish no figure below 0.
             monotone: Replace each figure by the running maximum.
-            left_out: Also publish how much the bounds of users leave out: `"users-at-bound"` and
+            left_out: Also publish counts of the users whose rows the bounds leave out: `"users-at-bound"` and
                 `"users-over-rows"`, with an empty key.
 
         Raises:
@@ -841,7 +848,7 @@ class RunningCounts:
 
         Raises:
             OSError: The folder cannot be read, or another process has it open.
-            ValueError: It is a copy, or was altered.
+            ValueError: The folder is a copy, or was altered.
         """
     @staticmethod
     def adopt(folder: _Path) -> RunningCounts:
@@ -876,7 +883,7 @@ class RunningCounts:
         check: Literal[False] = False,
         yes: bool = False,
     ) -> types.FreezeReport:
-        """Counts a period's events, after which the period does not change.
+        """Counts the events of a period and freezes it: the period cannot be changed afterwards.
 
         Args:
             period: Its number, or its date or name.
@@ -888,14 +895,14 @@ class RunningCounts:
             yes: Freezes although the period seems to be mistyped: see Raises.
 
         Returns:
-            How many rows were counted, and left out for which reason. **Not private.**
+            The number of counted rows, and the number of rows left out for each reason. **Not private.**
 
         Raises:
             ValueError: A row cannot be read, or the period comes before a frozen one, has a name of another
                 form than the first, counts no row, or loses rows of periods between.
         """
     def freeze_counts(self, period: _Period, counts: Mapping[str, int], *, yes: bool = False) -> None:
-        """Freezes a period of which the counts are known.
+        """Freezes a period whose counts were computed elsewhere.
 
         Args:
             period: As in `freeze`.
@@ -910,7 +917,7 @@ class RunningCounts:
         """Runs an SQL query on the table `published`.
 
         Args:
-            sql: One statement that reads.
+            sql: One SELECT.
         """
     def status(self) -> types.ReleaseStatus:
         """The state of the release, and its privacy statement."""
@@ -932,7 +939,7 @@ class RunningCounts:
 
 @final
 class Table:
-    """Columns of equal length; data frames read it through the Arrow interface."""
+    """A table: columns of equal length. Data frames read it through the Arrow interface."""
 
     @property
     def columns(self) -> list[str]:

@@ -72,7 +72,7 @@ def _layer(name: str) -> str:
 
 
 def _place(name: str, members: list[tuple[str, ...]]) -> int:
-    """The group of a parameter, by its own name or by the name of a module that contains it."""
+    """The group that names a parameter, or a module that contains it."""
     found = [
         number
         for number, group in enumerate(members)

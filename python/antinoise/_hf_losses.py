@@ -1,5 +1,5 @@
-"""The losses of several examples from one forward pass of a model of transformers, whose own loss is a mean
-over them.
+"""The loss of each of several examples from one forward pass of a model of transformers, whose own loss is
+the mean over the examples.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ._relied import relied
 from .torch.data.trees import examples_in, portion_of
 from .torch.ghost.layers import Unsupported
 
-# Losses that the Trainer has in place of the model's.
+# Names of the Trainer's losses that replace the model's loss.
 _LOSSES = ("label_smoother", "compute_loss_func")
 _MEANS = (functional.cross_entropy, functional.mse_loss, functional.binary_cross_entropy_with_logits)
 # Functions of transformers that leave out a mask where no example of the batch has padding.
 _SKIPS = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")
-# Implementations of attention of which it is known that they do the same with each mask.
+# Implementations of attention that compute in the same way whatever a mask holds.
 _MASKED = ("eager", "sdpa")
 _keeps_masks = ContextVar("keeps_masks", default=False)
 
 
 class ByExample(TorchFunctionMode):
-    """Makes the means over a batch, which losses are, a mean for each example: cross entropy, squared error
-    and binary cross entropy, whose rows are those of the examples, one after the other.
+    """Replaces a loss that is a mean over the batch by a mean for each example: cross entropy, squared error
+    or binary cross entropy, whose rows are those of the examples, one example after the other.
     """
 
     def __init__(self, examples: int) -> None:
@@ -54,7 +54,7 @@ class ByExample(TorchFunctionMode):
         return torch.stack([func(a, b, *more, **how) for a, b in parts])
 
     def of_each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """A loss of outputs and labels, as a loss of each example's."""
+        """Turns a loss of outputs and labels into one that returns a loss for each example."""
 
         def losses(outputs: Any, labels: Tensor | None, **how: Any) -> Tensor:
             self._apart = False
@@ -103,8 +103,8 @@ def _unless_kept(plain: Callable[..., bool]) -> Callable[..., bool]:
 
 @contextmanager
 def kept_masks() -> Iterator[None]:
-    """Attention uses a mask of padding that is given, also where no example has padding. It would compute
-    in another way without: an example's rounding would depend on the others.
+    """Makes attention use a given mask of padding even if no example has padding. Attention without a mask
+    computes in another way, so that an example's rounding would depend on the other examples.
     """
     token = _keeps_masks.set(True)
     try:
@@ -114,7 +114,7 @@ def kept_masks() -> Iterator[None]:
 
 
 class Losses:
-    """The losses that a Trainer's `compute_loss` has for each example, if they are known.
+    """The loss of each example that a Trainer's `compute_loss` contains, if it can be found.
 
     Args:
         trainer: The Trainer.
@@ -123,12 +123,12 @@ class Losses:
 
     def __init__(self, trainer: Any, of_one: Callable[[nn.Module, dict[str, Any]], Tensor]) -> None:
         self._trainer, self._of_one = trainer, of_one
-        # By the names in a batch.
+        # Whether the losses can be found, by the names in a batch.
         self._known: dict[frozenset[str], bool] = {}
 
     def known(self, model: nn.Module, batch: dict[str, Any], must: bool) -> bool:
-        """Whether the losses of examples together are known; tried once for each kind of batch. Warns where
-        they are not, or raises the error if they `must` be.
+        """Whether the losses of several examples can be found together; tried once for each kind of batch. If
+        not, warns, or raises the error if they `must` be.
         """
         names = frozenset(batch)
         if names not in self._known and examples_in(batch) > 0:
@@ -165,10 +165,12 @@ class Losses:
         return found
 
     def _compare(self, model: nn.Module, batch: dict[str, Any]) -> None:
-        """Refuses losses of examples together that are not those of each example alone, without dropout."""
+        """Refuses losses of several examples together that differ from those of each example alone, without
+        dropout.
+        """
         if batch.get("attention_mask") is not None and not follow_masks(model):
             raise Unsupported(
-                "attention of model is of an implementation that may use attention_mask by what it holds but must"
+                "attention of model is of an implementation that may depend on what attention_mask holds but must"
                 " be 'sdpa' or 'eager', for norms without gradients"
             )
         modes = [(module, module.training) for module in model.modules()]
@@ -184,6 +186,6 @@ class Losses:
                 module.training = training
         if not torch.allclose(together.double(), torch.stack(alone).reshape(-1).double(), 0.02, 1e-4, True):
             raise Unsupported(
-                f"loss of {type(model).__name__} is another for an example among others than for it alone but must"
-                " be the same, for norms without gradients"
+                f"loss of {type(model).__name__} is different for an example among others than for the example alone"
+                " but must be the same, for norms without gradients"
             )

@@ -35,14 +35,14 @@ _TAKEN_OVER = (
 
 ASSUMED = """
 Assumed of Opacus (grad_sample_mode="{mode}"):
-- what it takes for the gradient of row i of a batch is a function of the parameters and of example i alone: the model treats rows apart
+- the gradient that it computes for row i of a batch is a function of the parameters and of example i alone: the model treats rows apart
   and the loss is the {reduction} of the rows' losses. Lengths, factors and sums are antinoise's, in double precision.
 """
 ASSUMED_OF_GHOSTS = """
 Assumed of Opacus (grad_sample_mode="{mode}"), WITHOUT A PROOF:
 - the model treats the rows of a batch apart and the loss is the {reduction} of the rows' losses.
 - lengths that ghost norms find and sums that a second backward pass makes, both in single precision, let one example move the sum by
-  no more than clip norm {clip}. Sums in single precision are known that one example moves by 1.003 (500 examples) to 1.79 clip norms
+  no more than clip norm {clip}. Examples are known that move a sum in single precision by 1.003 (500 examples) to 1.79 clip norms
   (60,000 examples; docs/training.md). The modes hooks, functorch and ew have no such assumption.
 """
 
@@ -56,7 +56,7 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
         self._plan, self._steps_made = plan, steps_made
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
-        """Refused: the noise counts steps."""
+        """Raises an error: steps are counted by the noise, not here."""
         raise RuntimeError("The accountant counts no steps: the noise counts the plan's. Do not call step().")
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
@@ -132,7 +132,7 @@ class Steps:
             p.grad_sample = None
 
     def take_sums(self) -> None:
-        """Adds the sum that a second backward pass of ghost clipping left to the step's sum."""
+        """Adds, to the step's sum, the sum from the second backward pass of ghost clipping."""
         parameters, lengths = self._optimizer.params, getattr(self._hooks, "per_sample_gradient_norms", None)
         if lengths is None or any(p.grad is None for p in parameters):
             raise RuntimeError(

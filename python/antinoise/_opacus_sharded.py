@@ -14,8 +14,8 @@ from .torch.distributed.processes import rank_and_world
 
 
 def check_sharded(module: nn.Module) -> None:
-    """Refuses an FSDP2 module whose `.grad` is anything but the mean over all processes of their sums, in
-    single precision or better.
+    """Refuses an FSDP2 module unless its `.grad` is the mean of the sums of all processes, in single
+    precision or better.
     """
     if not isinstance(module, FSDPModule):
         raise ValueError(
@@ -55,8 +55,8 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
         torch.float64,
     }:
         raise ValueError(
-            f"mp_policy of {name} is {policy} but must be of float32: what one example adds is known for no"
-            " less"
+            f"mp_policy of {name} is {policy} but must be of float32: no bound on one example is known in less"
+            " precision"
         )
     # PyTorch before 2.10 has a single group per module.
     groups = (
@@ -71,9 +71,7 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
                 " means"
             )
         if relied("torch", group, "_all_reduce_hook") is not None:
-            raise ValueError(
-                f"all_reduce_hook of {name} is set but must not be: it could make the mean another"
-            )
+            raise ValueError(f"all_reduce_hook of {name} is set but must not be: it could change the mean")
         comm = relied("torch", group, "_reduce_scatter_comm")
         if not type(comm).__module__.startswith("torch.distributed."):
             raise ValueError(f"reduce_scatter of {name} is a {type(comm).__name__} but must be PyTorch's own")

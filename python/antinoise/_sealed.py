@@ -1,8 +1,8 @@
 """Files that end in a digest of their content, which shows whether they are complete before they are used.
 
-The end is a mark (16 bytes) and SHA-256 (32 bytes). `torch.load` finds a zip file's directory by itself and
-ignores them. The digest detects damage, not attacks: against those, the noise's own entries have a keyed
-digest.
+A file ends in a mark (16 bytes) and a SHA-256 digest (32 bytes). `torch.load` finds a zip file's directory by
+itself and ignores them. The digest detects damage, not attacks: against those, the noise's own entries have a
+keyed digest.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def content_of(path: str | os.PathLike[str]) -> bytes:
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-    """SHA-256 of the first `size` bytes; the file's position is then behind them."""
+    """SHA-256 of the first `size` bytes; afterwards the file's position is `size`."""
     found = hashlib.sha256()
     file.seek(0)
     while size > 0 and (portion := file.read(min(size, _PORTION))):

@@ -1,4 +1,4 @@
-"""A keyed sum that identifies the weights that a saved state belongs to."""
+"""A keyed sum that identifies the weights to which a saved state belongs."""
 
 from __future__ import annotations
 

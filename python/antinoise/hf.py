@@ -80,10 +80,10 @@ class PrivateTrainer(Trainer):
         threads: Number of threads that make noise.
         norms: `"auto"` finds the lengths of gradients without the gradients where model and loss allow it
             (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
-            one by one. `"ghost"` refuses there. `"per_example"` makes each example's gradient.
+            one by one. `"ghost"` refuses instead. `"per_example"` makes each example's gradient.
         microbatch_size: Number of examples in one forward and backward pass. By default equal portions of at
-            most 64 for norms without gradients, and one by one for gradients of each example, which any model
-            allows; more need a model without data-dependent control flow (`torch.func.vmap`).
+            most 64 for norms without gradients, and 1 for gradients of each example, which works with any
+            model; more than 1 need a model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
         log_private_losses: Log and return losses of private examples. They are **not private**.
@@ -232,7 +232,7 @@ class PrivateTrainer(Trainer):
         return self._noise
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The plan's batches, or this process's share of them; one pass is one epoch."""
+        """A loader of the plan's batches, or of this process's share of them; one pass is one epoch."""
         return run_on_all_ranks(self._planned)
 
     def _planned(self) -> DataLoader[Any]:

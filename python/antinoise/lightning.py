@@ -167,7 +167,7 @@ class PrivateTraining(Callback):
         return state if "finished" in state else state | {"arguments": self._arguments}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Keeps a checkpoint's state, from which the noise resumes when training begins."""
+        """Stores a checkpoint's state, from which the noise resumes when training begins."""
         self._state = state_dict
 
     def _refuse(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -300,14 +300,14 @@ class SecretCheckpoints(CheckpointIO):
             Path(written).unlink(missing_ok=True)
 
     def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Loads with the wrapped object; RuntimeError if the file was altered."""
+        """Loads with the wrapped `CheckpointIO`; RuntimeError if the file was altered."""
         check_sealed(path)
         return self._of.load_checkpoint(path, *args, **kwargs)
 
     def remove_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        """Calls the wrapped object."""
+        """Calls the wrapped `CheckpointIO`."""
         self._of.remove_checkpoint(*args, **kwargs)
 
     def teardown(self) -> None:
-        """Calls the wrapped object."""
+        """Calls the wrapped `CheckpointIO`."""
         self._of.teardown()

@@ -6,12 +6,12 @@ from typing import Any, Literal, TypedDict
 
 
 class Sensitivity(TypedDict):
-    """A sensitivity and why it holds."""
+    """A sensitivity and the theorem that proves it."""
 
     value: float
     kind: Literal["exact", "upper_bound"]
     source: str
-    """The theorem, or the computation."""
+    """The theorem that proves the value, or the computation that gave it."""
 
 
 class Loss(TypedDict):
@@ -36,16 +36,16 @@ class ComparedLoss(Loss):
     """A row of `compare`."""
 
     spec: str
-    """The name that the caller gave."""
+    """The strategy's name, as the caller gave it."""
 
 
 class Account(TypedDict):
     """The privacy of a noise multiplier."""
 
     epsilon: float
-    """Never below the truth."""
+    """Upper bound on epsilon."""
     epsilon_lower: float
-    """Never above the truth."""
+    """Lower bound on epsilon."""
     delta: float
     noise_multiplier: float
 
@@ -65,10 +65,10 @@ class Candidate(TypedDict):
     """Estimated time for one step's noise on one core."""
     status: str
     amplified: bool
-    """Whether sampling amplifies its privacy."""
+    """Whether sampling amplifies the mechanism's privacy."""
     chosen: bool
     reference: bool
-    """Whether it is listed only for comparison."""
+    """Whether the mechanism is listed only for comparison."""
 
 
 class _Kind(TypedDict):
@@ -87,7 +87,7 @@ class Sampler(_Kind, total=False):
 
 
 class FreezeReport(TypedDict):
-    """Numbers of a period's rows by what was done with them. **Not private.**"""
+    """Numbers of a period's rows, by their treatment. **Not private.**"""
 
     rows: int
     counted: int
@@ -101,7 +101,9 @@ class FreezeReport(TypedDict):
 
 
 class FreezeCheck(TypedDict):
-    """What freezing a period would do: its numbers of rows, and reasons to look again. **Not private.**"""
+    """The effect that freezing a period would have: the numbers of rows, and reasons to look again. **Not
+    private.**
+    """
 
     counted: int
     left_out: int
@@ -110,7 +112,7 @@ class FreezeCheck(TypedDict):
 
 
 class DeviationAfter(TypedDict):
-    """The standard deviation of an open-ended release's figure after some periods."""
+    """The standard deviation of an open-ended release's figure after a number of periods."""
 
     periods: int
     standard_deviation: float

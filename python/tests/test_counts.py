@@ -648,7 +648,7 @@ def test_rows_that_are_null_as_a_whole_are_refused(tmp_path):
             for part in (rows, rows.slice(1)):
                 with pytest.raises(
                     ValueError,
-                    match="events is a table with 1 rows that are null as a whole but must be without them",
+                    match="events is a table with 1 rows that are null as a whole but must be one without such rows",
                 ):
                     counts.freeze(0, part, **NAMES)
         else:

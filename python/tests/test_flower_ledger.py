@@ -109,7 +109,7 @@ def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
         later, grid = wrapped(path, key=None), FakeGrid()
         with pytest.raises(
             ValueError,
-            match="^arrays for step 2 are another model than the ledger's but must be what the round of step 1 made, or",
+            match="^arrays for step 2 are another model than the ledger's but must be the model that the round of step 1 made, or",
         ):
             train(later, grid, 1, arrays)
         assert later.step == 2 and grid.asked == []
@@ -151,15 +151,15 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
 @pytest.mark.parametrize(
     "sql, named",
     [
-        ("DELETE FROM participations WHERE step = 0", "who took part in step 0"),
+        ("DELETE FROM participations WHERE step = 0", "the participants of step 0"),
         (
             "UPDATE participations SET user = 'somebody' WHERE user = (SELECT MIN(user) FROM participations)",
-            "who took part in step",
+            "the participants of step",
         ),
         ("DELETE FROM releases WHERE step = 1", "1 rounds are missing: it had released step 1"),
         ("UPDATE releases SET base = 'x' WHERE step = 0", "the release of step 0"),
         ("UPDATE releases SET noisy_sum = x'00' WHERE step = 1", "the release of step 1"),
-        ("UPDATE run SET value = 'x' WHERE name = 'layout'", "what it belongs to"),
+        ("UPDATE run SET value = 'x' WHERE name = 'layout'", "the recorded values"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
         (
             "CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END",
@@ -266,7 +266,7 @@ def test_the_ledger_refuses_what_the_plan_does(path):
     for users in (["a"], ["c", "b"], ["d", "d"]):
         with pytest.raises(
             ValueError,
-            match="participants of step 0 is .* but must be users who took part less than 2 times, 3 steps ago",
+            match="participants of step 0 is .* but must be different users who took part fewer than 2 times",
         ):
             ledger.charge(users)
     assert ledger.participations() == [("a", 0), ("b", 0)] and ledger.eligible(["a", "c"]) == ["c"]

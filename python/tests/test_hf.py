@@ -251,7 +251,7 @@ class Totalled(PrivateTrainer):
 @pytest.mark.parametrize(
     "kind, message",
     [
-        (Halved, "is another for an example among others than for it alone"),
+        (Halved, "is different for an example among others than for the example alone"),
         (Totalled, "is one number for 2 examples"),
     ],
 )

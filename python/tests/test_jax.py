@@ -695,7 +695,7 @@ plan, zeros, how = small_plan(dim=8), {n: np.zeros(4) for n in params}, dict(ext
 try:
     Noise(params, plan, an.Key.from_seed_insecure(rank), **how)
 except ValueError as error:
-    assert "noise is another in processes [1] but must be that of process 0" in str(error)
+    assert "noise is different in processes [1] but must be that of process 0" in str(error)
     noise = Noise(params, plan, an.Key.from_seed_insecure(9), **how)
     want = np.empty(8, np.float32)
     an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).release(np.zeros(8), want)
@@ -711,7 +711,7 @@ except ValueError as error:
     try:
         Noise.resume(folder, params, plan, **how)
     except ValueError as error:
-        assert "noise is another in processes [1]" in str(error)
+        assert "noise is different in processes [1]" in str(error)
         print("refused")
 """
 

@@ -184,13 +184,13 @@ def tensor_on_a_device():
         (np.empty(3, np.float32), "out's length is 3 but must be the shard's 5000"),
         (
             [np.empty(3, np.float32)] * 2,
-            "out is arrays that share memory but must be arrays apart from each other",
+            "out is arrays that share memory but must be arrays that do not overlap",
         ),
         ([np.empty(3, np.float32), np.empty(4)], "out is of dtype float64"),
         (np.frombuffer(bytes(4 * DIM), np.float32), "out is The given array is not writeable but must be"),
         (
             np.frombuffer(bytearray(4 * DIM + 1), np.uint8)[1:].view(np.float32),
-            "out is an array off its alignment but must be",
+            "out is an unaligned array but must be",
         ),
         ("row", "out is <class 'str'> but must be a NumPy array"),
         ([1.0, 2.0], "out is <class 'float'> but must be a NumPy array"),

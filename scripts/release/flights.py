@@ -270,7 +270,7 @@ def delays(folder, computed):
         *told,
         "",
         (
-            "What pays for that is the histogram: its buckets have more noise than they have by themselves."
+            "What pays for that is the histogram: its buckets have more noise than where buckets are not correlated."
             " Errors of the 0.9-quantile are those of the tail, where buckets hold fewer flights than the"
             " noise."
         ),

@@ -205,7 +205,7 @@ def page(tables, seeds):
     twice, n_twice, _ = tables["twice"]
     return f"""# Shakespeare by speaker
 
-DP-FedAvg of a character LSTM of {parameters:,} parameters on tiny Shakespeare: the next character, foretold for speakers who took no
+DP-FedAvg of a character LSTM of {parameters:,} parameters on tiny Shakespeare: predicting the next character for speakers who took no
 part. Epsilon 8, delta 1e-5, zero-out adjacency, external sampler (min-sep). Means of {len(seeds)} seeds and their standard errors. Written by
 
 ```
@@ -214,7 +214,7 @@ python3 scripts/train/shakespeare.py ../shared/data/shakespeare.txt
 
 80% of the speakers train, 10% choose the server's rate and the damping, 10% are reported, by the hash of their names. What is chosen by the
 validation speakers and reported of the test speakers is taken to be public: no statement covers it. Symbols are a vocabulary of 64
-that is told beforehand. Of a training speaker the first 4,000 characters are used. A user shuffles its sequences of 40 characters and makes at most 4 local steps of rate 3 on 8 of them; the
+that is fixed beforehand. The first 4,000 characters of a training speaker are used. A user shuffles its sequences of 40 characters and makes at most 4 local steps of rate 3 on 8 of them; the
 update is clipped to 1; the server runs SGD with momentum 0.9.
 
 Epsilon 8 is that of one training. Each row is the best of a dozen or more trainings on the same users (rates, dampings, seeds), which epsilon

@@ -49,7 +49,7 @@ pub(crate) struct BinsPair {
 struct Draws {
     /// <z, m_i> for standard normal z, bin by bin within each sample.
     noise: Vec<f64>,
-    /// Bin of each sample, around whose mean it is drawn.
+    /// The bin around whose mean each sample is drawn.
     bins: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl BinsPair {
         for (t, column) in columns.iter().enumerate() {
             let column = column.as_ref();
             if column.len() > steps - t {
-                let must_be = format!("at most {} entries, the steps that remain", steps - t);
+                let must_be = format!("at most {} entries, one for each remaining step", steps - t);
                 return Err(InvalidParameter::new(format!("column {t}"), column.len(), must_be).into());
             }
             for (entry, sum) in column.iter().zip(&mut means[t % bins][t..]) {
@@ -189,7 +189,7 @@ impl BinsPair {
 }
 
 impl Simulation for BinsPair {
-    /// A tilt tau.
+    /// The tilt tau of the samples' means.
     type Proposal = f64;
 
     const SHARES_PRECISION: bool = false;

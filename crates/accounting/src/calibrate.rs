@@ -90,7 +90,7 @@ pub fn sampling_rate_lower(noise_multiplier: f64, steps: u64, epsilon: f64, delt
     Ok(1.0 / inverse)
 }
 
-/// The target.
+/// The privacy target (epsilon, delta).
 struct Target {
     epsilon: f64,
     delta: f64,

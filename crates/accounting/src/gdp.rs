@@ -86,7 +86,7 @@ impl Gdp {
         Ok(Self { mu: greatest_float(LARGEST_MU, meets).unwrap_or(0.0) })
     }
 
-    /// `mu`.
+    /// The parameter `mu`.
     ///
     /// ```
     /// assert_eq!(antinoise_accounting::Gdp::new(0.5)?.mu(), 0.5);

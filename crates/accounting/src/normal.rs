@@ -54,7 +54,8 @@ pub(crate) fn mills_drop(a: f64, b: f64, width: f64) -> f64 {
     width * 0.5 * LEGENDRE.into_iter().map(mean).sum::<f64>()
 }
 
-/// Intervals this many times shorter than the scale of m are integrated; longer ones lose as many ulps.
+/// An interval is integrated if it is this many times shorter than the scale on which m changes; a difference
+/// over a longer interval loses up to this many ulps.
 const SHORT: f64 = 30.0;
 
 /// The positive nodes of the 4-point Gauss-Legendre rule on [-1, 1], with their weights.

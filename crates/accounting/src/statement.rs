@@ -37,11 +37,11 @@ use crate::Neighbours;
 pub struct PrivacyStatement {
     /// The privacy unit: "example", "user" or "group of 3 users".
     pub unit: String,
-    /// How neighbouring data sets differ.
+    /// The adjacency: how neighbouring data sets differ.
     pub adjacency: Neighbours,
-    /// When one unit may take part.
+    /// The schema: the steps in which one unit may take part.
     pub schema: String,
-    /// How batches are chosen.
+    /// The sampler: how batches are chosen.
     pub sampler: String,
     /// The clipping and the noise.
     pub mechanism: String,
@@ -71,7 +71,7 @@ pub struct PrivacyStatement {
     /// Further assumptions.
     #[serde(default)]
     pub assumptions: Vec<String>,
-    /// Limits of the claim: what the figures do not cover.
+    /// The limits of the claim: losses of privacy that the figures do not cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_covered: Vec<String>,
     /// Name and version of the program that computed the figures.
@@ -147,7 +147,7 @@ impl PrivacyStatement {
         sentences
     }
 
-    /// The summary in lines of a terminal's width, and what is wrong with delta, if anything is.
+    /// The summary in lines of a terminal's width, with a warning if delta is too large.
     pub(crate) fn short_text(&self) -> String {
         self.sentences().iter().map(|sentence| filled(sentence, "") + "\n").collect()
     }
@@ -197,7 +197,7 @@ impl PrivacyStatement {
 }
 
 /// Warning against a delta of 1/N or more, which would permit publishing the data of one of the `units`
-/// units; `None` for a smaller delta. `unit` names one of them.
+/// units; `None` for a smaller delta. `unit` is the word for a unit.
 ///
 /// ```
 /// use antinoise_accounting::delta_warning;
@@ -218,12 +218,12 @@ fn delta_times(delta: f64, units: usize) -> String {
     format!("delta x N = {}", two_digits_up(delta * units as f64))
 }
 
-/// Four decimals, rounded the safe way; all of a small number.
+/// `x` rounded to four decimals by `round`, or with all its digits if it is very small or large.
 fn digits(x: f64, round: fn(f64) -> f64) -> String {
     if (0.01..1e9).contains(&x) { format!("{:.4}", rounded_to_4(x, round)) } else { format!("{x:e}") }
 }
 
-/// Three significant digits, without zeros at the end, never below the number: 2.9997 is 3.
+/// `x` rounded up to three significant digits, without zeros at the end: 2.9997 becomes 3.
 fn three_digits_up(x: f64) -> String {
     if !(0.01..1e9).contains(&x) {
         return format!("{x:e}");
@@ -242,7 +242,7 @@ fn three_digits_up(x: f64) -> String {
     }
 }
 
-/// Two digits, not below the number.
+/// `x` rounded up to two digits.
 fn two_digits_up(x: f64) -> String {
     let magnitude = x.log10().floor();
     let unit = 10f64.powf(magnitude - 1.0);
@@ -260,7 +260,7 @@ const WIDTH: usize = 100;
 /// The column at which a row's text begins, after its title.
 const COLUMN: usize = 15;
 
-/// The text of a row, its further lines under its first.
+/// The text of a row; its further lines are indented to the column of its first.
 fn row(text: &str) -> String {
     filled_from(COLUMN, text, &" ".repeat(COLUMN))
 }

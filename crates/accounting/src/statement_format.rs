@@ -12,7 +12,7 @@ use crate::PrivacyStatement;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Markup {
-    /// Lines of a terminal's width.
+    /// Plain text, in lines of a terminal's width.
     Text,
     /// GitHub's Markdown.
     Markdown,
@@ -79,13 +79,13 @@ impl PrivacyStatement {
     }
 }
 
-/// `text` as Markdown shows it, in a cell of a table too.
+/// `text` escaped for Markdown, also inside a cell of a table.
 fn marked_down(text: &str) -> String {
     let escaped = |c: char| if "\\`*_[]<>|#~$&".contains(c) { format!("\\{c}") } else { c.into() };
     text.chars().map(escaped).collect()
 }
 
-/// `text` as LaTeX shows it.
+/// `text` escaped for LaTeX.
 fn in_latex(text: &str) -> String {
     let escaped = |c: char| match c {
         '\\' => "\\textbackslash{}".into(),

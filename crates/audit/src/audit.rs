@@ -52,7 +52,8 @@ pub fn audit_with_training(
     verdict(claim, mechanism, settings, (training::TESTS_BY_CHANCE, &mut tests), watch)
 }
 
-/// Further tests: the number of random ones, and all of them for the false-alarm probability of each.
+/// Further tests: the number of random ones, and a function that runs all of them, given the false-alarm
+/// probability of each random one.
 type Further<'a> = (usize, &'a mut dyn FnMut(f64) -> Result<Vec<Test>, Error>);
 
 fn verdict(

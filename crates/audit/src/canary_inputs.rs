@@ -23,10 +23,10 @@ pub(crate) struct CanaryInputs {
     units: usize,
 }
 
-/// The experiment of a unit, and its side.
+/// The experiment in which a unit takes part, and whether the unit is in the even or in the odd runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arm {
-    /// Index of the sequence that it follows.
+    /// Index of the sequence that the unit follows.
     pub(crate) attack: usize,
     /// Whether the unit takes part in runs with even numbers. If so, it takes no part in runs with odd
     /// numbers, and vice versa.

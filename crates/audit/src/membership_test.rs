@@ -18,7 +18,7 @@ use crate::report::Test;
 use crate::stats::{binomial_lower_bound, binomial_upper_tail, normal_quantile, normal_tail};
 use crate::worst_case::{Sequence, length, vector};
 
-/// One sequence, with the guesses about its units.
+/// The membership test of one sequence, with the guesses about the units that follow it.
 pub(crate) struct MembershipTest {
     name: &'static str,
     /// W^T q / (nu |q|): T is the sum over steps of these weights times R.

@@ -10,7 +10,7 @@ use crate::stats::{chi_squared_score, normal_quantile, normal_tail};
 
 /// Numbers kept of each run, for comparisons with other runs.
 const KEPT: usize = 1 << 17;
-/// Maximum number of numbers whose distribution is tested.
+/// Maximum number of residuals whose distribution is tested.
 const SAMPLED: usize = 1 << 20;
 
 /// Number of tests of [`NoiseTests::tests`].

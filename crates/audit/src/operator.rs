@@ -73,7 +73,7 @@ impl Operator {
         }
     }
 
-    /// C x.
+    /// Returns C x.
     pub(crate) fn apply(&self, x: &[f64]) -> Vec<f64> {
         let n = x.len();
         match self {
@@ -96,7 +96,7 @@ impl Operator {
         }
     }
 
-    /// C^T y, where y = C x for an x with `steps` entries.
+    /// Returns C^T y, where y = C x for an x with `steps` entries.
     pub(crate) fn adjoint(&self, y: &[f64], steps: usize) -> Vec<f64> {
         match self {
             Self::Toeplitz(c) => {

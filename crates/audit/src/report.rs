@@ -46,12 +46,12 @@ pub struct Report {
     pub steps_audited: usize,
     /// Number of runs, each with its own noise.
     pub runs: usize,
-    /// Runs that would show `mu_wanted` but in one audit of 700. Where there were fewer, the settings' limit
-    /// ended them.
+    /// Number of runs that would show `mu_wanted` in all but one of 700 audits. If `runs` is smaller, the
+    /// limit in the settings was reached.
     pub runs_wanted: usize,
-    /// The mu that the runs are to show: 0.91 of the stated one, or less where less is reachable.
+    /// The lower bound on mu that the runs should prove: 0.91 of the stated mu, or less if less is reachable.
     pub mu_wanted: f64,
-    /// The settings' limit on the numbers that are released.
+    /// The limit, from the settings, on the count of released numbers.
     pub most_numbers: u64,
     /// The tests.
     pub tests: Vec<Test>,
@@ -59,12 +59,12 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Part of the stated mu below which a report says that no more is reachable.
+/// If `mu_reachable` is below this fraction of the stated mu, the report says that it limits the power.
 const NEARLY: f64 = 0.985;
 
 impl Report {
-    /// Why `mu_lower` may be below nine tenths of the stated mu of a correct mechanism: a sentence for each
-    /// reason.
+    /// Reasons, one sentence each, for which `mu_lower` may be below nine tenths of the stated mu of a
+    /// correct mechanism.
     pub fn limits(&self) -> Vec<String> {
         let runs = (self.runs < self.runs_wanted).then(|| {
             let share = self.runs as f64 / self.runs_wanted as f64;

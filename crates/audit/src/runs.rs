@@ -13,8 +13,9 @@ use crate::{Error, Mechanism};
 
 /// Fraction of the stated mu that guesses about neighbours should prove.
 const WANTED: f64 = 0.91;
-/// If neighbours are too close for that: the minimum fraction of the stated mu, allowed up to this fraction
-/// of their distance; otherwise a fraction of their distance.
+/// Limits for neighbours that are too close for `WANTED`. Guesses should prove at least `LEAST_WANTED` of the
+/// stated mu, unless that is more than `MOST_OF_APART` of the neighbours' distance: then `WANTED_OF_APART` of
+/// the distance.
 const LEAST_WANTED: f64 = 0.904;
 const MOST_OF_APART: f64 = 0.985;
 const WANTED_OF_APART: f64 = 0.96;
@@ -29,7 +30,7 @@ const COMPARED_STEPS: usize = 1 << 11;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) runs: usize,
-    /// Runs that show `mu_wanted` but in one audit of 700.
+    /// Number of runs that show `mu_wanted` in all but one of 700 audits.
     pub(crate) wanted: usize,
     pub(crate) mu_wanted: f64,
 }

@@ -8,7 +8,7 @@
 use crate::canary_inputs::CanaryInputs;
 use crate::{AuditInputs, Error, Mechanism};
 
-/// Features of the linear model.
+/// Number of features of the linear model.
 const FEATURES: usize = 2;
 /// The feature that all examples share, in clip norms: so large that base terms are clipped.
 const LARGE: f64 = 16.0;
@@ -40,7 +40,7 @@ fn distance(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Each of the first units of the stage joins the other examples.
+/// The largest change of a sum when one of the first units joins the other examples.
 fn units(mechanism: &mut dyn Mechanism, canaries: &CanaryInputs) -> Result<f64, Error> {
     let mut batch = canaries.others();
     let without = mechanism.sum(&canaries.inputs, &batch)?;
@@ -57,7 +57,8 @@ fn linear(parameters: Vec<f32>, features: Vec<f32>, labels: Vec<u32>) -> Result<
     AuditInputs::new(FEATURES, parameters, features, labels)
 }
 
-/// One example with extreme features (huge, tiny, infinite, NaN) joins two ordinary ones.
+/// The largest change of a sum when an example with extreme features (huge, tiny, infinite, NaN) joins two
+/// ordinary ones.
 fn extreme(mechanism: &mut dyn Mechanism, clip_norm: f64) -> Result<f64, Error> {
     let tame = clip_norm as f32;
     let extreme =
@@ -74,7 +75,7 @@ fn extreme(mechanism: &mut dyn Mechanism, clip_norm: f64) -> Result<f64, Error> 
     Ok(largest)
 }
 
-/// Base terms, then small terms; with and without one base term.
+/// The largest change of a sum of base terms, then small terms, when one base term is left out.
 fn small_terms(mechanism: &mut dyn Mechanism, clip_norm: f64, examples: usize) -> Result<f64, Error> {
     let large = LARGE * clip_norm.max(1.0);
     // Half of the batch are base terms; small terms are lost or not at the largest power of two below the

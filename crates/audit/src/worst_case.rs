@@ -27,7 +27,7 @@ const MOST_PHASES: usize = 16;
 /// evenly spread ones.
 const MOST_COMPARED: usize = 1 << 20;
 
-/// |C g|.
+/// The length |C g| of the image of a sequence g.
 pub(crate) fn length(operator: &Operator, sequence: &Sequence, steps: usize) -> f64 {
     norm(&operator.apply(&vector(sequence, steps)))
 }
@@ -148,7 +148,7 @@ fn positive(pattern: &[usize]) -> Sequence {
     pattern.iter().map(|&t| (t, 1.0)).collect()
 }
 
-/// Number of patterns of [`phase`].
+/// Number of phases: the values for which [`phase`] returns a pattern.
 fn phases(schema: &Participation, steps: usize) -> usize {
     match schema {
         Participation::Single => steps,

@@ -97,9 +97,9 @@ pub(crate) fn runs(series: &Series, points: Vec<Point>) -> Vec<Vec<Point>> {
     points.chunk_by(is_joined).map(<[Point]>::to_vec).collect()
 }
 
-/// The points that `holds` accepts, thinned to [`MAX_POINTS`]: the axis, by positions `place`, is cut into
-/// pieces, of which the least and the largest point are kept, so that outliers stay visible, and the ends of
-/// the series.
+/// The points that `holds` accepts, thinned to [`MAX_POINTS`]: the first and last point, and in each of many
+/// equal pieces of the axis the points of least and of greatest y, so that outliers stay visible. `place`
+/// maps x to its position on the axis.
 pub(crate) fn thinned(
     points: &[Point],
     holds: impl Fn(&Point) -> bool,

@@ -1,6 +1,6 @@
 //! Estimates of the width of text without a font, which tend to be too wide.
 
-/// Width of `text` in ems. Wide fonts have digits of 0.64.
+/// Estimated width of `text` in ems. A digit counts as 0.64 em, as in wide fonts.
 pub(crate) fn ems(text: &str) -> f64 {
     text.chars().map(width).sum()
 }

@@ -60,7 +60,7 @@ impl Destination {
         }
     }
 
-    /// As [`Destination::new`], for a figure, which is SVG and nothing else.
+    /// As [`Destination::new`], for a figure, which must be SVG.
     pub fn figure(flag: &'static str, path: &Path, overwriting: Overwriting) -> Result<Self> {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
             return Self::new(flag, path, overwriting);
@@ -69,12 +69,12 @@ impl Destination {
         Err(Failure::input(message))
     }
 
-    /// The folder that holds it.
+    /// The folder of the file.
     pub fn folder(&self) -> &Path {
         self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// The file, its links followed.
+    /// The path of the file, after its links are followed.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -104,7 +104,8 @@ impl Destination {
         }
     }
 
-    /// The file under a temporary name, to be written in portions and kept; dropped before, it is gone.
+    /// The file under a temporary name, to be written in portions and then committed; it is removed if it is
+    /// dropped before.
     pub fn create(&self, access: Access) -> Result<NewFile> {
         let Self { flag, path, overwriting } = self;
         // It may have come into being while we worked.

@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit status that says so.
+//! The failure of a command: its message and its exit status.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl Failure {
         Self::judged(message, false)
     }
 
-    /// Stopped by a signal: the exit status that shells give it.
+    /// Stopped by a signal; `status` is the exit status that shells report for it.
     pub fn stopped(message: impl fmt::Display, status: u8) -> Self {
         Self { message: message.to_string(), status }
     }

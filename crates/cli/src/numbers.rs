@@ -3,7 +3,7 @@
 /// 2^53: every whole number up to here is a double.
 const MOST: u64 = 1 << 53;
 
-/// Units of bytes and their values. Longer names first: `kib` ends in `b`.
+/// Units of bytes and their values. Names that end in another name come first: `kib` before `b`.
 const BYTE_UNITS: [(&str, f64); 11] = [
     ("kib", 1024.0),
     ("mib", 1_048_576.0),
@@ -77,7 +77,7 @@ pub fn short_down(x: f64, digits: usize) -> String {
     written(x, digits, |text| text <= x)
 }
 
-/// The nearest text of `digits` digits whose number `holds`: the nearest of all, or a neighbour.
+/// The text of `digits` digits nearest to `x` whose number `holds` accepts.
 fn written(x: f64, digits: usize, holds: impl Fn(f64) -> bool) -> String {
     if x == 0.0 || !x.is_finite() {
         return x.to_string();

@@ -22,7 +22,7 @@ pub fn print(report: &(impl Serialize + Display), json: bool) -> Result<()> {
     }
 }
 
-/// Warns on stderr of a delta of 1/N or more, for N units. `unit` names one of them.
+/// Warns on stderr of a delta of 1/N or more, for N units. `unit` is the word for a unit.
 pub fn warn_of_delta(delta: f64, units: usize, unit: impl Display) {
     if let Some(warning) = delta_warning(delta, units, &unit.to_string()) {
         eprintln!("warning: {warning}");
@@ -60,7 +60,7 @@ pub fn memory() -> Option<u64> {
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
 }
 
-/// A number of bytes as people say it.
+/// A number of bytes as readable text.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut value, mut unit) = (count as f64, 0);
@@ -71,7 +71,7 @@ pub fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A time as people say it, to two digits.
+/// A time as readable text, to two digits.
 pub fn seconds(time: f64) -> String {
     let (value, unit) = match time {
         t if t < 1e-3 => (1e6 * t, "us"),

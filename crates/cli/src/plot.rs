@@ -17,7 +17,7 @@ pub fn file(rows: Vec<Vec<Panel>>) -> Result<String> {
     figure.svg().map_err(Failure::other)
 }
 
-/// The same, with a row for each name.
+/// As `file`, for panels with an axis of names: each name has a row.
 pub fn file_of_names(names: usize, panels: impl IntoIterator<Item = Panel>) -> Result<String> {
     let plot_height = NAME_HEIGHT * names.max(2) as u32;
     let rows = panels.into_iter().map(|panel| vec![panel]).collect();

@@ -17,7 +17,7 @@ pub struct Progress {
     bar: ProgressBar,
     /// Ends the thread that writes lines.
     lines: Option<(Sender<()>, JoinHandle<()>)>,
-    /// Parts that an earlier process did: they do not enter the estimate of the time left.
+    /// Parts that an earlier process did, which the estimate of the remaining time ignores.
     #[cfg(feature = "train")]
     skipped: Arc<AtomicU64>,
 }
@@ -112,7 +112,7 @@ fn bar(total: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
 }
 
-/// Seconds, minutes or hours, as people say them.
+/// A duration as text, in seconds, minutes or hours.
 fn time(span: Duration) -> String {
     match span.as_secs() {
         seconds @ ..=99 => format!("{seconds} s"),

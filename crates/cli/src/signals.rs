@@ -1,4 +1,4 @@
-//! Stopping when asked to: after the step, with a checkpoint.
+//! Stopping on a signal: after the current step, with a checkpoint.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use signal_hook::flag;
 
 use crate::failure::{Failure, Result};
 
-/// Whether Ctrl-C or SIGTERM came, and which.
+/// Which of the signals Ctrl-C and SIGTERM was received, if any.
 pub struct Stop {
     asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -37,7 +37,7 @@ impl Stop {
         Ok(())
     }
 
-    /// True once a signal came.
+    /// Becomes true when a signal is received.
     pub fn asked(&self) -> &AtomicBool {
         &self.asked
     }

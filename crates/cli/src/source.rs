@@ -12,7 +12,7 @@ use crate::arguments::{DesignOptions, StrategyOptions};
 use crate::failure::Result;
 use crate::progress::Progress;
 
-/// Reads and verifies a plan, which takes seconds where its privacy is shown by simulation.
+/// Reads and verifies a plan, which takes seconds if its privacy is accounted for by simulation.
 ///
 /// # Errors
 /// When the plan cannot be read or does not hold.
@@ -31,8 +31,8 @@ pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
     })
 )]
 pub struct SourceOptions {
-    /// Take the mechanism of this plan, made by `antinoise plan --out`, instead of --strategy, --steps and so
-    /// on.
+    /// Take the mechanism of this plan, made by `antinoise plan --out`; replaces --strategy, --steps and the
+    /// other options of a design.
     #[arg(long, value_name = "FILE", conflicts_with_all = STATED_BY_A_PLAN)]
     plan: Option<PathBuf>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub struct Source {
     pub problem: Problem,
     /// Neighbouring relation of data sets.
     pub adjacency: Adjacency,
-    /// C, and how its design ended.
+    /// C, with the status of its design.
     pub solution: Solution<AnyStrategy>,
     /// Workload whose loss the design minimises; `None` for a strategy from a file.
     pub designed_for: Option<Workload>,
@@ -89,7 +89,7 @@ impl SourceOptions {
     /// Designs the strategy, or reads it.
     ///
     /// # Errors
-    /// When the options name no valid problem, or a file does not hold what it must.
+    /// When the options name no valid problem, or a file is invalid.
     pub fn solve(&self) -> Result<Source> {
         let (problem, plan) = self.problem()?;
         self.solve_for(problem, plan)

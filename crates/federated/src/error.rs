@@ -1,6 +1,6 @@
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// Why a federated run stopped.
+/// The reason for which a federated run stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

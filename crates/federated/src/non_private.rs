@@ -17,9 +17,9 @@ pub struct NonPrivateFederation<'a, P> {
     pub local: LocalSteps,
     /// The server's optimizer on the mean of updates.
     pub rule: UpdateRule,
-    /// Users in a round, and the divisor of the sum.
+    /// Number of users in a round, and the divisor of the sum.
     pub cohort: usize,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
     /// Minimum number of rounds between two participations of a user.
     pub min_sep: usize,

@@ -12,7 +12,7 @@ pub use crate::characters::{VOCAB_SIZE, char_index};
 pub struct UserText {
     /// The name of the user, unique among texts.
     pub user: String,
-    /// Numbers below [`VOCAB_SIZE`].
+    /// The symbols of the text, as numbers below [`VOCAB_SIZE`].
     pub symbols: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ pub fn truncated(mut texts: Vec<UserText>, most: usize) -> Result<Vec<UserText>,
 /// # Errors
 /// If `most` is 0.
 pub fn chunked(texts: &[UserText], most: usize) -> Result<Vec<UserText>, InvalidParameter> {
-    at_least("most symbols of a stretch", most, 1)?;
+    at_least("maximum number of symbols of a stretch", most, 1)?;
     let cut = |text: &'_ UserText| {
         let name = text.user.clone();
         let stretch =

@@ -135,7 +135,7 @@ impl<P: Population> Federation<'_, P> {
         Ok(Round { step, cohort, clipped: sum.clipped, loss })
     }
 
-    /// Refuses a repeated release that differs from the release in the ledger.
+    /// Refuses a repeated release that differs from the one recorded in the ledger.
     fn check_again(&self, step: usize, base: &str, released: &[u8]) -> Result<(), Error> {
         if self.ledger.has_released(step, base, released)? {
             Ok(())

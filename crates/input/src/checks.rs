@@ -48,8 +48,8 @@ pub fn below_one(parameter: &str, got: f64) -> Result<f64, InvalidParameter> {
 /// `got` when `low <= got <= high`.
 ///
 /// # Errors
-/// When it is outside; the message gives the range, and `high` is described by `high_is`
-/// (`"steps"`, say), so that a reader sees where the limit comes from.
+/// When it is outside; the message gives the range, and `high_is` names the quantity that `high` is, such as
+/// `"steps"`, so that a reader sees the source of the limit.
 pub fn between(
     parameter: &str,
     got: usize,

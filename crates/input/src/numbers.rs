@@ -12,7 +12,7 @@ pub fn larger(x: f64, y: f64) -> f64 {
     if x >= y || x.is_nan() { x } else { y }
 }
 
-/// The largest of `numbers`, none of which is below 0; NaN if one of them is NaN, and 0 if there are none.
+/// The largest of `numbers`, which must not be negative; NaN if one of them is NaN, and 0 if there are none.
 ///
 /// ```
 /// assert_eq!(antinoise_input::largest([1.0, 2.0]), 2.0);

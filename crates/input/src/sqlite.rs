@@ -128,7 +128,7 @@ impl Format {
     }
 
     /// Refuses a file whose pages contradict each other, as after a flipped bit: every row may be intact, and
-    /// the next write overwrites one of them. Takes the time of reading the file.
+    /// yet the next write would overwrite one of them. The check reads the whole file.
     ///
     /// # Errors
     /// If they do.
@@ -149,7 +149,8 @@ impl Format {
             }
             Some(ErrorCode::NotADatabase) => return self.refused(path, "another file", self.kind),
             Some(ErrorCode::ReadOnly) => {
-                let must_be = "a file that can be written, in a folder that can, with its first bytes as they were written";
+                let must_be =
+                    "a writable file in a writable folder, with its first bytes as they were written";
                 return self.refused(path, "read-only", must_be);
             }
             // A value of another type than the tables have, or a statement that does not fit them.

@@ -114,12 +114,12 @@ impl Held {
         users: &[Users],
     ) -> rusqlite::Result<Result<(), String>> {
         if self.take("run", 0) != Some(run(database)?) {
-            return Ok(Err("what it belongs to, in the table run".into()));
+            return Ok(Err("the recorded values, in the table run".into()));
         }
         for (step, found) in users.iter().enumerate() {
             let nobody = *found == Users::default();
             if self.take("participations", step).map_or(!nobody, |held| held != found.content()) {
-                return Ok(Err(format!("who took part in step {step}")));
+                return Ok(Err(format!("the participants of step {step}")));
             }
         }
         let mut select = database.prepare("SELECT step, base, noisy_sum FROM releases ORDER BY step")?;

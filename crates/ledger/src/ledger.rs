@@ -79,7 +79,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Opens an existing ledger at `path` for this plan and any run, for inspection.
+    /// Opens an existing ledger of this plan at `path`, whatever its run, for inspection.
     ///
     /// # Errors
     /// As [`Ledger::open`], and if there is no file or it is empty.
@@ -221,8 +221,9 @@ impl Ledger {
         }
         let Limits { min_sep, most } = self.limits;
         let what = format!("participants of step {}", self.step);
-        let must_be =
-            format!("users who took part less than {most} times, {min_sep} steps ago or longer, once each");
+        let must_be = format!(
+            "different users who took part fewer than {most} times, last at least {min_sep} steps ago"
+        );
         Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
     }
 
@@ -252,8 +253,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records, once, a value to which the ledger belongs in addition to plan and run: the layout of a model,
-    /// say.
+    /// Records, once, a value that identifies the ledger in addition to plan and run, such as the layout of a
+    /// model.
     ///
     /// # Errors
     /// If another value was recorded, or the change cannot be written.

@@ -27,13 +27,13 @@ impl Past {
         Self { limits, of: HashMap::new() }
     }
 
-    /// Whether this user may take part in `step`, which is not before any step counted so far.
+    /// Whether this user may take part in `step`; steps must be given in order.
     pub(crate) fn may(&self, user: &str, step: usize) -> bool {
         let Limits { min_sep, most } = self.limits;
         self.of.get(user).is_none_or(|taken| taken.count < most && step - taken.last >= min_sep)
     }
 
-    /// Counts a participation of a user in `step`, in which the user may take part.
+    /// Counts a participation of a user in `step`; [`Self::may`] must allow it.
     pub(crate) fn add(&mut self, user: &str, step: usize) {
         if let Some(taken) = self.of.get_mut(user) {
             *taken = Taken { count: taken.count + 1, last: step };

@@ -11,16 +11,16 @@ use crate::{Observed, Result, chain};
 pub struct Release {
     /// The step.
     pub step: usize,
-    /// A digest of the state from which the step started: of the model, say.
+    /// A digest of the state from which the step started, for example of the model.
     pub base: String,
     /// The noisy sum, only for the last step; as bytes of float32 if the Python package wrote it.
     pub noisy_sum: Option<Vec<u8>>,
 }
 
 impl Ledger {
-    /// The users who were charged for the next step before its release, and the proof of it; `None` if nobody
-    /// was. An interrupted round must resume with these users: two sums under the same noise would reveal
-    /// their difference.
+    /// The users who were charged for the next step before its release, and the proof that they were charged;
+    /// `None` if nobody was. An interrupted round must resume with these users: two sums under the same noise
+    /// would reveal their difference.
     ///
     /// ```
     /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
@@ -56,7 +56,7 @@ impl Ledger {
         found.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The base that a released step recorded.
+    /// The base that a released step recorded: a digest of the model that the step started from.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -77,8 +77,8 @@ impl Ledger {
         self.database.query_row(last, [], read).optional().map_err(self.failed())
     }
 
-    /// Whether a step released exactly this, compared by a digest, which also exists for steps whose noisy
-    /// sum is deleted.
+    /// Whether a step released exactly this sum from this base. They are compared by digests, which also
+    /// exist for steps whose noisy sum is deleted.
     ///
     /// # Errors
     /// If it cannot be read.

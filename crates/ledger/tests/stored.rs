@@ -34,8 +34,8 @@ fn a_stored_ledger_is_read_and_continued() {
     let refused = ledger.charge(&["new", "ada"]).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "participants of step 5 is [\"ada\"] but must be users who took part less than 2 times, 3 steps ago or longer, \
-         once each"
+        "participants of step 5 is [\"ada\"] but must be different users who took part fewer than 2 times, last at \
+         least 3 steps ago"
     );
     let charged = ledger.charge(&["new", "edsger"]).unwrap();
     let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The operations by faer, on views of the entries.
+//! The operations implemented with faer, on views of the entries.
 
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};

@@ -1,9 +1,9 @@
 //! The dense linear algebra of antinoise, in double precision.
 //!
-//! The few operations that mechanisms need, by faer or, without the feature `faer`, by short algorithms of
-//! this crate. The crate exists so that faer's generic algorithms are compiled once, or not at all. A
-//! [`Matrix`] is column-major. Operations take `&Matrix` or a transpose (a [`View`]) and panic if shapes do
-//! not match.
+//! It has the few operations that mechanisms need, implemented with faer or, without the feature `faer`, with
+//! short algorithms of this crate. The crate exists so that faer's generic algorithms are compiled once, or
+//! not at all. A [`Matrix`] is column-major. Operations take `&Matrix` or a transpose (a [`View`]) and panic
+//! if shapes do not match.
 //!
 //! ```layers
 //! error: the error of a decomposition

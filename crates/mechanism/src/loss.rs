@@ -19,17 +19,17 @@ use crate::sensitivity::Sensitivity;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Loss {
-    /// ||B||_row.
+    /// The largest row norm ||B||_row.
     pub max_error: f64,
-    /// ||B||_F over the square root of the number of queries.
+    /// The Frobenius norm ||B||_F over the square root of the number of queries.
     pub rms_error: f64,
-    /// ||B||_row times sens.
+    /// The max loss: ||B||_row times sens.
     pub max_loss: f64,
-    /// `rms_error` times sens.
+    /// The RMS loss: `rms_error` times sens.
     pub rms_loss: f64,
-    /// sens^2 ||B||_F^2.
+    /// The total loss sens^2 ||B||_F^2.
     pub total_loss: f64,
-    /// sens(C, Pi), under the adjacency.
+    /// The sensitivity sens(C, Pi), under the adjacency.
     pub sensitivity: Sensitivity,
 }
 

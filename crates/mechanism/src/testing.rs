@@ -1,6 +1,7 @@
 //! Helpers for the tests of several modules.
 
-/// How far a derivative may be from its difference quotient: `absolute + relative` times its size.
+/// Tolerance for the difference between a derivative and its difference quotient: `absolute`, plus `relative`
+/// times the size of the derivative.
 #[derive(Clone, Copy)]
 pub(crate) struct Tolerance {
     pub(crate) absolute: f64,

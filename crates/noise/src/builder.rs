@@ -101,7 +101,7 @@ impl StreamBuilder {
         self
     }
 
-    /// A digest of the rest of the run (its plan, data and model, say); default: zeros. It is part of
+    /// A digest of the rest of the run, such as its plan, data and model; default: zeros. It is part of
     /// [`NoiseStream::commitment`] and changes no bit of noise. A checkpoint made with another digest is
     /// refused.
     #[must_use]

@@ -20,7 +20,7 @@ use crate::{Error, Key, Result};
 
 /// Increased by every change that makes the same key give different noise.
 const VERSION: &str = "antinoise-noise 4";
-/// Longer headers are refused, in bytes.
+/// Maximum length of a header, in bytes; longer ones are refused.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// Why noise could not be made, saved or resumed.
+/// The reason for which noise could not be made, saved or resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -98,7 +98,7 @@ impl NoiseStream {
         between("step of the state", at.step, 0, self.spec.steps, "steps")?;
         let most = self.spec.steps.min(at.step + self.placement().look_ahead);
         between(
-            "step that the state was made to",
+            "step up to which the state was made",
             at.made,
             at.step,
             most,

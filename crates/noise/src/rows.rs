@@ -137,8 +137,8 @@ impl NoiseStream {
     }
 
     /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
-    /// the points and multiplies by the spacing itself: on another device, say. The caller must add the
-    /// rounded sum and the noise as integers of 8 bytes.
+    /// the points and multiplies by the spacing itself, for example on another device. The caller must add
+    /// the rounded sum and the noise as integers of 8 bytes.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

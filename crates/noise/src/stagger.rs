@@ -29,7 +29,7 @@ impl Stagger {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
-    /// Sets the state after the steps from `start` to `next`, or after [`Stagger::align`].
+    /// Restores a state that was reached by the steps from `start` to `next`, or by [`Stagger::align`].
     pub(crate) fn restore(&mut self, start: usize, next: usize) {
         (self.start, self.next) = (start, next);
     }

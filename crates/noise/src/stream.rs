@@ -73,9 +73,9 @@ impl NoiseStream {
         Ok(())
     }
 
-    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody sees
-    /// what it was handed out for. It is for releases that nobody saw and that are thrown away, and for
-    /// callers that release the same sum again.
+    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody saw an
+    /// earlier release under that noise. It is for earlier releases that nobody saw and that are discarded,
+    /// and for callers that release the same sum again.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -99,7 +99,7 @@ impl NoiseStream {
         Ok(())
     }
 
-    /// Makes `step`, of those there are, the next one.
+    /// Moves to `step`, without the checks of [`NoiseStream::seek`].
     pub(crate) fn go_to(&mut self, step: usize) {
         let engine = &mut self.engine;
         in_pool(self.pool.as_ref(), || either!(engine, engine => engine.seek(step)));

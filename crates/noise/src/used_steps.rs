@@ -3,13 +3,14 @@
 
 use antinoise_input::InvalidParameter;
 
-/// The steps whose noise is in use. A stream hands out every step from the one to which it last moved, so
-/// that a step needs no record of its own.
+/// The steps whose noise is in use. A stream hands out all steps from the one to which it last moved, so that
+/// two numbers record them.
 #[derive(Debug)]
 pub(crate) struct Used {
     /// Step to which the stream last moved.
     from: usize,
-    /// All steps before this one count as used; more do, once the stream is beyond `from`.
+    /// All steps before this one count as used. If the stream is beyond `from`, all steps before the stream's
+    /// count as used too.
     before: usize,
 }
 
@@ -29,9 +30,9 @@ impl Used {
         let before = self.end(at);
         if step < before {
             let must_be = format!(
-                "at least {before}: noise of the steps before hides what it was handed out for, and with a second sum under \
-                 the same noise the difference of the two has none. Where nobody sees the first, \
-                 seek_and_reuse_noise_unprotected goes there"
+                "at least {before}: the noise of earlier steps was handed out, and a second sum under the same noise would \
+                 reveal the difference of the two sums. If nobody sees the first sum, \
+                 seek_and_reuse_noise_unprotected moves there"
             );
             return Err(InvalidParameter::new("step", step, must_be));
         }

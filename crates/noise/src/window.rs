@@ -37,7 +37,7 @@ pub(crate) struct TileRun<'a, M: Mode> {
     pub(crate) steps: Range<usize>,
     /// The first step whose row is stored.
     pub(crate) first_row: usize,
-    /// Numbers to bring into the cache meanwhile.
+    /// Numbers to prefetch into the cache while the steps are made.
     pub(crate) fetched: &'a [M::Number],
 }
 

@@ -8,7 +8,7 @@
 //! only. S depends on the words and their coordinates, not on the sharding.
 //!
 //! **Collisions.** Let x and y be different words, altered by chance or by someone who does not know the key.
-//! At some (w, j) they differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. InputSlices all other
+//! At some (w, j) they differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. Given all other
 //! coefficients, S(x) = S(y) fixes c(w, j) d modulo 2^128, which holds for at most 2^k values of c(w, j). AES
 //! blocks differ from each other: after q blocks, c(w, j) is one of 2^128 - q values. So S is the same with a
 //! probability below 2^31 / (2^128 - q) < 2^-96, plus the advantage of an attack on the cipher. This detects

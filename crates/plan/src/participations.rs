@@ -116,7 +116,7 @@ impl Participations {
             step,
             self.next,
             self.limits.steps - 1,
-            "the plan's last step, and after those recorded",
+            "the plan's last step; earlier ones are recorded",
         )?;
         let refused = |got: &str, must_be| {
             Err(InvalidParameter::new(format!("batch of step {step}"), format!("with {got}"), must_be))
@@ -128,7 +128,7 @@ impl Participations {
         }
         if sorted.last().is_some_and(|&last| last >= self.of.len()) {
             return refused(
-                "a number of no example",
+                "a number that no example has",
                 format!("of examples below {}, the plan's", self.of.len()),
             );
         }

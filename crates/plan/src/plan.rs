@@ -24,7 +24,7 @@ pub struct Privacy {
     pub epsilon: f64,
     /// Lower bound on every epsilon that this accountant can prove at this noise multiplier.
     pub epsilon_lower: f64,
-    /// delta of the claim.
+    /// The delta of the claim.
     pub delta: f64,
     /// Whose data are protected.
     pub unit: PrivacyUnit,
@@ -52,7 +52,7 @@ pub struct Privacy {
 #[non_exhaustive]
 pub struct Plan {
     pub(crate) version: u32,
-    /// N: examples, or users if the unit is the user.
+    /// N: the number of examples, or of users if the unit is the user.
     pub examples: usize,
     /// B: the requested batch size.
     pub batch_size: usize,
@@ -61,7 +61,7 @@ pub struct Plan {
     /// users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_examples_per_user: Option<usize>,
-    /// n: steps of the run.
+    /// n: the number of steps of the run.
     pub steps: usize,
     /// Upper bound on the l2 norm of one example's gradient.
     pub clip_norm: f64,
@@ -73,7 +73,7 @@ pub struct Plan {
     pub rounding_factor: f64,
     /// The loss that the strategy minimises.
     pub objective: Objective,
-    /// The claim.
+    /// The privacy claim.
     pub privacy: Privacy,
     /// How noisy sums are released.
     pub release: Release,
@@ -84,9 +84,10 @@ pub struct Plan {
     pub participation: Participation,
     /// A: the workload of that loss.
     pub workload: Workload,
-    /// sens(C, Pi) under the adjacency, with its proof: the largest column norm for single participation.
+    /// The sensitivity sens(C, Pi) under the adjacency, with its proof: the largest column norm for single
+    /// participation.
     pub sensitivity: Sensitivity,
-    /// C.
+    /// The strategy C.
     pub strategy: AnyStrategy,
 }
 
@@ -263,7 +264,8 @@ pub(crate) struct Rounding {
     pub history: f64,
 }
 
-/// The zero-out changes between neighbouring data sets: a replacement removes one unit and adds another.
+/// The number of zero-out changes between neighbouring data sets: a replacement removes one unit and adds
+/// another.
 pub(crate) fn zero_outs(adjacency: Adjacency) -> u64 {
     match adjacency {
         Adjacency::ZeroOut => 1,

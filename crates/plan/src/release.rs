@@ -160,7 +160,7 @@ impl RoundedNoise {
 }
 
 impl ReleaseKind {
-    /// The precision of the coefficients of its streams.
+    /// The precision of the coefficients of the streams of such a release.
     pub(crate) fn precision(self) -> Precision {
         match self {
             Self::Grid => Precision::Double,
@@ -168,7 +168,7 @@ impl ReleaseKind {
         }
     }
 
-    /// The noise of such a stream.
+    /// The noise of a stream of such a release.
     pub(crate) fn noise(self, recursion: &Recursion, steps: usize) -> Result<RoundedNoise> {
         let recursion = match self {
             Self::Grid => recursion.with_one_seed_per_step(steps)?,
@@ -186,7 +186,7 @@ impl ReleaseKind {
         }
     }
 
-    /// "grid" or "plain", its name on the command line.
+    /// The name on the command line: "grid" or "plain".
     ///
     /// ```
     /// use antinoise_plan::ReleaseKind;

@@ -11,9 +11,9 @@ use crate::{ReleaseKind, Result, Sampler, Schedule};
 /// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Passes over the data.
+    /// Number of passes over the data.
     Epochs(usize),
-    /// Steps.
+    /// Number of steps.
     Steps(usize),
 }
 
@@ -56,7 +56,7 @@ pub enum Setting {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// N: examples, or users if the unit is the user.
+    /// N: the number of examples, or of users if the unit is the user.
     pub examples: usize,
     /// B: expected batch size.
     pub batch_size: usize,
@@ -75,7 +75,7 @@ pub struct Request {
     pub max_examples_per_user: Option<usize>,
     /// Neighbouring relation of data sets. Default zero-out.
     pub adjacency: Adjacency,
-    /// A. Default prefix sums.
+    /// The workload A. Default prefix sums.
     pub workload: Workload,
     /// The loss to minimise. Default RMS.
     pub objective: Objective,

@@ -27,7 +27,7 @@ pub enum Sampler {
     /// Balls in bins: every example is assigned to a bin, uniformly, independently and for the whole run;
     /// step t takes bin t mod bins.
     BallsInBins {
-        /// Steps between two turns of an example.
+        /// Number of bins: an example takes part in every `bins`-th step.
         bins: usize,
     },
     /// b-min-sep: after a participation an example sits out `min_sep - 1` steps; otherwise it joins a step

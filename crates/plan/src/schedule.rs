@@ -49,7 +49,7 @@ impl Accountant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Schedule {
-    /// n.
+    /// n: the number of steps.
     pub steps: usize,
     /// Sampler: the examples that take part in each step.
     pub sampler: Sampler,

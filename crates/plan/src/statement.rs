@@ -130,8 +130,8 @@ impl VerifiedPlan {
         self.statement_among(&[(self, releases)])
     }
 
-    /// The statement of this plan's mechanism where all of `models` count, this plan's own among them: what
-    /// is true of a model that was picked from them. epsilon is that of [`compose`] at this plan's delta.
+    /// The statement of this plan's mechanism for a model that was picked from all of `models`, which include
+    /// this plan's own. epsilon is that of [`compose`] at this plan's delta.
     ///
     /// # Errors
     /// As [`compose`].

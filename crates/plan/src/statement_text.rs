@@ -15,7 +15,7 @@ fn figure(x: f64) -> String {
     }
 }
 
-/// One and several of the units that the sampler draws.
+/// The singular and the plural of the unit that the sampler draws.
 fn drawn(plan: &VerifiedPlan) -> (&'static str, &'static str) {
     match plan.max_examples_per_user {
         Some(_) => ("user", "users"),
@@ -146,8 +146,8 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
                 Adjacency::ZeroOut => String::new(),
                 Adjacency::ReplaceOne => format!(
                     ". This holds for zero-out adjacency, where the noise is twice as large compared with the sensitivity; \
-                     replacing one {unit} means to zero it out and then another, so that (epsilon, delta) becomes \
-                     (2 epsilon, (1 + e^epsilon) delta)"
+                     replacing one {unit} by another amounts to two zero-out changes, so that (epsilon, delta) \
+                     becomes (2 epsilon, (1 + e^epsilon) delta)"
                 ),
             }
         ),

@@ -58,8 +58,7 @@ impl VerifiedPlan {
             ) => Ok((min_sep, max_participations)),
             (_, participation, unit) => {
                 let got = format!("{participation} of units {unit}");
-                let must_be =
-                    "that of users who come by themselves, min-sep:B,K: a federated plan of the unit user";
+                let must_be = "min-sep:B,K of users who participate on their own initiative: a federated plan for users";
                 Err(InvalidParameter::new("participation of the plan", got, must_be).into())
             }
         }
@@ -72,7 +71,8 @@ impl VerifiedPlan {
     /// under the conditions that [`VerifiedPlan::statement_of_observed`] states.
     ///
     /// # Errors
-    /// When the plan is not one of users who come by themselves, or a pattern is not one that it allows.
+    /// When the plan is not for users who participate on their own initiative, or a pattern is not one that
+    /// it allows.
     ///
     /// ```
     /// use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};

@@ -7,10 +7,10 @@ use crate::Result;
 
 /// Refuses a unit that the sampler does not draw.
 ///
-/// Samplers number their units. If these are examples, they keep a schema of examples: a user with two of
-/// them participates twice as often. They are users only where the plan says of how many of a user's examples
-/// a step takes the mean gradient: then each user adds one clipped vector, and participates as the sampler
-/// draws it.
+/// A sampler that draws examples keeps a schema of examples, in which a user with two examples participates
+/// twice as often. It draws users only if the plan states the maximum number of a user's examples of which a
+/// step uses the mean gradient: then each user adds one clipped vector, and participates when the sampler
+/// draws the user.
 pub(crate) fn check_unit(
     unit: PrivacyUnit,
     is_external: bool,

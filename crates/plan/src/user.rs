@@ -52,8 +52,8 @@ impl VerifiedPlan {
 }
 
 impl VerifiedPlan {
-    /// Refuses a plan whose sampler draws users: a program that takes their numbers for those of examples,
-    /// and clips each example by itself, would not keep its claim.
+    /// Refuses a plan whose sampler draws users: a program that mistakes the indices of users for those of
+    /// examples, and clips each example separately, would violate its claim.
     ///
     /// # Errors
     /// When the plan has `max_examples_per_user`.

@@ -256,8 +256,8 @@ impl Plan {
         in_single_precision("noise_std", noise_std)
     }
 
-    /// A proposed epsilon for verification to check, with the largest candidate below it that is likely to be
-    /// a lower end.
+    /// The bounds that verification is to certify: `epsilon` itself as the upper one, and as the lower one
+    /// the largest candidate that a quick simulation supports.
     fn simulated_epsilon(&self, mechanism: &MonteCarloMechanism, epsilon: f64) -> Result<Bounds> {
         for lower in LOWER_FRACTIONS.map(|fraction| fraction * epsilon) {
             if mechanism.certified_delta_lower(lower)? > LOWER_MARGIN * self.privacy.delta {

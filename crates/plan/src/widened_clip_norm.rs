@@ -1,4 +1,5 @@
-//! How far one unit moves a sum that is computed in floating point and rounded: the clip norm and allowances.
+//! The widened clip norm: the clip norm plus allowances for rounding, a bound on how far one unit moves a sum
+//! that is computed in floating point and rounded.
 
 use antinoise_input::between;
 use antinoise_mechanism::Grid;

@@ -149,7 +149,7 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
     }
 }
 
-/// To replace an example is to zero it out, and then another: (2 epsilon, (1 + e^epsilon) delta), with half
+/// Replacing an example amounts to two zero-out changes: (2 epsilon, (1 + e^epsilon) delta), with half
 /// the noise over twice the sensitivity.
 #[test]
 fn replace_one_under_sampling_is_two_examples_zeroed_out() {
@@ -165,7 +165,7 @@ fn replace_one_under_sampling_is_two_examples_zeroed_out() {
         );
         assert!(privacy.epsilon <= epsilon && privacy.epsilon_lower > 0.99 * epsilon, "{privacy:?}");
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
-        assert!(plan.statement().accountant.contains("to zero it out and then another"));
+        assert!(plan.statement().accountant.contains("amounts to two zero-out changes"));
         // The same noise under zero-out, by the theorem in its own words.
         let run = PoissonSampledGaussian::new(2.0 * plan.noise_multiplier, 4.0 * 50.0 / 600.0, 9).unwrap();
         let run = Composition::new([run]).unwrap();

@@ -76,7 +76,7 @@ impl RunningCounts {
     ) -> Result<Self> {
         let unit = unit.parse()?;
         if unit == antinoise_release::Unit::User && max_periods.is_none() {
-            let must_be = "given: the most periods in which a user is counted";
+            let must_be = "given: the maximum number of periods in which a user is counted";
             return Err(InvalidParameter::new("max_periods", "absent", must_be).into());
         }
         let settings = Settings {
@@ -317,7 +317,7 @@ impl RunningCounts {
     }
 }
 
-/// Refuses problems, unless the operator said that the period is meant.
+/// Refuses a period with `problems`, unless the operator confirmed it with `yes`.
 fn confirm(period: &Period, problems: &[String], yes: bool) -> Result<()> {
     if yes || problems.is_empty() {
         return Ok(());
@@ -366,7 +366,7 @@ fn handling(late: &str, unknown: &str) -> Result<Handling> {
     })
 }
 
-/// The dict that corresponds to the JSON object of `told`.
+/// `told` as a dict, with the keys of its JSON object.
 fn dict<'py>(py: Python<'py>, told: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
     let text = serde_json::to_string(told).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)

@@ -15,7 +15,7 @@ pub struct Held<T> {
     /// The word for the value in messages.
     name: &'static str,
     owner: Owner,
-    /// `None` after `close`.
+    /// The value; `None` after `close`.
     value: Mutex<ManuallyDrop<Option<T>>>,
 }
 

@@ -105,7 +105,8 @@ impl Ledger {
         })
     }
 
-    /// The last release: its step, base and noisy sum; None before the first one.
+    /// The last release: its step, its base (a digest of the model that the step started from) and its noisy
+    /// sum; None before the first release.
     fn last_release<'py>(&self, py: Python<'py>) -> Result<Option<(usize, String, Bound<'py, PyBytes>)>> {
         self.held.with(|state| {
             let last = state.ledger.last_release()?;

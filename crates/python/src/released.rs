@@ -21,7 +21,7 @@ type Shared = Arc<Mutex<Vec<Shard>>>;
 pub enum Use {
     /// The row is in the release with this digest.
     Released(u64),
-    /// The row was handed out: what the caller adds it to is unknown.
+    /// The row was handed out; the sum to which the caller adds it is unknown.
     HandedOut,
 }
 
@@ -120,7 +120,7 @@ fn in_use(step: usize, before: Use, now: Use) -> Raised {
     };
     Raised::failed(format!(
         "the noise of step {step} {before}: with {now} under the same noise, the difference of the two has none. Nothing was released. \
-         Continue where that release ended, begin a run with another key or name, or, where what was released is seen by nobody and thrown away, \
+         Continue after the released step, begin a run with another key or name, or, if nobody saw the earlier release and it is discarded, \
          call seek(step, reuse_noise_unprotected=True) first"
     ))
 }

@@ -63,9 +63,9 @@ impl<'py, T: Element> Arrays<'py, T> {
     /// All arrays, for reading.
     pub fn readable(&self) -> Result<Vec<PyReadonlyArrayDyn<'py, T>>> {
         let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
-            array
-                .try_readonly()
-                .map_err(|error| refused(self.name, error, "one that nobody else writes").into())
+            array.try_readonly().map_err(|error| {
+                refused(self.name, error, "an array that no other code writes meanwhile").into()
+            })
         };
         self.arrays.iter().map(borrowed).collect()
     }
@@ -73,9 +73,9 @@ impl<'py, T: Element> Arrays<'py, T> {
     /// All arrays, for writing.
     pub fn writable(&self) -> Result<Vec<PyReadwriteArrayDyn<'py, T>>> {
         let borrowed = |array: &Bound<'py, PyArrayDyn<T>>| {
-            array
-                .try_readwrite()
-                .map_err(|error| refused(self.name, error, "one that can be written, by us alone").into())
+            array.try_readwrite().map_err(|error| {
+                refused(self.name, error, "a writable array that no other code uses meanwhile").into()
+            })
         };
         self.arrays.iter().map(borrowed).collect()
     }
@@ -86,7 +86,7 @@ pub fn refuse_overlap(name: &str, mut spans: Vec<(usize, usize)>) -> Result<()> 
     spans.retain(|span| span.0 < span.1);
     spans.sort_unstable();
     if spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
-        return Err(refused(name, "arrays that share memory", "arrays apart from each other").into());
+        return Err(refused(name, "arrays that share memory", "arrays that do not overlap").into());
     }
     Ok(())
 }
@@ -133,7 +133,7 @@ fn typed<'py, T: Element>(
     let whole: Bound<'py, PyArrayDyn<T>> =
         array.as_any().cast::<PyArrayDyn<T>>().map_err(PyErr::from)?.clone();
     if !(whole.data() as usize).is_multiple_of(align_of::<T>()) {
-        return Err(refused(name, "an array off its alignment", "one as NumPy allocates it").into());
+        return Err(refused(name, "an unaligned array", "one as NumPy allocates it").into());
     }
     Ok(whole)
 }

@@ -106,7 +106,7 @@ fn time(cell: &Bound<'_, PyAny>) -> Result<Option<String>> {
     }
 }
 
-/// A number.
+/// A cell as a number.
 pub fn real(what: &str, row: usize, cell: &Bound<'_, PyAny>) -> Result<f64> {
     present(what, row, cell)?;
     let refused = || refused(what, row, kind(cell), "a number");

@@ -37,9 +37,9 @@
 //!
 //! An open-ended release ([`Segments`]) has a plan, a key and noise of its own for each segment of periods,
 //! and a unit takes part in at most k periods of all segments together. All segments are one block-diagonal
-//! strategy, and the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a link to k'
-//! periods is at most k' / k of what (epsilon, delta) allows. This is checked on the numbers for every
-//! segment and every k'; the proof is in `design/chain.rs` and `docs/release.md`.
+//! strategy, and the claim of 4 holds for it if, for every k' <= k, the squared sensitivity of a segment to a
+//! unit of k' periods is at most k' / k of what (epsilon, delta) allows. This is checked on the numbers for
+//! every segment and every k'; the proof is in `design/chain.rs` and `docs/release.md`.
 //!
 //! Not covered: the exact tallies that freezing reports to the operator, errors that name a row, running
 //! times, and the names of keys, which are public.

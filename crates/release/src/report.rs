@@ -35,7 +35,7 @@ pub struct StatusReport {
     pub max_periods: usize,
     /// Maximum number of rows of a unit that are counted in a period.
     pub max_rows: usize,
-    /// The rows that figures and their intervals are about.
+    /// The rows to which figures and their intervals refer.
     pub intervals: String,
     /// The epsilon of all periods together.
     pub epsilon: f64,
@@ -61,7 +61,7 @@ pub struct QueryStatus {
     /// open-ended release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_standard_deviation: Option<f64>,
-    /// The rows or users that figures and their intervals are about.
+    /// The rows or users to which figures and their intervals refer.
     pub intervals: String,
     /// Whether these are all rows or users, and not only those within the bounds of users.
     pub of_all: bool,

@@ -9,7 +9,7 @@ use crate::Result;
 pub(crate) const LONGEST: usize = 1 << 24;
 /// Minimum number of periods of the first segment.
 const FIRST: usize = 128;
-/// Periods of each segment if figures reach back only for a limited time: nothing is carried on for longer.
+/// Number of periods of each segment if every figure depends only on a limited number of periods.
 const EVEN: usize = 1024;
 
 /// The lengths of the segments of an open-ended release.

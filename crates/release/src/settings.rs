@@ -219,7 +219,7 @@ impl Settings {
         self.with_segments(segments)
     }
 
-    /// The rows that figures and their intervals are about, as a phrase: all rows, or those within the bounds
+    /// The rows to which figures and their intervals refer, as a phrase: all rows, or those within the bounds
     /// of users.
     ///
     /// ```
@@ -240,7 +240,7 @@ impl Settings {
         }
     }
 
-    /// The rows or users that the figures of `query` and their intervals are about, as a phrase.
+    /// The rows or users to which the figures of `query` and their intervals refer, as a phrase.
     ///
     /// ```
     /// use antinoise_release::{Query, Settings, Unit};
@@ -264,8 +264,8 @@ impl Settings {
         }
     }
 
-    /// Whether the figures of `query` are about all rows or users, whatever the data are, and not only about
-    /// the rows within the bounds of users.
+    /// Whether the figures of `query` refer to all rows or users, whatever the data are, and not only to the
+    /// rows within the bounds of users.
     ///
     /// ```
     /// use antinoise_release::{Query, Settings, Unit};

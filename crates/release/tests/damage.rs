@@ -227,7 +227,7 @@ fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_no
                     "another file",
                     "of version",
                     "older than its seal",
-                    "a file that can be written, in a folder that can, with its first bytes as they were",
+                    "a writable file in a writable folder, with its first bytes as they were",
                 ];
                 check_named(&format!("byte {at}"), &error, &words);
             }

@@ -76,7 +76,7 @@ fn what_is_not_as_it_was_written_is_refused() {
         let mut release = Release::open(folder.path()).unwrap();
         let error = release.freeze(&Period::Number(9)).unwrap_err().to_string();
         assert!(
-            error.contains(&format!("damaged (who was counted in period {period}, 0 the first)")),
+            error.contains(&format!("damaged (the users counted in period {period}, numbered from 0)")),
             "{error}"
         );
         drop(release);

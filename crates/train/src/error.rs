@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// Why training stopped.
+/// The reason for which training stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

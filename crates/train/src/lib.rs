@@ -13,7 +13,7 @@
 //! model is a [`model::Model`], whose gradients cost one pass per batch, or, with the feature `candle`, any
 //! model that is written in candle: `candle::CandleModel`.
 //!
-//! Parameters are one flat vector everywhere, so that noise, optimizer and checkpoints need not know about
+//! Parameters are one flat vector everywhere, so that noise, optimizer and checkpoints do not depend on
 //! layers. Results do not depend on the number of threads.
 //!
 //! # Layers

@@ -8,7 +8,7 @@ pub(crate) struct Matrix<'a> {
     values: &'a [f32],
     rows: usize,
     columns: usize,
-    /// Strides from one row, and from one column, to the next.
+    /// Strides from one row to the next, and from one column to the next.
     row: usize,
     column: usize,
 }

@@ -20,12 +20,12 @@ pub struct Reference<'a> {
     pub model: &'a dyn PrivateModel,
     /// The training and test data.
     pub dataset: &'a Dataset,
-    /// The optimizer; Adam replaces its private forms.
+    /// The optimizer, which sees the mean of the unclipped gradients.
     pub optimizer: OptimizerConfig,
-    /// Examples in a batch, or users, with all of their examples, if the data set has them; batches are
-    /// cyclic.
+    /// Number of examples in a batch; if the data set has users, number of users, each with all examples.
+    /// Batches are cyclic.
     pub batch_size: usize,
-    /// Steps.
+    /// Number of steps.
     pub steps: usize,
     /// Steps from one test to the next; the last step is always tested.
     pub test_every: usize,

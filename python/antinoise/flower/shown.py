@@ -1,4 +1,4 @@
-"""The view of the nodes that a wrapped strategy gets."""
+"""The grid of nodes as a wrapped strategy sees it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def messages_to(
     grid: Grid,
 ) -> list[Message]:
     """The training messages that a strategy sends if the grid lists only these nodes: one message per
-    node."""
+    node.
+    """
     nodes = sorted(nodes)
     shown: Any = _Shown(grid, nodes)
     with _sampling_all(strategy):

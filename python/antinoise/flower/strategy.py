@@ -31,7 +31,7 @@ log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 ASSUMED = (
     "Assumed in addition: nodes name users rightly; who takes part in which step may be known, and does not"
     " follow from users' data; the files of ledger and noise are not put back to an earlier state; reports of"
-    " rounds stay with who runs the server."
+    " rounds are seen only by the operator of the server."
 )
 
 
@@ -174,7 +174,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         return self._ledger
 
     def close(self) -> None:
-        """Closes the ledger, so that another strategy can continue the run."""
+        """Closes the ledger, so that another strategy object can continue the run."""
         self._stream = self._round = None
         self._unsure = True
         self._ledger.close()
@@ -268,8 +268,8 @@ class CorrelatedNoise(NotCopied, Strategy):
             and held not in (None, self._model_next(model, self._stream))
         ):
             must_be = (
-                f"what the round of step {self.step - 1} made, or what it started from; any_arrays=True takes"
-                " others"
+                f"the model that the round of step {self.step - 1} made, or the one that it started from;"
+                " any_arrays=True accepts others"
             )
             raise ValueError(
                 f"arrays for step {self.step} are another model than the ledger's but must be {must_be}"
@@ -281,8 +281,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         )
 
     def _check_unused(self, model: Model) -> None:
-        """Refuses to begin a run over a noise file that was used: of a lost ledger, whose noise was
-        released, or of another run, which would be lost.
+        """Refuses to begin a run over an existing noise file: the noise of a lost ledger was released
+        already, and the noise of another run would be lost.
         """
         if not self._noise_file.exists():
             return

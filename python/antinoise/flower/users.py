@@ -66,8 +66,8 @@ def _listed(message: Message) -> list[str]:
 class QueryUsers:
     """Asks every node once which users it holds, by a message of type `query.users`.
 
-    A node that does not reply in time counts as without users and is asked again in the next round. A user
-    at several nodes belongs to the one with the lowest number.
+    A node that does not reply in time counts as a node without users, and is asked again in the next round. A
+    user at several nodes belongs to the one with the lowest number.
 
     Args:
         timeout: Seconds to wait for replies.

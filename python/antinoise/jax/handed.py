@@ -24,7 +24,9 @@ class HandedOut:
         self._handed: tuple[int, NDArray[np.int64]] | None = None
 
     def handed_out(self) -> Iterator[NDArray[np.int64]]:
-        """The batches of a pass, from the next step; one that is dropped is handed out once more."""
+        """The batches of a pass, from the next step on. A batch that was handed out but not used is handed
+        out again.
+        """
         mine = self._pass = object()
         times: dict[int, int] = {}
         while (step := self._next_step()) < len(self._batches):
@@ -56,12 +58,12 @@ class HandedOut:
             raise RuntimeError(
                 f"Step {step} has no batch of its own: none was handed out since the last step. Each step"
                 " takes one batch from batches(), and none is used again; external_batches=True says"
-                " that they are the plan's all the same."
+                " that batches from elsewhere are the plan's."
             )
         self._recorded.check(step, self._handed[1])
         return self._handed[1]
 
     def use_up(self, batch: NDArray[np.int64]) -> None:
-        """Records that the step of this batch is made."""
+        """Records that the step of this batch has been made."""
         self._recorded.record(self._stream.step - 1, batch)
         self._handed = None

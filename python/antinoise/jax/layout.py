@@ -35,7 +35,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of a leaf that devices of this process hold, and its place (`start` to `stop`) in this
+    """A box of a leaf that devices of this process hold, and its positions (`start` to `stop`) in this
     process's part of a row.
     """
 

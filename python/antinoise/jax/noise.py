@@ -39,8 +39,8 @@ def is_traced(*arrays: Any) -> bool:
 def _refuse_in_trace() -> None:
     if is_traced():
         raise ValueError(
-            "noise is asked for in a traced function, whose every call would use it again, but must be made"
-            " outside of it"
+            "noise is asked for in a traced function, each call of which would use the same noise again, but must"
+            " be made outside of it"
         )
 
 
@@ -104,7 +104,7 @@ class Noise(NotCopied):
         others = np.flatnonzero((all_of_them != all_of_them[0]).any(1)).tolist()
         if others:
             must_be = "that of process 0: of one plan, key, run, step and parameters"
-            raise ValueError(f"noise is another in processes {others} but must be {must_be}")
+            raise ValueError(f"noise is different in processes {others} but must be {must_be}")
 
     @property
     def step(self) -> int:
@@ -171,10 +171,7 @@ class Noise(NotCopied):
     def _leaves(self, sums: ClippedSum | Any) -> list[Any]:
         if isinstance(sums, ClippedSum):
             if self._plan.unit == "user":
-                must_be = (
-                    "example: clipped_sum clips examples; who clips users' gradients gives the tree of their"
-                    " sums"
-                )
+                must_be = "example: clipped_sum clips examples; for users, clip their gradients and give the tree of sums"
                 raise ValueError(f"unit of the plan is user but must be {must_be}")
             if sums.clip_norm > self._plan.clip_norm:
                 raise ValueError(
@@ -200,7 +197,7 @@ class Noise(NotCopied):
         self._use_up(batch)
 
     def _own_batch(self) -> NDArray[np.int64] | None:
-        """The next step's batch, which must be the one handed out last; None where batches come from
+        """The next step's batch, which must be the batch that was handed out last; None if batches come from
         elsewhere.
         """
         return None if self._handed is None or self.step == self._plan.steps else self._handed.own_batch()
@@ -213,8 +210,8 @@ class Noise(NotCopied):
         """Yields the run's batches from the next step, also after `resume`: arrays of example numbers
         (int64).
 
-        Each step takes the batch handed out last, and no batch is used twice. A batch that the loop drops
-        is handed out once more.
+        Each step takes the batch handed out last, and no batch is used twice. A batch that the loop does not
+        use is handed out again.
         """
         if self._handed is None:
             raise RuntimeError(

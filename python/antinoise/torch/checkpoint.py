@@ -21,7 +21,7 @@ def noise_state(noise: CorrelatedNoise, plan: Plan) -> dict[str, Any]:
 
 
 def load_noise(noise: CorrelatedNoise, state: dict[str, Any]) -> None:
-    """Resumes from the state that `noise_state` returned."""
+    """Resumes the noise from the state that `noise_state` returned."""
     if state.get("finished"):
         raise RuntimeError(
             "This state is of a run whose steps have all been made: no step is left to resume. Its model can"
@@ -44,7 +44,7 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
     if changed and not reuse_noise_unprotected:
         raise RuntimeError(
             f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise"
-            " that the run before has used. Give the same arguments, or begin a run with another key or"
+            " that the earlier run has used. Give the same arguments, or begin a run with another key or"
             " name; reuse_noise_unprotected=True says that nobody sees what that run released since"
         )
 

@@ -1,4 +1,6 @@
-"""Sums of clipped per-example gradients: `clipped_sum_`, and what it shares with `PrivateRun.backward`."""
+"""Sums of clipped per-example gradients: `clipped_sum_`, and the code that it shares with
+`PrivateRun.backward`.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,7 @@ def clipped_sum_(
 
 
 def code_of(loss: Any) -> Hashable:
-    """Identifies a loss for the check of independence, also where each step makes the function anew."""
+    """Identifies a loss for the check of independence, even if every step creates the function again."""
     code: Hashable = getattr(loss, "__code__", None)
     return type(loss).__qualname__ if code is None else code
 
@@ -209,7 +211,7 @@ def clip(
     grid_spacing: float | None,
     stacklevel: int,
 ) -> Tensor:
-    """`clipped_sum_` of what `make` returns; `stacklevel` is that of a warning for the caller."""
+    """`clipped_sum_` of the work that `make` returns; `stacklevel` makes warnings point to the caller."""
     reshard(model)
     parameters = trainable(model)
     sharded = any(is_sharded(p) for p in parameters.values())
@@ -251,8 +253,8 @@ def clip(
 
 
 def equal_portion(examples: int, most: int = PORTION) -> int:
-    """The size of the fewest equal portions of at most `most` examples: none has padding but the last, and
-    it less than one example for each portion.
+    """The size of portions of a batch: the number of portions of at most `most` examples is the smallest
+    possible, and all have one size. Only the last has padding, of fewer examples than there are portions.
     """
     return max(1, -(-examples // max(1, -(-examples // most))))
 
@@ -294,8 +296,8 @@ def _by_ghosts(
     microbatch_size: int | None,
     most: int,
 ) -> tuple[tuple[Sums, float], Unsupported | None]:
-    """Ghost norms, with gradients for each example of the modules alone for which that is needed, in portions
-    that fit a bound on memory. Returns also why a module was added to those.
+    """Sums by ghost norms, with gradients for each example only in the modules that need them, in portions
+    that fit a bound on memory. Also returns the reason if a module was added to these.
     """
     reason: Unsupported | None = None
     alone: WeakSet[nn.Module] = _alone.setdefault(model, WeakSet()) if norms == "auto" else WeakSet()

@@ -26,7 +26,7 @@ class Clipping:
     spacing: float | None
     unit: Literal["example", "user"]
     sources: frozenset[Source]
-    """The steps whose batches they are known to be of."""
+    """The steps to whose batches the examples are known to belong."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
 def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | None) -> None:
-    """Refuses numbers out of range, and a model with a layer that mixes examples or keeps statistics of
+    """Refuses numbers out of range, and a model with a layer that mixes examples or stores statistics of
     them.
     """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
@@ -37,7 +37,7 @@ def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | No
         if isinstance(module, ANY_NORM) and module.track_running_stats:
             raise ValueError(
                 f"{name} is a {type(module).__name__} with track_running_stats but must be without: it would"
-                " keep what it saw"
+                " store statistics of examples"
             )
 
 
@@ -50,7 +50,8 @@ def unchanged_state(model: nn.Module) -> Iterator[None]:
     """Refuses a model whose forward pass changes a buffer or a parameter: its content depends on examples,
     has no noise, and is saved with the model.
 
-    A change through `.data` leaves no trace but the content. That of buffers is compared the first time.
+    A change through `.data` is visible only in the content; the content of buffers is compared the first
+    time.
     """
     modes = tuple(module.training for module in model.modules())
     is_first = modes not in _compared.get(model, ())
@@ -65,15 +66,15 @@ def unchanged_state(model: nn.Module) -> Iterator[None]:
         kept, version, content = before.get(name, (None, None, None))
         if kept is not now or version != version_of(now) or (content is not None and _differs(content, now)):
             must_be = (
-                "left as it was: make the model anew, this one keeps what it saw of the examples, without"
-                " noise"
+                "left as it was: create the model again, since this one now stores content of examples"
+                " without noise"
             )
             raise ValueError(f"{kind} {name} is changed by the forward pass but must be {must_be}")
     _compared.setdefault(model, set()).add(modes)
 
 
 def _state(model: nn.Module) -> Iterator[tuple[str, str, Tensor]]:
-    """Buffers and parameters; those of shards come and go in a pass."""
+    """Buffers and parameters, except sharded parameters, which FSDP2 replaces during a pass."""
     yield from (("buffer", name, buffer) for name, buffer in model.named_buffers())
     yield from (("parameter", name, p) for name, p in model.named_parameters() if not is_sharded(p))
 

@@ -137,9 +137,7 @@ class CorrelatedNoise(NotCopied):
         if not self._parameters:
             return ValueError("model is one without trainable parameters but must have some")
         if self._plan.unit == "user" and not self._sums_in_grad:
-            must_be = (
-                "example: clipped_sum_ clips examples; who clips users' gradients says sums_in_grad=True"
-            )
+            must_be = "example: clipped_sum_ clips examples; for users, clip their gradients and give sums_in_grad=True"
             return ValueError(f"unit of the plan is user but must be {must_be}")
         return None
 
@@ -258,7 +256,7 @@ class CorrelatedNoise(NotCopied):
         self._handle, self._optimizer = optimizer.register_step_pre_hook(before_step), ref(optimizer)
 
     def attached_to(self) -> torch.optim.Optimizer | None:
-        """The optimizer whose steps add the noise, if there is one."""
+        """The optimizer before whose steps the noise is added, if there is one."""
         return None if self._optimizer is None else self._optimizer()
 
     def serves(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -409,7 +407,7 @@ class CorrelatedNoise(NotCopied):
                 raise RuntimeError(
                     f"The batch of step {step} is not from this noise: take batches from"
                     " noise.loader(dataset), a loader of noise.batch_sampler(), or the BatchSampler given to"
-                    " attach(); external_batches=True says that they are the plan's all the same."
+                    " attach(); external_batches=True says that batches from elsewhere are the plan's."
                 )
             self._sampler.check_handed(step, found.sources)
         return found

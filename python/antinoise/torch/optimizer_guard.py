@@ -26,7 +26,7 @@ class Guarded(Protocol):
         """Whether a hook on this optimizer's step adds the noise."""
 
     def attached_to(self) -> Optimizer | None:
-        """The optimizer whose steps add the noise, if there is one."""
+        """The optimizer before whose steps the noise is added, if there is one."""
 
     def takes(self, p: nn.Parameter) -> bool:
         """Whether this noise is added to the sums of `p`."""
@@ -56,13 +56,13 @@ def has_hook(optimizer: Optimizer, handle: Any) -> bool:
 
 
 def check_only_noise(noise: Guarded, parameters: Iterable[nn.Parameter]) -> None:
-    """Refuses a second noise of the same parameters: each sum gets the noise of one."""
+    """Refuses a second noise of the same parameters: each sum is released with one noise."""
     held = list(parameters)
     for other in list(_guarded):
         if other is not noise and other.attached_to() is not None and any(map(other.takes, held)):
             raise RuntimeError(
-                "another noise is attached to an optimizer of these parameters, and a sum gets the noise of one"
-                " only: call detach() of that noise first"
+                "another noise is attached to an optimizer of these parameters, and a sum is released with one"
+                " noise only: call detach() of that noise first"
             )
 
 

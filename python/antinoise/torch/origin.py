@@ -1,4 +1,6 @@
-"""Digests, saved with the noise, of what else determines the next step: weights, data and optimizer."""
+"""Digests, saved with the noise, of everything else that determines the next step: weights, data and
+optimizer.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class NoiseRows:
 
     @property
     def step(self) -> int:
-        """The next step, whose row is not released yet."""
+        """The next step, whose row has not been released yet."""
         made_ahead = self.waiting() is not None
         return self._stream.step - made_ahead
 

@@ -123,8 +123,9 @@ def make_private(
         epochs, steps: The length of the training: one of them.
         clip_norm: Bound on the L2 norm of each example's gradient.
         setting: How batches are formed, as in `antinoise.plan`. `"auto"` compares sampled batches with
-            shuffled ones, which are passed through in a cycle, and takes the more accurate.
-        key: The secret of the run. `None` draws one from the operating system, which ends with the process.
+            shuffled ones, which are used in cyclic order, and takes the more accurate kind.
+        key: The secret of the run. `None` draws one from the operating system, which is lost when the
+            process ends.
         plan: A plan, in place of the arguments above.
         run: Name of the run; each run needs a new pair of key and name.
         microbatch_size, norms, groups: As in `clipped_sum_`.

@@ -79,9 +79,7 @@ def words_of(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) ->
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Turns any error of reading a damaged state into one kind of RuntimeError; the state was then not
-    used.
-    """
+    """Turns any error of reading a damaged state into a RuntimeError; the state was then not used."""
     try:
         yield
     except (ValueError, RuntimeError):

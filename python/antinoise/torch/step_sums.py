@@ -1,4 +1,4 @@
-"""The sums of a step: collected from the parameters, checked, and compared with those of the other
+"""The sums of a step: collected from the parameters, checked, and compared with the sums of the other
 processes.
 """
 
@@ -23,15 +23,15 @@ class StepSums:
     """This process's sums of a step."""
 
     sums: dict[str, Tensor] = field(default_factory=dict)
-    """Of each parameter, what this process holds of its coordinates."""
+    """The sum of each parameter, over the coordinates that this process holds."""
     unreduced: set[str] = field(default_factory=set)
-    """Those that are sums over this process's examples alone."""
+    """The parameters whose sums are over this process's examples alone."""
     examples: int | None = None
-    """How many of this process are in it; None where nobody says."""
+    """Number of this process's examples in the sums; None if unknown."""
     sources: frozenset[Source] = frozenset()
-    """The steps that they are known to be of."""
+    """The steps to which the sums are known to belong."""
     spacing: float | None = None
-    """Of the grid whose whole points the sums are; None for double precision."""
+    """Spacing of the grid, if the sums are whole points of one; None for double precision."""
 
     @property
     def kind(self) -> str:
@@ -73,8 +73,8 @@ def collect(
 
 
 def _check_calls(held: Mapping[str, ClippedSum | None]) -> None:
-    """Refuses sums of parameters that were clipped by separate calls: one example could move each call's
-    sums by the clip norm, and all together by more.
+    """Refuses sums of parameters that were clipped by separate calls: one example could move the sums of each
+    call by the clip norm, and all sums together by more.
     """
     calls = {name: found.calls if found is not None else () for name, found in held.items()}
     for call in dict.fromkeys(call for of in calls.values() for call in of):

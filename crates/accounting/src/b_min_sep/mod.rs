@@ -1,14 +1,14 @@
 //! b-min-sep sampling of banded noise, by Monte Carlo with a confidence bound.
 //!
 //! An example that took part in a step sits out the next `b - 1` steps; otherwise it joins a step with
-//! probability p, on its own. At first it is in the state in which a long run would find it: it sits out
-//! exactly j steps, for each j from 1 to `b - 1`, with probability B/N, and none otherwise. With
+//! probability p, on its own. Its initial state is drawn from the stationary distribution: it sits out
+//! exactly j steps with probability B/N, for each j from 1 to `b - 1`, and none otherwise. With
 //! `p = B / (N - (b-1) B)` every step takes B of N examples on average, from the first one on.
 //!
 //! # The pair
 //!
 //! **Theorem.** Let C be lower triangular without a negative entry, pi a distribution over patterns of
-//! participation that depends on nobody's data, and let the example's contribution `g_s` to step s be any
+//! participation that is independent of the data, and let the example's contribution `g_s` to step s be any
 //! vector of norm 1 at most that is a function of the releases before s (and of whatever else is independent
 //! of the example's pattern). Let `m_x` be the sum of C's columns in pattern x. Then no delta, in either
 //! direction, is larger than that of the mixture of `N(m_x, sigma^2)` over x drawn from pi against
@@ -30,7 +30,7 @@
 //! the past: from the last step back, `V_0(pi)` is not exceeded. There only the coordinate along that vector
 //! depends on the example. QED
 //!
-//! The theorem is one for any number of bands. It is about zero-out, and about add-or-remove too, since the
+//! The theorem holds for any number of bands, under zero-out and also under add-or-remove, since the
 //! other examples' patterns do not depend on this one. The pair is that of Dong and Ganesh, and for bins that
 //! of Choquette-Choo et al. (2024).
 //!
@@ -39,8 +39,8 @@
 //! Where C has b bands at most, columns of one pattern have disjoint supports. So with
 //! `l_t = (<c_t, y> - |c_t|^2 / 2) / sigma^2` the ratio of a pattern is the product of `e^{l_t}` over its
 //! steps, and that of all is `f(0) N_0/N + (f(1) + ... + f(b-1)) B/N`, where `N_0 = N - (b-1) B` and
-//! `f(t) = (1 - p) f(t+1) + p e^{l_t} f(t+b)`, 1 from the last step on. With more bands patterns have
-//! products of columns that are not apart, and no such recursion is known: they are refused.
+//! `f(t) = (1 - p) f(t+1) + p e^{l_t} f(t+b)`, 1 from the last step on. With more bands, columns of one
+//! pattern overlap, and no such recursion is known: such a C is refused.
 //!
 //! # Source
 //! Dong and Ganesh, "Privacy amplification for BandMF via b-min-sep subsampling" (arXiv 2602.09338), for

@@ -73,7 +73,7 @@ impl MinSepPair {
         for (t, column) in columns.iter().enumerate() {
             let (name, column) = (format!("column {t}"), column.as_ref());
             if column.len() > steps - t {
-                let must_be = format!("at most {} entries, the steps that remain", steps - t);
+                let must_be = format!("at most {} entries, one for each remaining step", steps - t);
                 return Err(InvalidParameter::new(name, column.len(), must_be).into());
             }
             for entry in column {
@@ -117,7 +117,7 @@ impl MinSepPair {
         self.columns.len()
     }
 
-    /// |c_t|^2.
+    /// The squared norm |c_t|^2 of column t.
     fn square(&self, t: usize) -> f64 {
         self.gram[t][0]
     }

@@ -14,7 +14,8 @@ use crate::Result;
 pub struct MonteCarlo {
     /// The probability that the stated figure is wrong. It is added to every stated delta.
     pub failure_probability: f64,
-    /// Target half-width of the confidence interval over the estimate; it decides the number of samples.
+    /// Target half-width of the confidence interval, relative to the estimate; it decides the number of
+    /// samples.
     pub precision: f64,
     /// Largest number of samples in each direction, whatever the precision.
     pub max_samples: usize,

@@ -23,20 +23,21 @@ const LADDER: [f64; 9] = [1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.2, 1.5, 2.0];
 
 /// Tolerance of the pilot's suggestion, relative to the unamplified epsilon.
 const SUGGESTION: f64 = 1e-3;
-/// |ln(delta / target)| above which the suggestion's search takes the sign alone.
+/// |ln(delta / target)| above which the search for the suggestion uses only the sign.
 const FAR: f64 = 8.0;
 
 /// Failure probability of one certified figure.
 pub(crate) const CLAIM_FAILURE: f64 = 1e-20;
-/// Target half-width over the estimate: of the delta of a claim, and of the lower bound that shows its
-/// tightness.
+/// Target half-width of the confidence interval, relative to the estimate: of the delta of a claim, and of
+/// the lower bound that shows its tightness.
 const CLAIM_PRECISION: f64 = 0.05;
 const ROUGH_PRECISION: f64 = 0.5;
 /// Bound on the relative rounding error of a figure.
 const EVALUATION: f64 = 1e-9;
 /// Tolerance of the noise search, in ln(noise).
 const TOLERANCE: f64 = 5e-4;
-/// Steps down from the unamplified noise in the noise search, in ln(noise), and their largest number.
+/// The noise search goes down from the unamplified noise in steps of this size, in ln(noise), and in at most
+/// this number of steps.
 const NOISE_STEP: f64 = 0.25;
 const MAX_NOISE_STEPS: usize = 40;
 
@@ -219,9 +220,8 @@ pub(crate) fn epsilon(pair: &impl Simulation, delta: f64, settings: &MonteCarlo)
     Ok(Bounds { lower: lower.unwrap_or(0.0), upper })
 }
 
-/// The first epsilon of `ladder` that holds by `test`. Rungs that are not expected to hold by their pilots
-/// are not tested; the others are, each on samples of its own, enough of them to tell the pilot's delta from
-/// `delta`.
+/// The first epsilon of `ladder` that holds by `test`. A rung whose pilot predicts that it does not hold is
+/// skipped. Each other rung is tested on fresh samples, enough to distinguish the pilot's delta from `delta`.
 fn climb(
     pair: &impl Simulation,
     delta: f64,

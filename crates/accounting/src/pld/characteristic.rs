@@ -7,8 +7,8 @@ use num_complex::Complex;
 use super::discrete::{Bound, Discrete, Part};
 use super::tilt::ln_sum;
 
-/// Number of successive rotations of the atoms from one frequency to the next, and of such blocks, before
-/// angles are computed afresh: errors grow with the number of rotations.
+/// Number of successive rotations of the atoms, one for each frequency, in a block, and number of such blocks
+/// before the angles are computed directly: errors grow with the number of rotations.
 const TURNS: usize = 12;
 /// Block length of a sum: errors grow with the longer of block length and number of blocks.
 const BLOCK: usize = 256;
@@ -18,15 +18,16 @@ pub(crate) fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
     ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
 }
 
-/// Values; their absolute values with error factors; and ln of the mass with its error.
+/// The result of [`characteristic`]: its values; their absolute values, each with a bound on the relative
+/// error; and ln of the mass with a bound on its error.
 pub(crate) type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
 
 /// The characteristic function of the tilted sum at `count` frequencies, over its total mass; its absolute
 /// values, each with a bound on the relative error; and ln of the mass with a bound on its error.
 ///
 /// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and W = sum m_i (e^{i omega
-/// (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors: raised to the number of steps,
-/// an error of one ulp of 1 + W would be that many.
+/// (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors. An error of one ulp of 1 + W
+/// would grow to n ulps in the power (1 + W)^n of n steps.
 pub(crate) fn characteristic(
     parts: &[Part],
     theta: f64,
@@ -81,9 +82,10 @@ fn polar_of_one_plus(w: Complex<f64>) -> (f64, f64) {
     (ln_size, w.im.atan2(1.0 + w.re))
 }
 
-/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, which
-/// for all steps together costs a relative error of steps times their rounding; as errors of each frequency
-/// they would cost that much of the largest payoff, of which the mean may be a small part.
+/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, at the
+/// cost of a relative error of delta of at most steps times their rounding. If the roundings were counted as
+/// errors of each frequency instead, the cost would be relative to the largest payoff, which may be far above
+/// the mean payoff.
 struct Atoms {
     /// The loss of the heaviest atom, and the differences of all losses from it.
     centre: f64,
@@ -123,9 +125,9 @@ impl Atoms {
         Self { centre, mass: sum(&masses), away, spread, losses, masses }
     }
 
-    /// The error of W at `omega`: of rotating, of summing, of its angles, and of what follows. A turn adds
-    /// seven units at most of the value it reaches, which is never above min(2, the angle); sums half a unit
-    /// an addition.
+    /// A bound on the error of W at `omega`: the rounding of rotations, sums and angles, and of the
+    /// operations on W. A rotation adds at most seven units in the last place of its result, which is at most
+    /// min(2, the angle); an addition in a sum adds half a unit.
     fn error(&self, omega: f64) -> f64 {
         let rounding = 14.0 * TURNS as f64 + 32.0 + 0.5 * additions(self.losses.len());
         let angles = omega * self.spread;

@@ -1,9 +1,10 @@
 //! Privacy loss distributions on finitely many losses, above and below the true one.
 //!
 //! A finite measure on losses l_i is a convex piecewise linear curve D with kinks at t_i = e^{l_i}: the
-//! kink is the Q mass, t_i times it the P mass. A curve above the true one gives a delta above the true one
-//! after any composition, and a curve below gives one below: with D_AB(t) = E_{P_A} D_B(t e^-L), delta of a
-//! product is monotone in the curve of each factor, whatever the total masses are.
+//! change of slope at a kink is its mass under Q, and t_i times that is its mass under P. A curve above the
+//! true one gives a delta above the true one after any composition, and a curve below gives one below: with
+//! D_AB(t) = E_{P_A} D_B(t e^-L), delta of a product is monotone in the curve of each factor, whatever the
+//! total masses are.
 //!
 //! Source of the upper curve: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots: tighter
 //! discrete approximations of privacy loss distributions" (2022).
@@ -90,7 +91,7 @@ pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
     Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
 }
 
-/// Values of the curve at `points`, in the form for their side of the offset, rounded in direction `sign`.
+/// Values of the curve at `points`, D above the offset and D - (1 - t) below it, rounded in direction `sign`.
 fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
     // D - (D - (1 - t)) = 1 - t: where a form is not the one at hand, two positive numbers are added.
     let excess = |i: usize| -grid.losses[i].exp_m1();

@@ -145,8 +145,8 @@ impl Fit {
         (above.collect(), below.collect())
     }
 
-    /// Standard deviations of a step between knots: with them a d apart, the second moments that chords
-    /// add and lowered chords take away make the bracket (1 + theta) d^2 roughness / 4 wide.
+    /// The distance of the knots, in standard deviations of a step. With a distance d, the second moments
+    /// that chords add and lowered chords remove make the bracket (1 + theta) d^2 roughness / 4 wide.
     fn spacing(&self) -> f64 {
         let finest = 2.0 * self.reach / 100_000.0;
         let fitted = (2.0 * self.width() / ((1.0 + self.theta) * self.cumulants.roughness)).sqrt();

@@ -12,7 +12,7 @@
 //!   smoothing brings them back. With a = (1 + theta) s, what smoothing spills over the kink of g is at most
 //!   s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2}, the bump.
 //!
-//! Both cost the order of (1 + theta) s^2 in epsilon, once for the whole sum. Making g periodic only adds;
+//! Both change epsilon by the order of (1 + theta) s^2, once for the whole sum. Making g periodic only adds;
 //! how much is bounded by Chernoff. The frequencies left out are bounded by the transform of the payoff,
 //! since a characteristic function is at most 1.
 

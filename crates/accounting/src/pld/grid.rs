@@ -4,8 +4,9 @@ use super::profile::{Direction, Profile};
 
 /// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
 ///
-/// The origin belongs where most of a step's mass is: it is where the curve changes from D - (1 - t) to D,
-/// and off the knots an optimistic measure could only keep that mass by moving it down to the next.
+/// The origin is chosen where most of a step's mass is. There the curve changes from D - (1 - t) to D, and a
+/// knot there lets an optimistic measure keep that mass, which it would otherwise have to move down to the
+/// next knot.
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
     pub losses: Vec<f64>,

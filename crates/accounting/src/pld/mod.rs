@@ -1,4 +1,5 @@
-//! The privacy loss distribution accountant.
+//! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, whose
+//! one-step hockey-stick curves are in `profile`.
 mod bounds;
 mod characteristic;
 mod discrete;
@@ -19,7 +20,7 @@ pub(crate) use profile::Direction;
 use profile::{Profile, Rounding};
 use side::Side;
 
-/// Any number of [`PoissonSampledGaussian`] phases, adaptively.
+/// The adaptive composition of any number of [`PoissonSampledGaussian`] phases.
 ///
 /// The accountant is that of privacy loss distributions: each step is bounded by discrete distributions
 /// above (connect-the-dots) and below it, whose sums are evaluated in Fourier space with every rounding,

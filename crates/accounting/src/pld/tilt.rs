@@ -1,12 +1,12 @@
-//! The tilt that makes decisive losses likely, by quadrature. It guides the grid and is never part of a
-//! bound.
+//! The exponential tilt under which the losses that decide delta are likely, found by quadrature. It guides
+//! the choice of the grid and is never part of a bound.
 
 use super::profile::{Direction, Profile};
 use crate::root::golden_section;
 
 /// Losses of one step on nodes, with the logarithms of their P masses.
 pub(crate) struct Nodes {
-    /// Loss, its squared derivative in standard deviations, ln mass.
+    /// The loss, the square of its derivative ([`Profile::steepness`]), and ln of the mass.
     points: Vec<(f64, f64, f64)>,
     steps: f64,
 }
@@ -17,7 +17,8 @@ pub(crate) struct Cumulants {
     pub value: f64,
     pub mean: f64,
     pub variance: f64,
-    /// The mean of the squared derivative of the loss in standard deviations, summed over steps.
+    /// The mean of the squared derivative of a step's loss with respect to the output, in standard deviations
+    /// of its noise; summed over the steps.
     pub roughness: f64,
 }
 

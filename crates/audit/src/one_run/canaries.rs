@@ -15,8 +15,8 @@ use crate::watched::Watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
-    /// Gradients, each along a parameter of its own, as long as clipping leaves them: the clip norm, or that
-    /// of the parameter's group. The auditor sees every release.
+    /// Gradients, each along a parameter of its own and as long as clipping allows: the clip norm, or that of
+    /// the parameter's group. The auditor sees every release.
     Gradient,
     /// Examples with a wrong label. The auditor sees the final model.
     Input,
@@ -31,7 +31,7 @@ pub(crate) struct Canaries {
     pub(crate) included: Vec<bool>,
     /// The parameter along which each gradient lies.
     pub(crate) coordinates: Vec<usize>,
-    /// The canary of each example, if it is one.
+    /// The index of the canary that replaces each example; `None` for ordinary examples.
     of_example: Vec<Option<usize>>,
 }
 
@@ -46,7 +46,7 @@ impl Canaries {
     ) -> Result<Self, InvalidParameter> {
         between("canaries", count, 1, examples, "examples")?;
         if kind == Canary::Gradient {
-            between("canaries", count, 1, parameters, "parameters, of which each has one of its own")?;
+            between("canaries", count, 1, parameters, "parameters, of which each canary needs its own")?;
         }
         let slots = distinct(count, examples, random);
         let coordinates =
@@ -92,7 +92,7 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
 pub(crate) struct Planted<'a> {
     canaries: &'a Canaries,
     /// The entry of each canary's parameter in the last step's sum of clipped gradients of all other
-    /// examples: what an auditor knows in addition to the release.
+    /// examples, which an auditor knows in addition to the release.
     others: Mutex<Vec<f64>>,
 }
 

@@ -40,7 +40,7 @@ pub struct OneRunReport {
     pub canaries: usize,
     /// The number of guesses that proves the largest bound, among the numbers fixed in advance.
     pub guesses: usize,
-    /// The number of right guesses among them.
+    /// The number of right guesses among those `guesses`.
     pub correct: usize,
     /// The plan's epsilon.
     pub epsilon_stated: f64,

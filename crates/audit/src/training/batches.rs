@@ -1,4 +1,4 @@
-//! Whether the batches of a run are those for which its plan accounts.
+//! Tests that the batches of a run are those for which its plan accounts.
 
 use antinoise_input::largest;
 use antinoise_mechanism::{Participation, Separation};
@@ -8,7 +8,7 @@ use super::contract::StepRecord;
 use crate::report::Test;
 use crate::stats::deviation;
 
-/// Number of random [`tests`].
+/// Number of [`tests`] whose outcome depends on chance.
 pub(super) const TESTS_BY_CHANCE: usize = 2;
 /// Number of steps whose batches are compared with those of another run.
 const COMPARED: usize = 64;
@@ -40,8 +40,8 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -
     tests
 }
 
-/// Number of turns of an example that come too soon after the last one, exceed its maximum number, or are
-/// duplicates in a batch.
+/// Number of participations that come too soon after the same example's last one, exceed its maximum number,
+/// or are duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let (apart, most) = match (plan.privacy.accountant, plan.sampler, &plan.participation) {
         // An example participates at most once in a round.
@@ -69,7 +69,7 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// Number of steps from one turn of a group or bin to the next.
+/// Number of steps from one batch of a group or bin to its next.
 fn round(plan: &VerifiedPlan) -> Option<usize> {
     match plan.sampler {
         Sampler::Cyclic { groups } | Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups } => {

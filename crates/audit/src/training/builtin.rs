@@ -19,7 +19,7 @@ pub struct BuiltinTraining<'a> {
 }
 
 impl<'a> BuiltinTraining<'a> {
-    /// The training on `ground`, with a key made from `seed`: the noise of an audit protects nothing.
+    /// The training on `inputs`, with a key made from `seed`: the noise of an audit protects nothing.
     pub fn new(inputs: &'a TrainingInputs, seed: u64) -> Self {
         Self { inputs, seed, run: RunId::default(), trainer: None }
     }

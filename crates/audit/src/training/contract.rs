@@ -3,7 +3,7 @@
 use super::inputs::TrainingInputs;
 use crate::Error;
 
-/// A training run under audit: SGD with the ground's momentum and learning rate.
+/// A training run under audit: SGD with the momentum and learning rate of its [`TrainingInputs`].
 pub trait Training {
     /// The plan that the training states, and its data.
     fn inputs(&self) -> &TrainingInputs;

@@ -14,7 +14,7 @@ use crate::mechanism::linear_model;
 use crate::random::Random;
 use crate::watched::{Watch, Watched};
 
-/// Features of an example.
+/// Number of features of an example.
 const FEATURES: usize = 2;
 /// Momentum of the audited training.
 const MOMENTUM: f64 = 0.9;
@@ -37,7 +37,7 @@ impl TrainingInputs {
         plan.sampler != Sampler::External && plan.examples <= Self::MOST_EXAMPLES
     }
 
-    /// The ground for `plan`.
+    /// The inputs of a training of `plan`.
     ///
     /// # Errors
     /// For plans for which [`Self::is_for`] is false.
@@ -51,7 +51,7 @@ impl TrainingInputs {
             plan.examples,
             1,
             Self::MOST_EXAMPLES,
-            "2^22, whose training is audited",
+            "2^22, the maximum for an audit of training",
         )?;
         let mut random = Random(1);
         let mut examples = |count: usize| {

@@ -37,9 +37,9 @@ pub struct ReleaseOptions {
 /// The names of the releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReleaseName {
-    /// On a grid: every bit is covered by the statement.
+    /// Release on a grid: the statement covers every bit.
     Grid,
-    /// Plain floating point: the statement holds for an observer who does not use the last bits.
+    /// Release in plain floating point: the statement holds for an observer who does not use the last bits.
     Plain,
 }
 

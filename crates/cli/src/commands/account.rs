@@ -284,7 +284,7 @@ impl Arguments {
         let columns = (0..steps)
             .map(|t| lower_part(encoder.column(t), t, steps))
             .collect::<Option<Vec<Vec<f64>>>>()
-            .ok_or_else(|| InvalidParameter::new("strategy", spec, "one of a square lower-triangular C"))?;
+            .ok_or_else(|| InvalidParameter::new("strategy", spec, "one with a square lower-triangular C"))?;
         let norm = |column: &Vec<f64>| column.iter().map(|x| x * x).sum::<f64>().sqrt();
         let noise_std = sigma * largest(columns.iter().map(norm));
         let mechanism = MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std)?;

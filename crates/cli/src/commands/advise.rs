@@ -201,7 +201,7 @@ impl fmt::Display for Advice {
             let by = in_words(&self.epsilon_by_examples);
             writeln!(
                 f,
-                "\nEpsilon is that of one example. Of a person with several it is, in cyclic batches, {by};"
+                "\nEpsilon is that of one example. For a person with several examples, in cyclic batches, it is {by};"
             )?;
             writeln!(f, "--max-examples-per-user M in these commands plans for persons.")?;
         }

@@ -119,8 +119,8 @@ impl fmt::Display for TrainingAudit {
         ];
         writeln!(f, "{}", output::table(&["figure", "value"], &rows))?;
         let verdict = if self.holds {
-            "The bound is below what the plan states, as it must be. It is no proof of the statement: an audit finds what is wrong, \
-             not what is right."
+            "The bound is below what the plan states, as it must be. This does not prove the statement: an audit can find faults, \
+             but not show that there are none."
         } else {
             "The bound is ABOVE what the plan states: what was run is not as private as it says."
         };

@@ -35,10 +35,10 @@ enum What {
   antinoise bench noise --dim 1e7 --threads 1"
 )]
 struct NoiseArguments {
-    /// Coordinates.
+    /// Number of coordinates.
     #[arg(long, value_name = "M", value_parser = count)]
     dim: usize,
-    /// Threads [default: all].
+    /// Number of threads [default: all].
     #[arg(long, value_name = "T", value_parser = count)]
     threads: Option<usize>,
 }

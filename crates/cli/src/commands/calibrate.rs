@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
 }
 
 impl Arguments {
-    /// Sampling, with the number of steps or the sampling rate that is not given solved for.
+    /// The sampling; of the number of steps and the sampling rate, the one that is not given is computed.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
         refuse_replace_one(self.adjacency)?;
         if let Some(bands) = self.sampling.bands {

@@ -15,9 +15,8 @@ use crate::output;
 
 /// Measure a model that `antinoise train` wrote on labelled rows: accuracy, confusion and calibration.
 ///
-/// The figures are computed from the rows without noise. No privacy statement covers these rows, unless they
-/// were trained on, and then it does not cover what is printed here: do not publish the figures if the rows
-/// are private.
+/// The figures are computed from the rows without noise. No privacy statement covers them, even if the model
+/// was trained on these rows: do not publish the figures if the rows are private.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   antinoise train --model logistic --mechanism blt:2 --epochs 2 --out quick
@@ -40,14 +39,14 @@ pub struct Evaluation {
     classes: Vec<String>,
 }
 
-/// Evaluates.
+/// Measures the model.
 pub fn run(arguments: &Arguments) -> Result<Evaluation> {
     let model = SavedModel::load(&arguments.model)?;
     let examples = arguments.rows.examples(&model, Labels::Required)?;
     Ok(Evaluation { scores: model.evaluate(&examples)?, classes: model.classes().to_vec() })
 }
 
-/// Classes of which the confusion is printed; of more it is in the JSON.
+/// Maximum number of classes for which the confusion matrix is printed; for more it is only in the JSON.
 const PRINTED: usize = 12;
 
 impl fmt::Display for Evaluation {

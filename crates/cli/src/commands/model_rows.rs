@@ -13,7 +13,7 @@ use super::train::{TableKind, delimiter, table_file};
 use crate::failure::Result;
 use crate::progress::Progress;
 
-/// Where rows come from.
+/// The source of the rows.
 #[derive(Debug, Args)]
 pub struct RowOptions {
     /// The rows: csv:PATH, jsonl:PATH or parquet:PATH for a model of a table; for a model of images

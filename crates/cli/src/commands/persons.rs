@@ -6,14 +6,14 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::numbers::short_up;
 
-/// Numbers of examples of a person for which epsilon is stated unasked.
+/// Numbers of examples of a person for which epsilon is stated by default.
 const STATED: [usize; 3] = [2, 5, 20];
 
 /// The epsilon of a person with several examples, by group privacy.
 #[derive(Debug, Clone, Serialize)]
 pub struct ByExamples {
     pub examples: usize,
-    /// Null where no finite bound is known.
+    /// The epsilon; null where no finite bound is known.
     pub epsilon: Option<f64>,
 }
 

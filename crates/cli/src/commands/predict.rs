@@ -54,7 +54,7 @@ pub struct Predictions {
 #[derive(Debug, Serialize)]
 struct Row {
     class: String,
-    /// In the order of classes.
+    /// The probability of each class, in the order of the classes.
     probabilities: Vec<f64>,
 }
 

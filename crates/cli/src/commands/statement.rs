@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Print the table of details, the assumptions and what is not covered too.
     #[arg(long)]
     long: bool,
-    /// Markup of the statement; json is always the whole statement.
+    /// Markup of the statement. json always holds the whole statement, as with --long.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -84,7 +84,7 @@ pub fn privacy(statement: &PrivacyStatement) -> String {
     )
 }
 
-/// `text` as HTML shows it.
+/// `text` escaped for HTML.
 pub fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {

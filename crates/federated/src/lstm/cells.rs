@@ -59,7 +59,7 @@ multiversion! {
     }
 }
 
-/// Copies the sixteen numbers from `at` on, or the rest if there are fewer.
+/// Copies the first sixteen numbers of `from` into `lane`, or all of them if there are fewer.
 fn load(lane: &mut [f32; LANES], from: &[f32]) {
     match from.first_chunk() {
         Some(whole) => *lane = *whole,

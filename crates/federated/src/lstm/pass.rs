@@ -19,7 +19,7 @@ pub struct Workspace {
     /// c and h at all times, preceded by one time for the start.
     cells: Vec<f32>,
     hidden: Vec<f32>,
-    /// tanh c.
+    /// tanh of the cell states c.
     open: Vec<f32>,
     /// Logits, then their gradients.
     logits: Vec<f32>,

@@ -6,7 +6,7 @@
 /// degree 7; the bits of n become the exponent.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    /// Adding it leaves the nearest integer in the last bits.
+    /// The last bits of the sum of this constant and a number are the integer nearest to the number.
     const ROUND: f32 = 12_582_912.0;
     const HIGH: f32 = 0.693_359_4;
     const LOW: f32 = -2.121_944_4e-4;

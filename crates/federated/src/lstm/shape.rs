@@ -24,7 +24,7 @@ use rand_core::Rng;
 /// ```
 ///
 /// # Source
-/// S. Hochreiter, J. Schmidhuber, Long Short-Term Workspace, Neural Computation 9 (1997), with forget gates.
+/// S. Hochreiter, J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997), with forget gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lstm {
     pub(super) symbols: usize,
@@ -50,10 +50,10 @@ impl Lstm {
     /// # Errors
     /// If there are fewer than 2 or more than 256 symbols, or another size is 0 or above 16,384.
     pub fn new(symbols: usize, embedding: usize, hidden: usize) -> Result<Self, InvalidParameter> {
-        between("symbols", symbols, 2, 256, "what a byte holds")?;
+        between("symbols", symbols, 2, 256, "the values of a byte")?;
         for (name, size) in [("embedding", embedding), ("hidden", hidden)] {
             at_least(name, size, 1)?;
-            between(name, size, 1, MOST_WIDE, "the most of this model")?;
+            between(name, size, 1, MOST_WIDE, "the maximum of this model")?;
         }
         Ok(Self { symbols, embedding, hidden })
     }

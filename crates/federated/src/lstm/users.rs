@@ -29,7 +29,7 @@ pub struct UserTexts {
     identity: String,
 }
 
-/// Quality of predictions.
+/// Loss and accuracy of predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct TextEvaluation {

@@ -45,7 +45,7 @@ fn ledgers_that_are_not_the_runs_are_refused() {
                 )
                 .unwrap();
             drop(database);
-            let named = format!("is damaged (who took part in step {round})");
+            let named = format!("is damaged (the participants of step {round})");
             refused(resume(setup(&plan, &population), folder.path()), &named);
         }
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::owner;
 
-/// Duration of retries for a lock that is held. A process that starts another one shares its open files, and
-/// so its locks, with it until the other has begun its own program: a lock that was just released can be held
-/// for some milliseconds more.
+/// Duration of retries for a lock that is held. A child process shares its parent's open files, and so its
+/// locks, until it executes its own program: a lock that the parent released may stay held for some
+/// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A lock on a file, held until it is dropped or the process ends in any way.
@@ -23,16 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The lock is advisory: it keeps out those who ask for it. The file stays behind, because removing it would
-/// let two processes lock two files.
+/// The lock is advisory: it excludes only programs that request it. The file stays behind, because removing
+/// it would let two processes lock two files.
 #[derive(Debug)]
 pub struct Lock {
     _held: File,
 }
 
 impl Lock {
-    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another one,
-    /// of this process or of another, holds it.
+    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another lock
+    /// on the file, in this or another process, is held.
     ///
     /// # Errors
     /// When the file cannot be opened, or the file system has no locks.

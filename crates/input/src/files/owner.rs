@@ -1,4 +1,4 @@
-//! Files and folders that are their owner's alone.
+//! Files and folders that only their owner may access.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io::{ErrorKind, Result};
@@ -44,7 +44,7 @@ pub fn make_if_absent(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a file at `path` whose metadata `found` lets others than its owner read or write.
+/// Refuses a file at `path` whose metadata `found` allow other users than its owner to read or write it.
 ///
 /// # Errors
 /// Names its mode.

@@ -16,7 +16,7 @@ const MARK: &str = ".tmp-";
 /// Largest number of temporary names to try.
 const MAX_NAMES: usize = 1000;
 
-/// The readers of a new file.
+/// The users who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The owner only: for keys, noise and other secrets.
@@ -142,8 +142,8 @@ pub fn write_whole(path: &Path, access: Access, contents: &[u8]) -> Result<()> {
 }
 
 /// [Wipes](wipe) temporary files that killed writers left in `folder`, and returns their number: regular
-/// files of this user with a temporary name of [`NewFile`], for a name that `ours` accepts, that no writer
-/// holds.
+/// files of this user with a temporary name of [`NewFile`] that no writer has locked, and whose final name
+/// `ours` accepts.
 ///
 /// # Errors
 /// When the folder cannot be read or a stale file not be removed.

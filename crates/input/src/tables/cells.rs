@@ -66,7 +66,8 @@ impl Role {
     }
 }
 
-/// Seconds east of UTC of a zone; `None` for zones whose offset changes. A time without a zone has offset 0.
+/// The offset of a time zone in seconds east of UTC; `None` for zones whose offset changes. A time without a
+/// zone has offset 0.
 fn offset(zone: Option<&str>) -> Option<FixedOffset> {
     match zone {
         None | Some("UTC" | "Etc/UTC" | "GMT" | "Etc/GMT" | "Z" | "Zulu") => FixedOffset::east_opt(0),
@@ -129,7 +130,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// The cells of `array`, whose type some role accepts.
+    /// The cells of `array`, whose type must be accepted by some role.
     ///
     /// # Errors
     /// When the array does not match its type, for example names with invalid UTF-8.
@@ -154,7 +155,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The cell as text, written to `room` if necessary; `what` names it in an error.
+    /// The cell as text, written to `room` if necessary; `what` names the cell in an error.
     ///
     /// # Errors
     /// When the cell is null, or a time outside of the years 0 to 9999.
@@ -172,7 +173,7 @@ impl<'a> Cells<'a> {
     }
 
     /// The cell as the text of a user, which [`user_name`](super::user_name) reads: a number that may have
-    /// been rounded is refused; `what` names it then.
+    /// been rounded is refused. `what` names the cell in an error.
     ///
     /// # Errors
     /// When the cell is null, or a single-precision number of at least 2^24.
@@ -195,7 +196,8 @@ impl<'a> Cells<'a> {
         Ok(room)
     }
 
-    /// The cell as a number, or as its text, written to `room` if necessary; `what` names it in an error.
+    /// The cell as a number, or as its text, written to `room` if necessary; `what` names the cell in an
+    /// error.
     ///
     /// # Errors
     /// When the cell is null.
@@ -308,7 +310,7 @@ fn instants<'a>(array: &'a dyn Array, unit: TimeUnit, zone: Option<&str>) -> Of<
     }
 }
 
-/// Local time of the zone.
+/// The cells of an array of times, as local times in `zone`.
 fn clock<'a, T>(array: &'a PrimitiveArray<T>, zone: Option<&str>) -> Of<'a, Option<NaiveDateTime>>
 where
     T: ArrowTemporalType,

@@ -3,14 +3,14 @@ use crate::InvalidParameter;
 /// A number of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number<'a> {
-    /// A number in a text.
+    /// The number as text.
     Text(&'a str),
-    /// As a number.
+    /// The number in double precision.
     Real(f64),
 }
 
 impl Number<'_> {
-    /// The number, possibly infinite or NaN; `what` names it in an error.
+    /// The number, possibly infinite or NaN; `what` names the cell in an error.
     ///
     /// # Errors
     /// When it is text that is not a number.

@@ -18,7 +18,7 @@ pub struct Parquet {
     reader: ParquetRecordBatchReader,
     schema: SchemaRef,
     what: String,
-    /// Whether the end or damaged data were reached.
+    /// Whether the end of the file, or damaged data, was reached.
     is_over: bool,
 }
 

@@ -15,7 +15,7 @@ const SHOWN: usize = 3;
 pub struct SimilarNames {
     /// Number of such users.
     pub users: u64,
-    /// Some of them, each with the similar name.
+    /// Examples of such users, each with the similar name.
     pub examples: Vec<(String, String)>,
 }
 

@@ -74,8 +74,8 @@ fn read<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter>
     })
 }
 
-/// Whether the first byte, or digits alone, show that `text` is a name as it stands. This is fast, and true
-/// for most rows; other texts need the whole rule.
+/// Whether `text` is a name without further processing, as its first byte or its digits alone show. This
+/// check is fast and true for most rows; other texts need the whole rule.
 #[inline]
 fn is_its_own_name(text: &str) -> bool {
     match text.as_bytes() {
@@ -86,7 +86,7 @@ fn is_its_own_name(text: &str) -> bool {
     }
 }
 
-/// Whether a double of these digits is no other whole number, rounded.
+/// Whether the whole number with these digits is below 2^53, so that a double represents it without rounding.
 fn is_exact(digits: &str) -> bool {
     digits.parse::<u64>().is_ok_and(|number| number < 1 << 53)
 }
@@ -96,7 +96,7 @@ struct Decimal<'a> {
     before: &'a str,
     after: &'a str,
     exponent: i64,
-    /// Whether it is written in digits alone.
+    /// Whether the number is written in digits alone.
     is_plain: bool,
 }
 
@@ -124,8 +124,8 @@ impl<'a> Decimal<'a> {
         Some(Self { before, after, exponent, is_plain })
     }
 
-    /// The digits of a whole number; `None` for a fraction. Arbitrary digits for numbers so large that they
-    /// are refused anyway.
+    /// The digits of a whole number; `None` for a fraction. For numbers that are refused because of their
+    /// size, the digits may be wrong.
     fn whole(&self) -> Option<String> {
         const LONGEST: i64 = 40;
         let all = format!("{}{}", self.before, self.after);

@@ -1,4 +1,5 @@
-//! The operations by short algorithms: the reference of all tests, and the implementation without faer.
+//! The operations implemented with short algorithms: the reference of all tests, and the implementation
+//! without faer.
 
 mod eigen;
 mod factor;

@@ -1,4 +1,4 @@
-//! Products.
+//! Products of matrices.
 
 use std::borrow::Cow;
 

@@ -9,7 +9,7 @@ const LANES: usize = 8;
 /// underflow has lost its digits.
 pub(super) const NEGLIGIBLE_SQUARE: f64 = 1e-280;
 
-/// x . y.
+/// Returns the inner product x . y.
 pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {
     let (x, y) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
     let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(x, y)| x * y).sum();

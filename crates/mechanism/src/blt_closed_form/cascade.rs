@@ -42,7 +42,7 @@ impl Cascade<'_> {
         }
     }
 
-    /// Returns w.
+    /// Returns the column w = C^-1 a.
     pub(crate) fn column(&self) -> Vec<f64> {
         let mut w = Vec::with_capacity(self.workload.len());
         self.each_block(|_, block, _| w.extend_from_slice(block));

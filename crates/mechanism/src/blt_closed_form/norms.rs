@@ -8,9 +8,9 @@ use crate::problem::Objective;
 /// A squared norm and its partial derivatives.
 pub(crate) struct Norm {
     pub(crate) squared: f64,
-    /// Derivatives in alpha_i or beta_i.
+    /// Derivatives in the weights of C (alpha_i) or of B (beta_i).
     pub(crate) d_weights: Vec<f64>,
-    /// Derivatives in delta_i or delta^_i.
+    /// Derivatives in the nodes of C (delta_i = 1 - lambda_i) or of C^-1 (delta^_i).
     pub(crate) d_nodes: Vec<f64>,
     /// Derivative in g, the limit of B's coefficients; 0 for the sensitivity.
     pub(crate) d_limit: f64,

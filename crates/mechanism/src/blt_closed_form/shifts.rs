@@ -38,11 +38,11 @@ const fn constant(value: f64) -> DualNumber {
 
 /// Sums over k - 1 participations for the nodes i and j.
 pub(super) struct Shifts {
-    /// The sum over p < k - 1 of L_ip.
+    /// The sum over p < k - 1 of L_ip, defined at the head of this file.
     pub(super) sums: DualNumber,
     /// The sum over p < k - 1 of L_ip L_jp.
     pub(super) products: DualNumber,
-    /// L_i(k-1) L_j(k-1).
+    /// The product L_i(k-1) L_j(k-1).
     pub(super) last_product: DualNumber,
 }
 

@@ -105,7 +105,8 @@ impl Covariance<'_> {
         squared
     }
 
-    /// Visits the entries S_{t-i, t-j}, i >= j, of the squared norm of row t: index and factor.
+    /// Visits the entries S_{t-i, t-j}, i >= j, whose weighted sum is the squared norm of row t, by index and
+    /// weight.
     fn products(&self, t: usize, mut each: impl FnMut(usize, f64)) {
         let (w, numerator) = (self.of.width, &self.of.numerator);
         for (i, left) in numerator.iter().enumerate().take(t + 1) {

@@ -17,9 +17,9 @@ use crate::{Error, Recursion, Result, Workload};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorNorms {
-    /// ||B||_row.
+    /// The largest row norm ||B||_row.
     pub max: f64,
-    /// ||B||_F over the square root of the number of queries.
+    /// The Frobenius norm ||B||_F over the square root of the number of queries.
     pub rms: f64,
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn error_of_toeplitz(
     ErrorNorms::of_rows(&rows_of_toeplitz(c, steps, workload, recursion)?)
 }
 
-/// Returns the squared norms of B's rows for Toeplitz C with first column `c`: of row i, the sum of w_t^2
-/// over t <= i.
+/// Returns the squared norms of B's rows for Toeplitz C with first column `c`: that of row i is the sum of
+/// w_t^2 over t <= i.
 pub(crate) fn rows_of_toeplitz(
     c: &[f64],
     steps: usize,
@@ -78,7 +78,8 @@ pub(crate) fn rows_of_toeplitz(
     }
 }
 
-/// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`, where w = A p.
+/// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`; w = A p is the first column
+/// of B.
 pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
     if !workload.is_toeplitz() {
         return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);

@@ -15,8 +15,8 @@ use crate::{Error, Result, Workload};
 /// computed.
 pub(crate) const MAX_EXACT_STEPS: usize = 1 << 18;
 const MAX_COMPUTED: usize = 10_000_000;
-/// The horizon, in multiples of the steps in which w of the truncated square root converges, and of the
-/// square root of the number of steps.
+/// The horizon as a multiple of the number of steps in which w converges for the truncated square root, and
+/// as a multiple of the square root of the number of steps; the larger one is used.
 const MARGIN: usize = 8;
 const ROOTS: f64 = 50.0;
 /// Maximum relative distance of w from its limit over the last `bands` steps.

@@ -132,7 +132,7 @@ impl BandedLoss {
         if cost.is_finite() { cost } else { f64::INFINITY }
     }
 
-    /// dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
+    /// Maps the derivative in C to that in Theta: dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
     fn through_normalization(&self, c: &Normalized, d_rows: &[f64], scale: f64) -> Vec<f64> {
         let bands = self.bands;
         let mut along = vec![0.0; self.steps];
@@ -163,7 +163,8 @@ impl BandedLoss {
         (squared, gradient)
     }
 
-    /// Adds the contributions of the columns first..first + LANES.
+    /// Adds the contributions of B's columns first..first + LANES to the squared row norms and to the
+    /// gradient.
     fn columns(
         &self,
         rows: &[f64],

@@ -18,7 +18,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T> Best<T> {
-    /// Begins with the start of the class.
+    /// Creates the record with the initial value of the class and its cost.
     pub(crate) fn new(start: T, cost: f64) -> Self {
         Self { value: start, cost, start_cost: cost, status: Status::Stalled, iterations: 0 }
     }
@@ -44,7 +44,7 @@ impl<T> Best<T> {
         }
     }
 
-    /// Goes back to an earlier value that is preferred although its cost is higher.
+    /// Restores an earlier value that is preferred although its cost is higher.
     pub(crate) fn restore(&mut self, value: T, cost: f64) {
         (self.value, self.cost) = (value, cost);
     }

@@ -41,7 +41,7 @@ pub struct StrategySpec {
 }
 
 impl StrategySpec {
-    /// Returns the class with its defaults.
+    /// Returns the spec of `class` with default options.
     pub fn new(class: Class) -> Self {
         Self {
             class,

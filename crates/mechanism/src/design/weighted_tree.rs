@@ -38,7 +38,8 @@ impl WeightedLoss<'_> {
         soft_maximum(&norms, self.exponent).0.ln() + self.error(&variances).ln()
     }
 
-    /// Returns the squared error, without the completion of the last step, one row of n.
+    /// Returns the squared error, ignoring that the tree is completed in the last step, which changes one row
+    /// of n.
     fn error(&self, variances: &[f64]) -> f64 {
         let last = self.tree.steps.saturating_sub(1).max(1);
         match self.objective {
@@ -84,7 +85,7 @@ fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
     std::iter::once(above(0)).chain(smaller).filter(|&variance| variance > 0.0).collect()
 }
 
-/// Maximum number of patterns of a design; of more phases, evenly spaced ones are used.
+/// Maximum number of patterns of a design; if there are more phases, evenly spaced ones are used.
 const MAX_PATTERNS: usize = 4096;
 
 /// Returns, by pattern and height, the number of ordered pairs of participations with a common node of that

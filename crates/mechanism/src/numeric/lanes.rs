@@ -4,8 +4,8 @@ use super::parallel;
 pub(crate) use super::vector::LANES;
 use super::vector::add;
 
-/// Number of tasks over which groups of columns are dealt in turn: fixed, so that sums do not depend on the
-/// threads.
+/// Number of tasks, among which groups of columns are distributed in turn: fixed, so that sums do not depend
+/// on the number of threads.
 const TASKS: usize = 16;
 
 /// One number for each lane.

@@ -1,4 +1,4 @@
-//! Numerical tools that know no mechanism.
+//! Numerical tools that do not depend on any mechanism.
 
 pub(crate) mod lanes;
 pub(crate) mod lbfgs;

@@ -5,7 +5,7 @@ use crate::numeric::vector::add_scaled;
 
 /// The state of a division of power series.
 pub(crate) struct Quotient {
-    /// 1 / b_0.
+    /// The factor 1 / b_0.
     scale: f64,
     /// `past[r - 1][i]`: coefficient of the r-th most recent earlier term in lane `i` of the block, ignoring
     /// terms of the block itself.

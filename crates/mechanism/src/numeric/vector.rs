@@ -20,7 +20,7 @@ pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// ||x||^2.
+/// Returns ||x||^2.
 pub(crate) fn norm_squared(x: &[f64]) -> f64 {
     dot(x, x)
 }
@@ -36,8 +36,8 @@ pub(crate) fn add(x: &mut [f64], y: &[f64]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
-/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first term on where an
-/// entry is.
+/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first entry on that is
+/// NaN.
 pub(crate) fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
     let mut majorant: Vec<f64> = c.iter().map(|c| c.abs()).collect();
     for t in (1..c.len()).rev() {

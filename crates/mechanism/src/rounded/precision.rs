@@ -10,9 +10,9 @@ pub enum Precision {
     Double,
 }
 
-/// Single precision rounds a step's factor times the standard deviation of the noise. This bounds the
-/// relative error of a step's noise, and so of a column of C; it is twice the rounding error, for a scale
-/// that the caller adds.
+/// Bound on the relative error of a step's noise, and so of a column of C, when the product of the step's
+/// factor and the standard deviation of the noise is rounded to single precision. It is twice that rounding
+/// error, so that it also covers a scale by which the caller multiplies.
 pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
 
 /// Unit roundoff of double precision: the maximum relative error of one operation.

@@ -32,7 +32,7 @@ pub struct Sensitivity {
     pub value: f64,
     /// Whether the value is exact or an upper bound.
     pub kind: Kind,
-    /// The theorem or lemma behind it.
+    /// The theorem or lemma that proves the value.
     pub source: String,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Tree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) height: u32,
-    /// One past the last step below it.
+    /// One past the last step below the node.
     pub(crate) end: usize,
 }
 
@@ -24,7 +24,7 @@ impl Node {
         (self.end - 1) >> self.height
     }
 
-    /// Returns the first step below it.
+    /// Returns the first step below the node.
     pub(crate) fn start(self) -> usize {
         self.index() << self.height
     }

@@ -3,7 +3,7 @@
 //!
 //! 1. The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the
 //!    node above y at that height. So it reads as many nodes as y has ones.
-//! 2. A step whose label has z zeros is below z nodes that are ever read.
+//! 2. A step whose label has z zeros is below z of the nodes that prefixes read.
 //! 3. In the plain tree both numbers go up to log2 n. Here every label has o ones and z zeros, and the max
 //!    loss is sqrt(o z), half of the plain tree's for large n.
 //! 4. The n steps take the n smallest labels, in increasing order; the next label ends the last prefix.

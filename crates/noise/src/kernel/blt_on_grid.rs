@@ -168,7 +168,7 @@ fn block<R: Points, const D: usize, const L: usize>(
     }
 }
 
-/// Decides a block point by point, where double precision does not decide all roundings.
+/// Rounds a block point by point, with exact normals where double precision does not decide the rounding.
 #[cold]
 #[inline(never)]
 fn decide<R: Points, const D: usize, const L: usize>(

@@ -1,5 +1,5 @@
-//! Rounding to the grid of a release. The rounding of every sum is decided exactly, and fed back as if the
-//! seed noise had been the value that needs no rounding.
+//! Rounding to the grid of a release. Every sum of noise is rounded exactly, and the rounding is fed back:
+//! later steps use the seed noise that would have given the rounded sum.
 
 use crate::flat_recursion::Position;
 use crate::keystream::Keystream;

@@ -10,7 +10,7 @@ use crate::simd::{Isa, Transfer};
 pub(crate) struct LookAhead<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) len: usize,
-    /// Rows of earlier steps are not stored.
+    /// The first step whose row is stored.
     pub(crate) first: usize,
     /// Whether the caches will have evicted the rows before they are read: then they are written past the
     /// caches.

@@ -43,7 +43,7 @@ pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {
         ahead: &mut LookAhead<'_, Self::Row>,
     );
 
-    /// Converts a row of noise to its form in memory, in `room` if the form differs.
+    /// Converts a row of noise to its form in memory; writes it to `room` if the form differs.
     fn as_row<'a>(
         self,
         isa: Isa,
@@ -95,7 +95,7 @@ pub(crate) struct TileSteps<'a, T> {
     pub(crate) seeds: &'a [Keystream],
     pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
-    /// Numbers to bring into the cache meanwhile.
+    /// Numbers to prefetch into the cache while these steps are made.
     pub(crate) fetched: &'a [T],
 }
 

@@ -14,7 +14,7 @@ use crate::slices::{InputSlices, Pieces};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
-/// How a row of a plain stream meets the output.
+/// How a row of a plain stream is combined with the output.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Target<'a> {
     /// The row replaces the output.

@@ -41,9 +41,9 @@ pub(crate) struct StateFields<'a> {
     pub(crate) context: &'a [u8; BYTES],
     pub(crate) step: u64,
     pub(crate) made: u64,
-    /// The keyed sum of all its words.
+    /// The keyed sum of all words of the state.
     pub(crate) total: u128,
-    /// Data of the caller.
+    /// Further data of the caller that the commitment covers.
     pub(crate) extra: &'a [u8],
 }
 

@@ -86,8 +86,8 @@ impl Key {
         key
     }
 
-    /// The key whose bytes `read` writes directly to their final place in memory: a key that another process
-    /// [exposed](Key::expose), say.
+    /// The key whose bytes `read` writes directly to their final place in memory: for example a key that
+    /// another process [exposed](Key::expose).
     ///
     /// ```
     /// use antinoise_noise::Key;

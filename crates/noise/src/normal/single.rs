@@ -1,8 +1,8 @@
 //! The inverse normal distribution in single precision: one 32-bit word makes one normal.
 //!
-//! Word w, as a signed integer, gives the normal z that a standard normal exceeds in size on its side with
-//! probability |w + 1/2| 2^-32; z has the sign of w + 1/2. Pieces of this function are polynomials, looked up
-//! by the leading bits of |w + 1/2|; `scripts/noise/inverse_normal.py` fits them.
+//! Word w, as a signed integer, gives the normal z with the sign of w + 1/2 and P(N > |z|) = |w + 1/2| 2^-32
+//! for a standard normal N. Pieces of this function are polynomials, looked up by the leading bits of |w +
+//! 1/2|; `scripts/noise/inverse_normal.py` fits them.
 
 use super::double;
 use super::single_table::{PIECES, TAIL};
@@ -12,14 +12,15 @@ use crate::simd::Instructions;
 
 const LANES: usize = 16;
 /// Words with |w + 1/2| below 2^17 are rare and get 64 further bits: there a step of 2^-32 in probability is
-/// a visible step of the normal. Scaled by 2^-16 they are the numbers below 2: one bit of the exponent tells.
+/// a visible step of the normal. After scaling by 2^-16 the rare words are the numbers below 2, which one bit
+/// of the exponent shows.
 const SCALE: f32 = 1.0 / 65_536.0;
 const NOT_RARE: u32 = 1 << 30;
 const RARE: u32 = 1 << 17;
 /// Maps the largest words to 2^31 - 128 instead of 2^31, which would lie beyond the last piece; the fit of
 /// the pieces accounts for it.
 const SHRINK: f32 = 1.0 - 1.0 / 16_777_216.0;
-/// Pieces are halves of octaves.
+/// The bits of the mantissa within a piece: each piece is half an octave.
 const MANTISSA: u32 = (1 << 22) - 1;
 const MIDDLE: f32 = 1.25;
 const SIGN: u32 = 1 << 31;
@@ -28,7 +29,7 @@ impl Normal for f32 {
     const PER_GROUP: usize = 2 * LANES;
     const PIECES: usize = GROUP_BLOCKS;
     const NONE_SEEN: Self::Extremes = [u32::MAX; LANES];
-    /// The bits that all scaled words have in common, per lane.
+    /// The bits that are set in all scaled words, per lane.
     type Extremes = [u32; LANES];
 
     #[inline(always)]

@@ -21,10 +21,10 @@ pub trait Normal: Real {
     const PER_GROUP: usize;
     /// Pieces of a group whose normals can be made without the rest; piece i has blocks i, i + PIECES, ...
     const PIECES: usize;
-    /// A summary of the words seen, per lane, that says whether one was rare: so close to an end that it
-    /// needs more bits.
+    /// A summary, per lane, of the random words processed so far. It shows whether one of them is rare: so
+    /// close to an end of the range that its normal needs more bits.
     type Extremes: Copy;
-    /// State before any word is seen.
+    /// The summary before any word is processed.
     const NONE_SEEN: Self::Extremes;
 
     /// Makes the normals of one group, and adds its words to the summary.

@@ -21,7 +21,7 @@ pub(crate) struct VectorAes(Avx512);
 
 #[cfg(target_arch = "x86_64")]
 impl VectorAes {
-    /// The proof of AVX-512 without AES.
+    /// The proof that the processor has AVX-512, without that of AES.
     pub(crate) fn avx512(self) -> Avx512 {
         self.0
     }

@@ -35,7 +35,7 @@ impl<'a, T: Number> Transfer<'a, T> {
         Self { from, lines, tail, fetched: &[] }
     }
 
-    /// The size of `parts` nearly equal portions of what is left.
+    /// The size of `parts` nearly equal portions of the rest.
     pub(crate) fn portion(&self, parts: usize) -> Portion {
         let fetched = self.fetched.len().div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
         Portion { lines: self.lines.count().div_ceil(parts), fetched }

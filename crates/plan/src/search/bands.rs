@@ -12,7 +12,7 @@ use crate::{Request, Result, Schedule, Setting};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Bands {
-    /// Bands of C.
+    /// Number of bands of C.
     pub bands: usize,
     /// C under block-cyclic Poisson sampling with a group for each band. The relative loss compares with one
     /// band: DP-SGD with Poisson sampling.

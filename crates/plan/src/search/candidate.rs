@@ -21,13 +21,13 @@ const NOISE_INCREMENT: f64 = 0.005;
 pub struct Candidate {
     /// Class and size of the strategy.
     pub spec: StrategySpec,
-    /// C.
+    /// The strategy C.
     pub strategy: AnyStrategy,
     /// How the design of C ended.
     pub status: Status,
     /// Sampler and schema. Amplified Poisson sampling has a group for each band.
     pub schedule: Schedule,
-    /// sigma.
+    /// The noise multiplier sigma.
     pub noise_multiplier: f64,
     /// Errors and losses at noise multiplier 1.
     pub unit_loss: Loss,

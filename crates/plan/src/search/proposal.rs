@@ -10,11 +10,11 @@ use crate::{Length, Request, Result, Setting, VerifiedPlan};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// N.
+    /// N: the number of examples.
     pub examples: usize,
     /// Target epsilon.
     pub epsilon: f64,
-    /// m: model parameters; 0 if unknown.
+    /// m: the number of model parameters; 0 if unknown.
     pub dim: usize,
     /// Limit on the bytes of noise state. Needs `dim`.
     pub memory: Option<u64>,

@@ -1,4 +1,5 @@
-//! Bounds of users from a public guess of how often users come: what they leave out, and their noise.
+//! Bounds on the periods and rows of users, from a public guess of how often users come: the rows that the
+//! bounds leave out, and the noise that they need.
 //!
 //! The guess is a median and a heavy user, whom one in twenty exceeds, of the periods X in which a user comes
 //! and of the rows Y in such a period. Both are taken as log-normal, of at least 1, X of at most the number
@@ -32,9 +33,10 @@ use crate::{Query, Result, Settings};
 pub struct Guess {
     /// Number of users.
     pub users: usize,
-    /// Periods in which a median user comes, and a heavy one, whom one in twenty exceeds.
+    /// The number of periods in which a median user comes, and in which a heavy user comes, whom one in
+    /// twenty exceeds.
     pub periods: [f64; 2],
-    /// Rows in such a period of a median user, and of a heavy one.
+    /// Rows of a median user, and of a heavy one, in a period in which they come.
     pub rows: [f64; 2],
     /// Number of periods after which bias and noise are compared.
     pub periods_until: usize,
@@ -53,7 +55,7 @@ pub struct Advice {
     pub bias: f64,
     /// The largest standard deviation of the noise.
     pub noise: f64,
-    /// The root of the sum of their squares.
+    /// The error: the square root of bias^2 + noise^2.
     pub error: f64,
 }
 
@@ -66,8 +68,8 @@ const POINTS_PER_DEVIATION: f64 = 100.0;
 const COMPARED: usize = 6;
 
 impl Guess {
-    /// The error of several bounds of periods, increasing, each with the best bound of rows, or with
-    /// `max_rows`. The release publishes counts, and what its bounds leave out.
+    /// The errors of several bounds on periods, in increasing order, each with the best bound on rows, or
+    /// with `max_rows`. The release publishes counts, and what its bounds leave out.
     ///
     /// # Errors
     /// If a number is out of range, or no mechanism can be made for the settings.
@@ -110,7 +112,8 @@ impl Guess {
     }
 }
 
-/// The largest standard deviation of running counts of one row a user and period, up to period `most`.
+/// The largest standard deviation, up to period `most`, of running counts with at most one row of a user in a
+/// period.
 fn noise(settings: &Settings, max_periods: usize, most: usize) -> Result<f64> {
     let queries = vec![(Query::Counts, 1.0)];
     let settings = Settings { max_periods, max_rows: 1, queries, ..settings.clone() };
@@ -122,7 +125,7 @@ fn noise(settings: &Settings, max_periods: usize, most: usize) -> Result<f64> {
     chain.error(&Query::Counts, most - 1)
 }
 
-/// Whole numbers from `low` to `high`, at most `most`, each about as many times the one before it.
+/// At most `most` whole numbers from `low` to `high`, in about a geometric sequence.
 fn between(low: f64, high: f64, most: usize) -> Vec<usize> {
     let steps = (COMPARED - 1) as f64;
     let number = |step: usize| low * (high / low).powf(step as f64 / steps);

@@ -10,7 +10,7 @@ use crate::queries::quantile::{Rows, quantile};
 /// A query, and the numbers from which its figures are computed.
 pub(crate) struct Estimator<'q> {
     pub(crate) query: &'q Query,
-    /// The part that answers it; for a mean, the part that counts.
+    /// The part of the vector from which the query is answered; for a mean, the part that counts rows.
     pub(crate) part: &'q Part,
     /// The names of a key's figures in the published table.
     pub(crate) names: Vec<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Estimator<'q> {
 }
 
 enum Method<'q> {
-    /// The cell's number.
+    /// The number of points in a cell, times `unit`.
     Cell { unit: f64 },
     /// Buckets, each separately.
     Histogram { buckets: Buckets },
@@ -180,7 +180,7 @@ impl<'q> Estimator<'q> {
     }
 }
 
-/// A figure without raising: it may decrease, and already lies in its range.
+/// A figure that is never raised: it may decrease, and it already lies in its range.
 fn within_range(interval: Interval) -> Estimate {
     Estimate { interval, is_whole: false, is_non_negative: false, is_monotone: false }
 }

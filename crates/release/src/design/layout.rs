@@ -11,8 +11,8 @@
 //! # Users
 //!
 //! Two measures count users, each in one cell for all keys. A user with more than R rows in a period adds
-//! floor(R w / s) points to the cell of [`Measure::OverRows`], once in the period: its part of the period's
-//! vector is R w at most, as the R rows' part of a measure of rows.
+//! floor(R w / s) points to the cell of [`Measure::OverRows`], once in the period: this changes the period's
+//! vector by at most R w, like R rows do in a measure of rows.
 //!
 //! A user is counted in at most K periods, and adds to the cell of [`Measure::AtBound`] in the K-th of them
 //! alone, p = floor(sqrt(K) R w / s) points. With w for this cell, and m = R sqrt(sum of w_q^2) for all
@@ -114,7 +114,7 @@ impl Layout {
         self.parts.iter().find(|part| part.measure == *measure)
     }
 
-    /// The part that answers `query`; for a mean, the first part, which counts.
+    /// The part from which `query` is answered; for a mean, the first part, which counts rows.
     pub(crate) fn part_of(&self, query: &Query) -> &Part {
         self.part(&query.measures()[0])
     }
@@ -167,8 +167,8 @@ fn scale(measure: &Measure, settings: &Settings) -> f64 {
     }
 }
 
-/// sqrt(K) for users of `max_periods` = K periods, rounded down: how much more a user may add who adds in one
-/// period than one who adds in K.
+/// sqrt(K), rounded down, for K = `max_periods`: a user who adds in a single period may add this many times
+/// as much as a user who adds in K periods.
 pub(crate) fn once_per_user(max_periods: usize) -> f64 {
     (max_periods as f64).sqrt() * ROUNDED
 }

@@ -96,8 +96,8 @@ impl Design {
     }
 }
 
-/// Refuses a plan for which a user who adds in one period, sqrt(K) times as much, exceeds its sensitivity to
-/// users who add in K: see [`crate::design::layout`].
+/// Refuses a plan under which a user who adds sqrt(K) times as much in a single period would exceed the
+/// sensitivity to users who add in K periods: see [`crate::design::layout`].
 fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
     if max_periods == 1 {
         // What a user adds once is part of the user's only period, within the clip norm.

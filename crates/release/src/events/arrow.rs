@@ -85,7 +85,7 @@ pub struct EventBatch<'a> {
     user: Option<Cells<'a>>,
     key: Cells<'a>,
     value: Option<Cells<'a>>,
-    /// The number of its first row.
+    /// The number of the batch's first row.
     first: u64,
     /// Buffers for cells that are not text.
     rooms: [String; 4],

@@ -1,4 +1,4 @@
-//! Counts of a period that were bounded and computed elsewhere, in a warehouse say.
+//! Counts of a period that were bounded and computed elsewhere, for example in a warehouse.
 
 use std::io::Read;
 
@@ -52,7 +52,7 @@ impl Release {
         let mut others = layout.parts.iter().filter(|part| !is_count(part) && !part.measure.is_of_users());
         let (Some(part), None) = (layout.parts.iter().find(is_count), others.next()) else {
             let must_be =
-                "counts, windows and decays alone: others are not made of counts that come in as they are";
+                "only counts, windows and decays: other queries cannot be answered from given counts";
             let queries = self.settings.queries.iter().map(|(query, _)| query.to_string());
             let queries = queries.collect::<Vec<_>>().join(" ");
             return Err(Error::invalid("queries of the release", queries, must_be));

@@ -26,9 +26,9 @@ use crate::{Error, Keep, Period, Release, Result, Unit};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Rows given.
+    /// Number of rows given.
     pub rows: u64,
-    /// Rows counted.
+    /// Number of rows counted.
     pub counted: u64,
     /// Rows left out because the user already had `max_rows` rows in the period.
     pub beyond_max_rows: u64,
@@ -54,7 +54,7 @@ pub struct Found {
     pub later: u64,
 }
 
-/// What freezing a file would do. The numbers are exact, and not private.
+/// The effect that freezing a file would have. The numbers are exact, and not private.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
@@ -84,11 +84,11 @@ pub enum Fate {
 /// The periods that were frozen before.
 #[derive(Debug)]
 struct Neighbours {
-    /// The one that was frozen first, whose form names have.
+    /// The first frozen period; names of later ones must have the form of its name.
     first: Option<Period>,
-    /// The latest one before this period.
+    /// The latest frozen period before this one.
     before: Option<Period>,
-    /// The latest one, if it is not before this period.
+    /// The latest frozen period that does not come before this one.
     after: Option<Period>,
     /// Whether the last period is known to have no rows.
     last_was_empty: bool,
@@ -227,7 +227,7 @@ impl Freezing<'_> {
         self
     }
 
-    /// The period.
+    /// The period that is being frozen.
     pub fn period(&self) -> &Period {
         &self.period
     }
@@ -275,7 +275,8 @@ impl Freezing<'_> {
         problems
     }
 
-    /// What committing the period would do; `found`: the numbers of all rows. Nothing is changed.
+    /// The effect that committing the period would have; `found`: the numbers of all rows. Nothing is
+    /// changed.
     pub fn check(&self, found: &Found) -> Check {
         let Tally { counted, beyond_max_rows, beyond_max_periods, unknown_keys, .. } = found.tally;
         let left_out = beyond_max_rows + beyond_max_periods + unknown_keys;

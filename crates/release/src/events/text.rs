@@ -27,7 +27,7 @@ pub struct Columns {
     pub time: String,
     /// The user; not read if the unit is the event.
     pub user: Option<String>,
-    /// The key.
+    /// The key: the category in which the row is counted.
     pub key: String,
     /// The value that is summed or sorted into buckets.
     pub value: Option<String>,

@@ -57,7 +57,7 @@ impl Borrow<[u8]> for Name {
 /// that collide.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
-    /// Rows, up to one more than are counted.
+    /// The number of rows of each user, up to one more than the maximum that is counted.
     rows: HashMap<Name, u32>,
     /// Users who may be counted in one more period.
     one_left: HashSet<Name>,
@@ -92,7 +92,7 @@ impl Users {
         self.rows.values().filter(|rows| **rows != SPENT && **rows > most).count()
     }
 
-    /// Number of users counted in this period of those who could be counted in one more.
+    /// Number of users who could be counted in only one more period, and are counted in this one.
     pub(crate) fn at_bound(&self) -> usize {
         self.names().filter(|name| self.one_left.contains(*name)).count()
     }

@@ -31,9 +31,9 @@ pub(crate) enum Buckets {
     Flat { unit: f64 },
     /// Both matrices are lower triangular, with rows that end at the diagonal.
     Correlated {
-        /// M.
+        /// The integer matrix M.
         matrix: Vec<Vec<i64>>,
-        /// F.
+        /// The matrix F, which estimates the rows below edges.
         below: Vec<Vec<f64>>,
     },
 }

@@ -34,7 +34,7 @@ pub(crate) fn number(value: Option<f64>) -> Result<f64, InvalidParameter> {
 }
 
 impl Measure {
-    /// Whether a user contributes, to one cell for all keys, and not each row.
+    /// Whether users contribute instead of rows: each user to one cell for all keys.
     pub(crate) fn is_of_users(&self) -> bool {
         matches!(self, Self::AtBound | Self::OverRows)
     }

@@ -12,9 +12,9 @@ use crate::queries::interval::{Interval, QUANTILE};
 
 /// Noisy numbers of rows of a key.
 pub(crate) struct Rows<'r> {
-    /// Rows below each edge.
+    /// The number of rows below each edge.
     pub(crate) below: &'r [f64],
-    /// All rows.
+    /// The number of all rows.
     pub(crate) all: f64,
     /// The standard deviation of `all`.
     pub(crate) deviation: f64,

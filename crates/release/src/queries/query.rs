@@ -1,4 +1,4 @@
-//! Queries: the figures published of a key's events.
+//! Queries: the kinds of figures that are published of a key's events.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::queries::measure::{Measure, half_and_middle};
 
-/// A query: what is published of every key in every period.
+/// A query: the figures that are published of every key in every period.
 ///
 /// ```
 /// use antinoise_release::Query;
@@ -70,9 +70,9 @@ pub enum Query {
     /// `range:LO,HI@E1,E2,...`: the number of events since the first period whose value is from LO to below
     /// HI.
     Range {
-        /// LO, an edge.
+        /// LO, the edge from which values are counted.
         low: f64,
-        /// HI, an edge.
+        /// HI, the edge below which values are counted.
         high: f64,
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
@@ -213,8 +213,8 @@ impl Query {
             _ => 1.0,
         };
         if numbers.iter().any(|number| number.abs() > LARGEST) || scale < 1.0 / LARGEST {
-            let must_be = "of numbers from -1e100 to 1e100, and of a sum or a mean not all of them within 1e-100 of each other or 0: figures and their \
-                           intervals could not be computed. Choose another unit";
+            let must_be = "of numbers from -1e100 to 1e100, where LO and HI of a sum or mean are not both within 1e-100 of 0 or of each other: \
+                           figures and their intervals could not be computed. Choose another unit";
             return Err(refused(self, must_be));
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The place of a release's files, which a copy of the folder cannot share by accident.
+//! Detection of copied releases: the machine and the identities of a release's files, which a copy of the
+//! folder does not share by accident.
 
 use std::fs::{File, Metadata};
 use std::time::UNIX_EPOCH;

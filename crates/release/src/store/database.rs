@@ -77,8 +77,8 @@ impl State {
         Ok(Self { folder: folder.clone(), path, database, seal: seal(folder)? })
     }
 
-    /// Opens the database for reading only, even while another process writes. First undoes what a killed
-    /// writer left half-done, which needs write access.
+    /// Opens the database for reading only, even while another process writes. First rolls back an incomplete
+    /// change of a killed writer, which needs write access.
     pub(crate) fn look(folder: &Folder) -> Result<Self> {
         let path = folder.database();
         let refused =
@@ -273,7 +273,7 @@ impl State {
     fn unread(&self, failure: Failure) -> Error {
         match failure {
             Failure::Database(error) => self.failed()(error),
-            Failure::Damaged => self.damaged("who was counted"),
+            Failure::Damaged => self.damaged("the counted users"),
         }
     }
 

@@ -18,7 +18,7 @@ const FULL: usize = 1 << 14;
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(rusqlite::Error),
-    /// A part differs from what was written.
+    /// A part of the ledger was altered.
     Damaged,
 }
 

@@ -29,9 +29,9 @@ pub struct Published {
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Figure {
-    /// For counts.
+    /// A whole number, for counts.
     Whole(i64),
-    /// For sums, means, fractions, quantiles and weighted counts.
+    /// A real number, for sums, means, fractions, quantiles and weighted counts.
     Real(f64),
 }
 

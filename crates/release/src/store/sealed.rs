@@ -29,7 +29,7 @@ pub(crate) enum Part {
     Published,
 }
 
-/// Why a database is refused.
+/// The reason for which a database is refused.
 pub(crate) enum Refusal {
     Database(rusqlite::Error),
     /// The part that was altered.
@@ -116,7 +116,7 @@ pub(crate) fn check(database: &Connection, seal: &Seal) -> Result<(), Refusal> {
     check_periods(database, &chain)?;
     let mut from = 0;
     for (at, (to, sealed)) in chain.published.iter().enumerate() {
-        let what = || format!("published figures of period {at}, 0 the first");
+        let what = || format!("published figures of period {at}, numbered from 0");
         let found = named(&what(), digest(database, PUBLISHED, [from, *to]))?;
         holds(Some(sealed), &found, what)?;
         from = *to;
@@ -135,7 +135,7 @@ fn check_periods(database: &Connection, chain: &Chain) -> Result<(), Refusal> {
         |row: &rusqlite::Row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     let (count, first, last) = named("periods", database.query_row(counts, [], read))?;
     for (step, sealed) in &chain.periods {
-        let what = || format!("period {step}, 0 the first");
+        let what = || format!("period {step}, numbered from 0");
         let found = named(&what(), digest(database, PERIOD, [step]))?;
         holds(Some(sealed), &found, what)?;
     }
@@ -143,7 +143,7 @@ fn check_periods(database: &Connection, chain: &Chain) -> Result<(), Refusal> {
         return Err(Refusal::Damaged("periods that were not frozen".into()));
     }
     if first < 0 || last > (count - 1).max(0) {
-        return Err(Refusal::Damaged("who was counted in periods that were not frozen".into()));
+        return Err(Refusal::Damaged("users counted in periods that were not frozen".into()));
     }
     Ok(())
 }
@@ -152,7 +152,7 @@ fn check_periods(database: &Connection, chain: &Chain) -> Result<(), Refusal> {
 pub(crate) fn check_counted(database: &Connection, seal: &Seal) -> Result<(), Refusal> {
     let chain = named("seals", Chain::read(database, seal))??;
     for (step, sealed) in &chain.counted {
-        let what = || format!("who was counted in period {step}, 0 the first");
+        let what = || format!("the users counted in period {step}, numbered from 0");
         let found = named(&what(), digest(database, COUNTED, [step]))?;
         holds(Some(sealed), &found, what)?;
     }

@@ -51,7 +51,7 @@ impl<M: ExampleModel> CandleModel<M> {
         Ok(Self { name: name.into(), model, shapes, parameters, layers, worker: Worker::CPU })
     }
 
-    /// Runs passes on `device`, a GPU say (feature `cuda`); the default is the CPU.
+    /// Runs passes on `device`, for example a GPU (feature `cuda`); the default is the CPU.
     ///
     /// Parameters are copied to the device, and gradients are copied back to be clipped and summed on the
     /// CPU. On a device other than the CPU, passes run one after the other, in one thread. Tensors that the

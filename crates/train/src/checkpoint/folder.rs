@@ -54,7 +54,7 @@ pub enum Committed {
     Empty,
     /// A checkpoint from which the run can resume.
     Unfinished {
-        /// Steps done.
+        /// Number of steps done.
         step: usize,
     },
     /// The results of a run whose key was wiped.
@@ -83,8 +83,8 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Locks the folder at `path` (created if absent) for the run called `run`, and wipes what a killed run
-    /// left there unfinished. Two runs on the same data must have different names.
+    /// Locks the folder at `path` (created if absent) for the run called `run`, and wipes incomplete files
+    /// that a killed run left there. Two runs on the same data must have different names.
     ///
     /// # Errors
     /// If another process holds the folder, it contains another run, or its manifest is damaged.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-/// Another version may add the same gradients in another order, and would hide different bits with the same
-/// noise.
+/// The part that names the version of this program. Another version may add the same gradients in another
+/// order, so that the same noise would hide different sums.
 pub(super) const PROGRAM: &str = "version of this program";
 
 /// The parts of a run that a resumed run must share, such as its plan, model, optimizer and data, and the

@@ -25,7 +25,7 @@ pub(crate) struct Manifest {
     pub run: String,
     /// The number in the files' names, increased by one at each checkpoint.
     pub save: u64,
-    /// Steps done.
+    /// Number of steps done.
     pub step: usize,
     /// The commitment to the key, the run, its plan, model, data and optimizer, and the step.
     pub commitment: String,

@@ -34,7 +34,7 @@ pub struct History {
 /// The results of a finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// The parameters after the last step: what the privacy statement covers.
+    /// The parameters after the last step, which the privacy statement covers.
     pub parameters: Vec<f32>,
     /// The measurements of the run.
     pub history: History,
@@ -43,7 +43,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Reads the results of the finished run with this identity in `checkpoints`; the key is gone.
+    /// Reads the results of the finished run with this identity in `checkpoints`; its key was wiped.
     ///
     /// # Errors
     /// If there is no finished run, its files are damaged, or it belongs to another plan, model, data set or

@@ -47,8 +47,8 @@ impl<'a> Clip<'a> {
     }
 
     /// Replaces the squared lengths of the first `count` of `examples` gradients, group after group, by their
-    /// factors, and the squares of the others by 0. Returns how many gradients were longer than a clip norm,
-    /// or NaN.
+    /// factors, and the squares of the others by 0. Returns the number of gradients that were longer than a
+    /// clip norm or whose length was NaN.
     pub(super) fn factors(self, squares: &mut [f64], examples: usize, count: usize) -> usize {
         let mut clipped = 0;
         for i in 0..examples {
@@ -79,7 +79,7 @@ impl<'a> Clip<'a> {
         });
     }
 
-    /// Calls `each` with group and place of each part of a gradient of `dim` numbers.
+    /// Calls `each` with the group and the range of each part of a gradient of `dim` numbers.
     fn for_each_part(self, dim: usize, mut each: impl FnMut(usize, Range<usize>)) {
         match self.groups {
             Some(groups) => groups.parts().for_each(|(group, part)| each(group, part)),
@@ -95,8 +95,8 @@ impl<'a> Clip<'a> {
 }
 
 impl GradientSum {
-    /// Adds the clipped vector of one unit (an example's gradient, say) in single precision to a sum in units
-    /// of `clip.unit`. `factors` is memory for one number a group.
+    /// Adds the clipped vector of one unit, such as an example's gradient, in single precision to a sum in
+    /// units of `clip.unit`. `factors` is memory for one number a group.
     pub(crate) fn add_clipped(
         &mut self,
         gradient: &[f32],

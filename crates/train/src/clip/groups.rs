@@ -59,8 +59,8 @@ impl Groups {
         Self::new(layers, &of, &vec![(1.0 / count as f64).sqrt(); count])
     }
 
-    /// Layer l, of `layers[l]` parameters, is in group `of[l]`, whose clip norm is `shares[of[l]]` clip
-    /// norms.
+    /// Groups in which layer l, of `layers[l]` parameters, belongs to group `of[l]`, which is clipped to
+    /// `shares[of[l]]` times the clip norm.
     ///
     /// Shares whose squares add up to more than 1 by rounding alone, at most 2^-50 for each group, are made
     /// smaller.
@@ -78,7 +78,7 @@ impl Groups {
             between("group of a layer", group, 0, shares.len() - 1, "below the number of groups")?;
         }
         if let Some(group) = (0..shares.len()).find(|group| !of.contains(group)) {
-            return Err(InvalidParameter::new("group", group, "one that has a layer"));
+            return Err(InvalidParameter::new("group", group, "a group that has a layer"));
         }
         if let Some(share) = shares.iter().find(|share| !(LEAST_SHARE..=1.0).contains(*share)) {
             return Err(InvalidParameter::new("share of a group", share, "from 2^-30 to 1"));
@@ -92,8 +92,8 @@ impl Groups {
         Ok(Self { layers: layers.collect(), shares: within(shares.to_vec()) })
     }
 
-    /// The clip norm of each group, where that of all is `clip_norm`: rounded down, so that their squares add
-    /// up to at most its square.
+    /// The clip norm of each group if all groups together are clipped to `clip_norm`: rounded down, so that
+    /// their squares add up to at most its square.
     ///
     /// ```
     /// let groups = antinoise_train::clip::Groups::new(&[7, 2, 5], &[0, 1, 0], &[0.6, 0.8])?;
@@ -185,7 +185,7 @@ fn within(mut shares: Vec<f64>) -> Vec<f64> {
     }
 }
 
-/// The sum of squares, rounded up wherever it is rounded.
+/// The sum of squares, with every rounding upwards.
 fn squares_up(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |sum, &x| {
         let square = x * x;

@@ -48,7 +48,7 @@ impl<'a> LayerGradients<'a> {
         Self::Explicit { weights, biases, inputs, outputs }
     }
 
-    /// Adds each example's |dW_i|^2 + |db_i|^2.
+    /// Adds |dW_i|^2 + |db_i|^2 of each example i to `sums`.
     pub(super) fn add_norms_squared(&self, sums: &mut [f64]) {
         let squares = |values: &[f32]| norms_squared(values, sums.len());
         let norms: Vec<f64> = match self {

@@ -1,4 +1,5 @@
-//! One forward and one backward pass of a chunk, and the sum of its examples, each clipped by itself.
+//! One forward and one backward pass of a chunk, and the sum of its examples' gradients, each clipped
+//! separately.
 
 use super::factor::Clip;
 use super::layer::{Factors, LayerGradients};
@@ -36,7 +37,8 @@ impl Pass<'_> {
         self.factored_sum(&layers, &losses, |_| false)
     }
 
-    /// The sum over the examples of a chunk, but those that are `left_out`, each clipped by itself.
+    /// The sum of the gradients of a chunk's examples except those that are `left_out`, each clipped
+    /// separately.
     pub(super) fn factored_sum(
         self,
         layers: &[LayerGradients],
@@ -62,7 +64,7 @@ impl Pass<'_> {
         GradientSum { gradient, loss: kept.map(|(_, loss)| loss).sum(), clipped }
     }
 
-    /// As [`capture`](Self::capture), with the losses of the chunk's own examples.
+    /// As [`capture`](Self::capture), with losses in double precision and without those of the padding.
     pub(super) fn captured(self, chunk: &[usize]) -> (Vec<f64>, Vec<Captured>) {
         let (losses, captured) = self.capture(chunk);
         (losses[..chunk.len()].iter().map(|&loss| f64::from(loss)).collect(), captured)
@@ -86,7 +88,8 @@ pub(super) fn norms_squared(layers: &[LayerGradients], clip: Clip, chunk: usize)
     squares
 }
 
-/// Sets the numbers of the examples that are `left_out` to 0, in every group of `size` examples.
+/// Sets the numbers of the examples that are `left_out` to 0; `numbers` has one number per example for each
+/// group, `size` numbers a group.
 fn zero(numbers: &mut [f64], size: usize, left_out: impl Fn(usize) -> bool) {
     for (i, number) in numbers.iter_mut().enumerate() {
         if left_out(i % size) {

@@ -43,7 +43,8 @@ pub fn user_sum_margin(users: usize, chunk: usize) -> Result<f64, InvalidParamet
     Ok(margin(users, at_least("chunk", chunk, 1)?, users))
 }
 
-/// 2 `terms` gamma_k, for sums of at most `chunk` terms and a tree over `chunks` of them.
+/// 2 `terms` gamma_k, where `terms` terms are added in `chunks` sums of at most `chunk` terms, and these in a
+/// tree.
 fn margin(terms: usize, chunk: usize, chunks: usize) -> f64 {
     let roundings = (chunk as f64 + f64::from(depth(chunks.max(1))) + 1.0) * (f64::EPSILON / 2.0);
     if roundings >= 0.5 {

@@ -87,7 +87,8 @@ pub(crate) fn check_users(users: &[&[usize]], examples: usize) -> Result<(), Inv
     check_batch(&users.concat(), examples)
 }
 
-/// Consecutive users that share a chunk of examples; a user with more examples than a chunk is alone.
+/// Splits users into consecutive runs whose examples fit in one chunk; a user with more examples than a chunk
+/// is a run of its own.
 fn packed<'u, 'e>(users: &'u [&'e [usize]], chunk: usize) -> Vec<&'u [&'e [usize]]> {
     let (mut packed, mut start, mut filled) = (Vec::new(), 0, 0);
     for (i, user) in users.iter().enumerate() {
@@ -102,7 +103,8 @@ fn packed<'u, 'e>(users: &'u [&'e [usize]], chunk: usize) -> Vec<&'u [&'e [usize
 }
 
 impl Pass<'_> {
-    /// The sum of the users of one chunk, or of one user with more, in the units of [`Clip`].
+    /// The sum over the users of one chunk, or of one user with more examples than a chunk, in the units of
+    /// [`Clip`].
     fn user_sum(self, users: &[&[usize]], clip: Clip) -> GradientSum {
         let size = self.model.chunk();
         match users {

@@ -2,8 +2,8 @@
 
 use rand_core::Rng;
 
-/// Which of `all` things are among the `count` that are drawn, every set of `count` with the same
-/// probability.
+/// Draws `count` of `all` things, every set of `count` with the same probability; returns for each thing
+/// whether it was drawn.
 pub(super) fn drawn(all: usize, count: usize, random: &mut impl Rng) -> Vec<bool> {
     let mut left = count;
     (0..all)

@@ -149,7 +149,7 @@ impl Examples {
         digest.finalize().into()
     }
 
-    /// One label per example, in `0..classes`.
+    /// The labels, one per example, in `0..classes`.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
@@ -162,13 +162,13 @@ pub struct Dataset {
     pub name: String,
     /// The shape of one example's features.
     pub shape: ImageShape,
-    /// Labels are in `0..classes`.
+    /// The number of classes; labels are in `0..classes`.
     pub classes: usize,
     /// The name of each class, in the order of labels.
     pub class_names: Vec<String>,
     /// The private examples.
     pub train: Examples,
-    /// Who each private example belongs to, if users are protected; `None` if examples are.
+    /// The user of each private example, if users are protected; `None` if examples are.
     pub users: Option<Users>,
     /// The examples that measure accuracy; never used for training.
     pub test: Examples,
@@ -189,7 +189,7 @@ impl Dataset {
     }
 }
 
-/// The names of classes that have none but their numbers.
+/// Names for classes that have only numbers: the numbers as text.
 ///
 /// ```
 /// assert_eq!(antinoise_train::data::numbered_classes(3), ["0", "1", "2"]);

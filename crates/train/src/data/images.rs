@@ -110,7 +110,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// What the folder of a class holds.
+/// The words, in messages, for the permitted contents of a class's folder.
 const PNG_ALONE: &str = "PNG images alone (.png)";
 
 /// The entries of a folder, sorted by name. Hidden entries are ignored; any other entry that is not `wanted`

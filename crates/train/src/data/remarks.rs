@@ -5,11 +5,11 @@ use antinoise_input::tables::SimilarNames;
 use super::examples::Dataset;
 use super::table::Schema;
 
-/// Training rows from which an order by class is remarked: fewer may be sorted by chance.
+/// Minimum number of training rows for a remark that they are sorted by class: fewer may be sorted by chance.
 const FEW: usize = 20;
 
-/// What is unusual about a data set: one class, classes that only test rows have, rows sorted by class, users
-/// with nearly the same name, and columns with one value in all training rows.
+/// Remarks on what is unusual about a data set: one class, classes that only test rows have, rows sorted by
+/// class, users with nearly the same name, and columns with one value in all training rows.
 ///
 /// **They are computed from the private examples without noise; no privacy statement covers them.** They are
 /// for the owner of the data.

@@ -1,4 +1,5 @@
-//! The users whose examples a data set holds.
+//! The users whose examples a data set holds, and the examples of a user that a step uses: at most a given
+//! number.
 
 use std::collections::HashMap;
 
@@ -81,8 +82,8 @@ impl Users {
         &self.of[user]
     }
 
-    /// At most `most` examples of user number `user`, in increasing order: all, or a set that is drawn, each
-    /// with the same probability, by the generator that `rng` returns.
+    /// At most `most` examples of user number `user`, in increasing order: all of them, or a random subset of
+    /// that size, every subset with the same probability, from the generator that `rng` returns.
     ///
     /// ```
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};

@@ -76,7 +76,7 @@ impl Model {
     }
 }
 
-/// e^x / sum of e^x, for each of the logits.
+/// The softmax of the logits: e^x / sum of e^x for each logit x.
 fn softmax(logits: &[f32]) -> Vec<f64> {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let exponentials: Vec<f64> = logits.iter().map(|&x| f64::from(x - largest).exp()).collect();

@@ -129,7 +129,7 @@ fn share(window: Window) -> f32 {
     1.0 / (window.size * window.size) as f32
 }
 
-/// The larger of two numbers; for a window of NaN, NaN and not -infinity.
+/// The larger of two numbers. A window of NaN gives NaN, not -infinity.
 #[inline(always)]
 fn larger(y: f32, x: f32) -> f32 {
     if x <= y { y } else { x }

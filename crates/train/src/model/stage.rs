@@ -16,12 +16,12 @@ use crate::multiversion;
 pub enum Layer {
     /// y = W x + b, where x is the flattened input.
     Linear {
-        /// Length of y.
+        /// Number of outputs: the length of y.
         outputs: usize,
     },
     /// Two-dimensional convolution with bias, a square kernel and zero padding.
     Convolution {
-        /// Output channels.
+        /// Number of output channels.
         outputs: usize,
         /// Height and width of the kernel.
         kernel: usize,
@@ -46,8 +46,8 @@ pub enum Layer {
 /// A layer with known sizes.
 #[derive(Debug, Clone)]
 pub(super) enum Stage {
-    /// W and b start at `offset` of the parameters; applied to the windows of a convolution or, for `None`,
-    /// to the whole image.
+    /// y = W x + b, with W and b from index `offset` of the parameters on; x is each window of a convolution
+    /// or, for `None`, the whole image.
     Affine {
         windows: Option<Window>,
         inputs: usize,

@@ -18,14 +18,14 @@ pub(super) struct Window {
 
 /// The part of one row of pixels of a window that lies within the image.
 struct Run {
-    /// The range of numbers in the image.
+    /// The indices of the part's numbers in the image.
     image: Range<usize>,
-    /// Index of its first number in the window.
+    /// Index of the part's first number in the window.
     window: usize,
 }
 
 impl Window {
-    /// Numbers of windows down and across.
+    /// The number of windows down an image, and the number across.
     pub(super) fn outputs(&self) -> (usize, usize) {
         let count = |side: usize| (side + 2 * self.padding - self.size) / self.stride + 1;
         (count(self.image.height), count(self.image.width))
@@ -92,7 +92,7 @@ impl Window {
     }
 }
 
-/// As `copy_from_slice`, without a call for the length that is frequent in a first layer.
+/// As `copy_from_slice`, but inlined for the length that is frequent in a first layer.
 #[inline(always)]
 fn copy(from: &[f32], to: &mut [f32]) {
     match (<&[f32; 8]>::try_from(from), <&mut [f32; 8]>::try_from(&mut *to)) {

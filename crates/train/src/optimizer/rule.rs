@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 pub enum UpdateRule {
     /// v <- momentum v + g; theta <- theta - learning_rate v, as in PyTorch; momentum 0 is plain SGD.
     Sgd {
-        /// Above 0.
+        /// The learning rate, above 0.
         learning_rate: f64,
-        /// In \[0, 1).
+        /// The momentum, in \[0, 1).
         momentum: f64,
     },
     /// v <- momentum v + g; theta <- theta - learning_rate (g + momentum v), as in PyTorch: Nesterov's
     /// momentum.
     Nesterov {
-        /// Above 0.
+        /// The learning rate, above 0.
         learning_rate: f64,
-        /// In \[0, 1).
+        /// The momentum, in \[0, 1).
         momentum: f64,
     },
     /// s <- s + g; theta <- theta_0 - learning_rate s, projected on the ball of `radius` around theta_0:
@@ -26,7 +26,7 @@ pub enum UpdateRule {
     /// # Source
     /// Monograph, section 1.10.2, with a ball around the start as the set of parameters.
     Ftrl {
-        /// Above 0.
+        /// The learning rate, above 0.
         learning_rate: f64,
         /// Maximum distance of the parameters from their start, in l2 norm; above 0.
         radius: f64,
@@ -37,13 +37,13 @@ pub enum UpdateRule {
     /// # Source
     /// D. Kingma, J. Ba, Adam, arXiv:1412.6980.
     Adam {
-        /// Above 0.
+        /// The learning rate, above 0.
         learning_rate: f64,
-        /// In \[0, 1); 0.9 is usual.
+        /// The decay of m, in \[0, 1); 0.9 is usual.
         beta1: f64,
-        /// In \[0, 1); 0.999 is usual.
+        /// The decay of v, in \[0, 1); 0.999 is usual.
         beta2: f64,
-        /// Above 0; 1e-8 is usual.
+        /// Addition to the divisor, above 0; 1e-8 is usual.
         epsilon: f64,
     },
 }
@@ -98,7 +98,7 @@ impl UpdateRule {
         self
     }
 
-    /// Whether the rule stores (first, second) moments; for FTRL, the sum and the start.
+    /// Whether the rule stores first and second moments; FTRL stores its sum and its start in their place.
     pub(super) fn remembers(self) -> (bool, bool) {
         match self {
             Self::Sgd { momentum, .. } | Self::Nesterov { momentum, .. } => (momentum != 0.0, false),

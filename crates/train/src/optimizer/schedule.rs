@@ -42,7 +42,7 @@ pub enum Decay {
     Constant,
     /// Falls by equal amounts at each step.
     Linear {
-        /// In \[0, 1\].
+        /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
     /// Falls as half a period of the cosine.
@@ -50,7 +50,7 @@ pub enum Decay {
     /// # Source
     /// I. Loshchilov, F. Hutter, SGDR, arXiv:1608.03983, without restarts.
     Cosine {
-        /// In \[0, 1\].
+        /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
     /// Falls by equal amounts at each step of the last `share` of all steps.
@@ -61,7 +61,7 @@ pub enum Decay {
     Cooldown {
         /// Fraction of all steps, above 0 and at most 1.
         share: f64,
-        /// In \[0, 1\].
+        /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
 }

@@ -104,7 +104,7 @@ fn scheduled(schedule: &Schedule, momentum: f64, steps: usize) -> Workload {
     }
 }
 
-/// w: the weight of an update in its own step and in later steps.
+/// The weights w of an update in its own step and in each later step.
 fn weights(momentum: f64, nesterov: bool, steps: usize) -> Vec<f64> {
     let powers = (0..steps).scan(1.0, |power, _| Some(std::mem::replace(power, *power * momentum)));
     if !nesterov {

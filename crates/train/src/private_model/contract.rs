@@ -9,8 +9,8 @@ use crate::model::Evaluation;
 
 /// A model under private training.
 ///
-/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin), and the same
-/// of users**: an implementation of this trait states a theorem about floating-point sums
+/// **Privacy rests on [`clipped_sum`](Self::clipped_sum) and [`sum_margin`](Self::sum_margin), and on the
+/// same methods for users**: an implementation of this trait states a theorem about floating-point sums
 /// (`docs/training.md`). To train a model of your own, implement `candle::ExampleModel` instead, and let
 /// `candle::CandleModel` clip and sum.
 pub trait PrivateModel: Debug + Sync {
@@ -50,8 +50,8 @@ pub trait PrivateModel: Debug + Sync {
     ) -> Result<GradientSum, Error>;
 
     /// The sum over `users`, each a list of examples, of the clipped mean gradients of their examples, as
-    /// [`clip::clipped_user_sum`](crate::clip::clipped_user_sum): the claims of [`clipped_sum`] hold of
-    /// users.
+    /// [`clip::clipped_user_sum`](crate::clip::clipped_user_sum): the claims of [`clipped_sum`] hold for
+    /// users in place of examples.
     ///
     /// [`clipped_sum`]: Self::clipped_sum
     ///
@@ -89,7 +89,7 @@ pub trait PrivateModel: Debug + Sync {
     /// [`clip::user_sum_margin`](crate::clip::user_sum_margin).
     ///
     /// # Errors
-    /// If no bound is known: of a model without [`clipped_user_sum`](Self::clipped_user_sum).
+    /// If no bound is known, as for a model without [`clipped_user_sum`](Self::clipped_user_sum).
     fn user_sum_margin(&self, _users: usize) -> Result<f64, Error> {
         Err(no_users(self.name()))
     }

@@ -1,4 +1,4 @@
-//! What `model.toml` holds.
+//! The contents of `model.toml`.
 
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ impl Description {
         }
     }
 
-    /// The model of this text.
+    /// Reads a description and the model that it describes.
     pub(super) fn read(text: &str) -> Result<(Self, Model), InvalidParameter> {
         let description: Self = toml::from_str(text).map_err(|error| {
             InvalidParameter::new("model.toml", error.message(), "a description that `antinoise train` wrote")

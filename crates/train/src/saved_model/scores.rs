@@ -1,4 +1,4 @@
-//! How often predictions are right, and how far their probabilities can be trusted.
+//! Scores of predictions: accuracy, and the calibration of their probabilities.
 
 use antinoise_input::{InvalidParameter, at_least};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use serde::Serialize;
 /// Bins of equal width of the probability of the predicted class, in the calibration error.
 const BINS: usize = 15;
 
-/// What a model says of one example.
+/// The prediction of a model for one example.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// The index of the most probable class; of several, the first.
+    /// The index of the most probable class; the first if there are several.
     pub class: usize,
     /// The probability of each class, in their order.
     pub probabilities: Vec<f64>,
@@ -25,7 +25,7 @@ pub struct Prediction {
 pub struct Scores {
     /// Share of examples whose most probable class is their label.
     pub accuracy: f64,
-    /// Of the accuracy, over draws of examples: sqrt(p (1 - p) / n).
+    /// Standard error of the accuracy p over draws of n examples: sqrt(p (1 - p) / n).
     pub standard_error: f64,
     /// Number of examples.
     pub examples: usize,

@@ -17,7 +17,7 @@ pub struct Options<'a> {
     pub checkpoints: Option<(&'a Checkpoints, CheckpointInterval)>,
 }
 
-/// When a run saves checkpoints before its last step.
+/// The interval at which a run saves checkpoints before its last step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckpointInterval {
     /// Steps from one checkpoint to the next.
@@ -42,7 +42,7 @@ impl CheckpointInterval {
     }
 }
 
-/// How a run ended.
+/// How a call of [`Trainer::run`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// All steps of the plan are done.
@@ -52,8 +52,8 @@ pub enum Outcome {
 }
 
 impl Trainer<'_> {
-    /// Takes the remaining steps, and calls `progress` after each. When `stop` becomes true (set by a handler
-    /// of Ctrl-C, say), finishes the step, saves a checkpoint and returns.
+    /// Takes the remaining steps, and calls `progress` after each. When `stop` becomes true (for example by a
+    /// handler of Ctrl-C), finishes the step, saves a checkpoint and returns.
     ///
     /// # Errors
     /// If an interval of steps in `options` is 0, or a step or a checkpoint fails.

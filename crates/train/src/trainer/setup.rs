@@ -15,11 +15,11 @@ use crate::private_model::PrivateModel;
 pub struct Setup<'a> {
     /// Steps, sampler, clip norm, noise and privacy.
     pub plan: &'a VerifiedPlan,
-    /// The model.
+    /// The model that is trained.
     pub model: &'a dyn PrivateModel,
     /// The training and test data.
     pub dataset: &'a Dataset,
-    /// The optimizer; a rule alone is one (`UpdateRule::into`).
+    /// The optimizer. An [`UpdateRule`](crate::optimizer::UpdateRule) converts to one without options.
     pub optimizer: OptimizerConfig,
     /// Groups of layers that are clipped separately; `None` if a gradient is clipped as a whole.
     pub groups: Option<&'a Groups>,
@@ -79,8 +79,8 @@ impl Setup<'_> {
         }
     }
 
-    /// The sum of the clipped gradients of the units `batch` in step `step`: of examples, or of users, from
-    /// whom at most the plan's number of examples are drawn.
+    /// The sum of the clipped gradients of the units `batch` in step `step`: of examples, or of users with at
+    /// most the plan's number of examples each, drawn if a user has more.
     pub(super) fn sum(
         &self,
         parameters: &[f32],

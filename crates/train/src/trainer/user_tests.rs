@@ -1,5 +1,5 @@
-//! The privacy of users, over random tables with persons: what one of them moves in the sum of a step, as the
-//! trainer computes it, and epsilon from the steps in which they took part.
+//! Tests of the privacy of users on random tables with persons: how far one person moves the sum of a step,
+//! as the trainer computes it, and the epsilon that follows from the steps in which persons took part.
 
 use std::collections::HashMap;
 use std::f64::consts::{PI, SQRT_2};
@@ -86,7 +86,7 @@ fn read(rows: &[(usize, String)], folder: &std::path::Path, random: &mut Random)
     TableFile::csv(&table, b',').with_users("person").dataset(&schema(), TestPart::File(&test)).unwrap()
 }
 
-/// Plans by number of users and a variant, since choosing takes longer than a table.
+/// Plans by number of users and variant: they are reused, since choosing a plan takes longer than a table.
 #[derive(Default)]
 struct Plans(HashMap<(usize, usize), VerifiedPlan>);
 
@@ -125,8 +125,9 @@ fn length(x: impl Iterator<Item = f64>) -> f64 {
     x.map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// For each person of a batch: the sum without the person's gradient, and that of the table without the
-/// person's rows, read anew, are at most the stated norm away. Returns the longest way, in clip norms.
+/// Checks, for each person of a batch, that the sum without the person's gradient, and the sum for the table
+/// read without the person's rows, differ from the sum by at most the stated norm. Returns the largest
+/// difference, in clip norms.
 fn check_step(
     (setup, model): (&Setup, &Model),
     (trainer, step): (&Trainer, usize),
@@ -183,7 +184,7 @@ fn check_step(
     longest
 }
 
-/// The columns of C, from the noise that is run.
+/// The columns of C, computed from the noise of the stream.
 fn columns(plan: &Plan) -> Vec<Vec<f64>> {
     let (recursion, n) = (plan.strategy.recursion().unwrap(), plan.steps);
     assert!(!matches!(recursion, Recursion::SeedCombination { .. }));
@@ -212,8 +213,8 @@ fn delta_of(mu: f64, epsilon: f64) -> f64 {
     below(epsilon / mu - mu / 2.0) - epsilon.exp() * below(epsilon / mu + mu / 2.0)
 }
 
-/// Epsilon without sampling, for the worst of the users as they took part in the run: what the plan states,
-/// to 1 in 1000.
+/// Checks that epsilon without sampling, for the user with the worst participation in the run, is the epsilon
+/// that the plan states, up to 1 in 1000.
 fn check_epsilon(plan: &Plan, took_part: &[Vec<usize>]) {
     let columns = columns(plan);
     // Gradients in one direction are the worst if no two columns have a negative product, which holds here.

@@ -1,1 +1,1 @@
-"""Batches: which examples a step takes, and that it takes them once."""
+"""Batches: the examples of each step, and checks that a step uses each batch once."""

@@ -21,10 +21,10 @@ class BatchSampler(Sampler[list[int]]):
     """Yields the plan's batches for a `DataLoader` whose dataset is the plan's examples, in a fixed order.
 
     With several processes, each gets its share of every batch. `CorrelatedNoise.loader` and
-    `CorrelatedNoise.batch_sampler` make one; one that is made here, from the key, serves a run after
-    `CorrelatedNoise.attach` got it. From then on each pass begins with the noise's next step, and a batch
-    is handed out only when its step is the next one. A loader of `CorrelatedNoise.loader` does so even with
-    workers that prefetch; in any other loader a batch counts as handed out when it is drawn, so that
+    `CorrelatedNoise.batch_sampler` make one; a `BatchSampler` made directly, from the key, serves a run once
+    it is passed to `CorrelatedNoise.attach`. From then on each pass begins with the noise's next step, and a
+    batch is handed out only when its step is the next one. A loader of `CorrelatedNoise.loader` does so even
+    with workers that prefetch; in any other loader a batch counts as handed out when it is drawn, so that
     workers are not possible. Before `attach`, passes begin with step `start` and nothing is checked.
 
     Args:
@@ -121,12 +121,12 @@ class BatchSampler(Sampler[list[int]]):
             )
 
     def at(self, step: int) -> NDArray[np.int64]:
-        """A step's batch over all processes: the drawn one, or else computed."""
+        """A step's batch over all processes: the drawn batch, or if none was drawn the computed one."""
         drawn = self._drawn.get(step)
         return self._made().at(step) if drawn is None else drawn
 
     def use(self) -> None:
-        """Records that the step of the batch handed out last is made."""
+        """Records that the step of the batch that was handed out last has been made."""
         if self._handed is not None:
             self._drawn.pop(self._handed, None)
         self._handed = None

@@ -15,8 +15,8 @@ from .batches import BatchSampler
 
 
 class StepExamples:
-    """The examples of a run's steps: the plan's batches, or where batches come from elsewhere the examples
-    that were named, if any.
+    """The examples of a run's steps: the plan's batches or, if batches come from elsewhere, the examples that
+    the caller named.
     """
 
     def __init__(self, plan: Plan, external: bool) -> None:
@@ -99,5 +99,5 @@ class StepExamples:
         return found
 
     def resume(self, recorded: Participations) -> None:
-        """Continues after these participations."""
+        """Replaces the record by `recorded`, with which the run continues."""
         self._recorded, self._named = recorded, None

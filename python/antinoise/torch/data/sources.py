@@ -1,5 +1,5 @@
-"""The step that a batch was handed out for, as a mark on its tensors: it is found if the loop clips those
-tensors, or views of them.
+"""Marks on a batch's tensors of the step for which the batch was handed out. The mark is found if the loop
+clips these tensors or views of them.
 """
 
 from __future__ import annotations

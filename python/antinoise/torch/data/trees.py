@@ -1,5 +1,5 @@
-"""Batches of any structure: a tensor, or tuples, lists and mappings of tensors (a `BatchEncoding`, say), with
-the examples in the first dimension of each.
+"""Batches of any structure: a tensor, or tuples, lists and mappings of tensors (such as a `BatchEncoding`),
+with the examples in the first dimension of each.
 """
 
 from __future__ import annotations

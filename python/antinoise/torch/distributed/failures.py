@@ -20,7 +20,7 @@ class Awaiting(Protocol):
     """A noise that takes the sums of some parameters."""
 
     def takes(self, p: nn.Parameter) -> bool:
-        """Whether it takes the sums of `p`."""
+        """Whether the noise takes the sums of `p`."""
 
 
 # Noises at whose steps processes meet. Not keyed by parameter: PyTorch cannot move a parameter that has a
@@ -35,8 +35,8 @@ def await_sums(noise: Awaiting) -> None:
 
 @contextmanager
 def broadcast_failure(parameters: Collection[nn.Parameter]) -> Iterator[None]:
-    """Raises a failure of this block in all processes, at their step, if each process clips these
-    parameters by itself.
+    """Raises a failure of this block in all processes, at their next step, if each process clips these
+    parameters separately.
     """
     try:
         yield
@@ -44,7 +44,7 @@ def broadcast_failure(parameters: Collection[nn.Parameter]) -> Iterator[None]:
         if _are_awaited(parameters):
             what = f"{type(error).__name__}: {error}"
             warnings.warn(
-                f"clipping failed, which the other processes hear at their next step: {what}", stacklevel=4
+                f"clipping failed; the other processes are notified at their next step: {what}", stacklevel=4
             )
             # If the others are gone, only this process's own error is raised.
             with suppress(Exception):

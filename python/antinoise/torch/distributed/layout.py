@@ -110,7 +110,7 @@ def joined(ranges: Ranges) -> Ranges:
 
 
 def cut(ranges: Ranges, first: int, last: int) -> Ranges:
-    """The coordinates at positions `first` to `last` - 1 of the concatenated ranges."""
+    """Ranges of the coordinates at positions `first` to `last` - 1 of the concatenated ranges."""
     found: Ranges = []
     at = 0
     for start, end in ranges:
@@ -126,7 +126,7 @@ def _cuts(place: Any) -> bool:
 
 
 def _moved(place: Any, dim: int) -> Any:
-    """The same placement along another dimension."""
+    """The placement `place`, along another dimension of the tensor."""
     if hasattr(place, "split_factor"):
         return type(place)(dim, split_factor=place.split_factor)
     return type(place)(dim)

@@ -1,4 +1,4 @@
-"""Processes that make parts of one noise: agreement among them, and which of them hold the same
+"""Processes that make parts of one noise: checks that they agree, and groups of processes that hold the same
 coordinates.
 """
 
@@ -48,7 +48,9 @@ def raise_on_all_ranks(error: Exception | None) -> None:
 
 
 def run_on_all_ranks(make: Callable[[], Made]) -> Made:
-    """Returns `make()`. A failure in one process is raised in all, so that none waits for it."""
+    """Returns `make()`. A failure in one process is raised in all, so that no process waits for the
+    others.
+    """
     error, made = None, []
     try:
         made.append(make())
@@ -98,8 +100,8 @@ def shared_key(key: Key | None, device: torch.device) -> Key:
 
 @dataclass(frozen=True)
 class Replicas:
-    """Parameters whose coordinates the same processes hold; each of these processes makes the noise of a
-    part of them.
+    """Parameters whose coordinates the same processes hold; each of these processes makes the noise of a part
+    of the coordinates.
     """
 
     names: tuple[str, ...]

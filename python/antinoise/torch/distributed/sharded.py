@@ -74,7 +74,7 @@ def whole(model: nn.Module) -> Iterator[None]:
         if any(
             held[name] is not p for (held, _), now in zip(kept, given, strict=True) for name, p in now.items()
         ):
-            must_be = "left as it is: what shards this model can do so in hooks of modules alone"
+            must_be = "left as it is: a model may be sharded only by hooks of its modules"
             raise ValueError(f"parameter of the model is replaced in its forward pass but must be {must_be}")
     finally:
         for held, own in kept:

@@ -1,5 +1,6 @@
 """A step's release: sums of clipped gradients in, noisy sums out. Each process makes the noise of its
-part."""
+part.
+"""
 
 from __future__ import annotations
 
@@ -92,5 +93,5 @@ class Share:
         return list(whole[:, : self.size].split(self.sizes, 1))
 
     def own_share(self, whole: list[Tensor]) -> Tensor:
-        """This process's share of the parameters' rows."""
+        """This process's share of the parameters' concatenated rows."""
         return torch.cat([rows.reshape(len(rows), -1) for rows in whole], 1)[:, self._first : self._last]

@@ -1,8 +1,8 @@
-"""Gradients of one module's own parameters, made for one example at a time. They serve modules of which it is
-not known how they use the parameters; all other modules go without.
+"""Gradients of one module's own parameters, made for one example at a time: for modules that use their
+parameters in unknown ways. Other modules need no such gradients.
 
-`EachExample` runs a module for each example, with parameters of its own. `Call` serves a module that has
-followed modules within: it runs the module again after the pass.
+`EachExample` runs a module once for each example, with separate parameters for each. `Call` is for a module
+that contains modules whose gradients are followed: it runs the module again after the pass.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _compared: WeakSet[nn.Module] = WeakSet()
 
 
 class EachExample:
-    """The forward pass of a module for one example after the other. Each example has parameters of its own,
-    which share the module's memory.
+    """Replaces the forward pass of a module by passes of one example after the other. Each example has
+    parameters of its own, which share the memory of the module's.
     """
 
     def __init__(self, layer: Layer, parameters: Mapping[str, nn.Parameter]) -> None:
@@ -44,7 +44,7 @@ class EachExample:
             self.layer.module.forward = self._own_forward
 
     def begin(self, examples: int) -> None:
-        """A pass of some examples begins."""
+        """Records that a pass of `examples` examples begins."""
         self._examples, self.calls = examples, []
 
     def _each(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,9 @@ class EachExample:
         return self._checked(tree_map(_joined, *found), args, kwargs)
 
     def _checked(self, output: Any, args: Any, kwargs: Any) -> Any:
-        """The output, which is compared once with that of all examples together."""
+        """Returns the output, after a comparison, once for each module, with the output for all examples
+        together.
+        """
         if self.layer.module not in _compared:
             with torch.no_grad():
                 wanted = tree_leaves(self._forward(*args, **kwargs))
@@ -141,7 +143,9 @@ class Call:
 
 
 def _part(i: int, examples: int, lengths: tuple[int, ...], value: Any) -> Any:
-    """Example i of what has one of these lengths: examples, or rows of examples, one after the other."""
+    """The part of example i, if the tensor's length is one of `lengths`: one entry, or one block of rows, for
+    each example.
+    """
     if not isinstance(value, Tensor) or value.dim() == 0 or len(value) not in lengths:
         return value
     return value[_slice(i, examples, len(value))]
@@ -153,7 +157,7 @@ def _slice(i: int, examples: int, length: int) -> slice:
 
 
 def _near(a: Any, b: Any) -> bool:
-    """Whether two tensors agree up to what another number of examples may change in rounding."""
+    """Whether two tensors agree up to rounding errors, which may depend on the number of examples."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return type(a) is type(b)
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -165,8 +169,8 @@ def _near(a: Any, b: Any) -> bool:
 
 
 def check_total(layer: Layer, name: str, made: Tensor, total: Tensor | None) -> None:
-    """Refuses a module whose gradients of examples do not add up to PyTorch's gradient of their sum: its
-    parameters are used in another way than for its output.
+    """Refuses a module whose gradients of examples do not add up to PyTorch's gradient of the sum of losses:
+    then its parameters affect the loss in other ways than through its output.
     """
     found = made.sum(0)
     total = torch.zeros_like(found) if total is None else total.to(found.dtype).reshape(found.shape)

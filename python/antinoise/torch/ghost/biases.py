@@ -1,5 +1,5 @@
-"""The relative position bias of T5 and of models like it: look-ups in one table serve all examples, as a
-summand of the attention's scores.
+"""The relative position bias of T5 and similar models: rows of one table, looked up once for all
+examples and added to the attention scores.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from .layers import Layer, Uses, lookup_uses, widened
 
-# Arguments: the table, its gradients from rows and output gradient, the rows, the output. Returns the output.
+# Arguments: the table, a function from rows and output gradient to its gradients, the rows, the output.
+# Returns the output.
 Follow = Callable[[Layer, Callable[[Tensor, Tensor], Uses], Tensor, Tensor], Tensor]
 
 
@@ -24,13 +25,13 @@ def table_of(module: nn.Module) -> nn.Module | None:
 
 
 class Bias:
-    """Makes `compute_bias` of a module return a bias for each example, whose gradient is followed."""
+    """Makes `compute_bias` of a module return a separate bias for each example, and follows its gradient."""
 
     def __init__(self, module: nn.Module, table: Layer, follow: Follow) -> None:
         self._module, self.table, self._follow = module, table, follow
         self._own, self._plain = vars(module).get("compute_bias"), module.compute_bias
         self.examples, self._running = 1, False
-        # The rows that were looked up, and what was found.
+        # The rows that were looked up, and the values found there.
         self._found: tuple[Tensor, Tensor] | None = None
         module.compute_bias = self._compute  # type: ignore[assignment]
 
@@ -41,7 +42,7 @@ class Bias:
             self._module.compute_bias = self._own
 
     def looked_up(self, rows: Tensor, output: Tensor) -> bool:
-        """Whether a call of the table is that of the bias, which is then followed here."""
+        """Whether a call of the table belongs to the bias; if so, its gradient is followed here."""
         if self._running:
             self._found = (rows, output)
         return self._running

@@ -39,7 +39,8 @@ class _Patched:
             self._running.setdefault(get_ident(), []).append((captured, module))
 
     def end(self, captured: Captured, all_calls: bool) -> None:
-        """The innermost call in this thread has ended; or all of `captured`, in all threads."""
+        """Ends the innermost call of this thread or, with `all_calls`, all calls of `captured` in all
+        threads."""
         with self._lock:
             for thread, calls in list(self._running.items()):
                 if all_calls:
@@ -70,9 +71,10 @@ _patched = _Patched()
 
 
 class Captured:
-    """While a module runs, follows its calls with trained parameters, which get no gradient in them.
+    """While a module runs, captures its calls of these functions with trained parameters, and excludes the
+    parameters from the backward pass in these calls.
 
-    A parameter that the module uses in another way still gets one, which shows that use.
+    A parameter that the module uses in another way still gets a gradient, by which that use is detected.
     """
 
     def __init__(
@@ -81,11 +83,11 @@ class Captured:
         self._names, self._follow, self._look_ups = names, follow, look_ups
 
     def begin(self, module: nn.Module) -> None:
-        """The module's forward pass begins."""
+        """Records that the module's forward pass begins."""
         _patched.begin(self, module)
 
     def end(self) -> None:
-        """The last forward pass that began in this thread has ended."""
+        """Records that the innermost forward pass of this thread has ended."""
         _patched.end(self, False)
 
     def end_all(self) -> None:
@@ -130,7 +132,7 @@ class Captured:
         return self._follow(module, names.values(), uses, input, output)
 
     def _trained(self, **tensors: Tensor | None) -> dict[str, str]:
-        """The model's names of these tensors, where they are trained parameters."""
+        """The names, in the model, of those of these tensors that are trained parameters."""
         if not torch.is_grad_enabled():
             return {}
         return {

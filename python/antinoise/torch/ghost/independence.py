@@ -38,10 +38,10 @@ def check_examples_independent(
     Clipping would then not bound one example's gradient.
 
     Args:
-        passes: Forward and backward pass of the hooked model. It gets another number of examples than a
-            portion has, so that no other dimension can be taken for that of examples.
+        passes: Forward and backward pass of the hooked model. It is called with another number of examples
+            than a portion has, so that no other dimension can be mistaken for that of the examples.
         agreed: Whether the condition holds in any of the processes that must run the model together.
-        tested: Identifies the loss: another one is tested again.
+        tested: Identifies the loss; another loss is tested again.
     """
     count = 2 if microbatch_size != 2 else 3
     kinds = ("forward", "forward_pre", "backward", "backward_pre")

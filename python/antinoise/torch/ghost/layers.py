@@ -22,8 +22,8 @@ _Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], Uses]
 
 
 class Unsupported(ValueError):
-    """A model, or a layer, whose ghost norms are not known. The gradients of `modules` may be made for each
-    example instead.
+    """Raised for a model or layer whose ghost norms cannot be computed. The gradients of `modules` may be
+    made for each example instead.
     """
 
     def __init__(self, message: str, modules: Iterable[nn.Module] = ()) -> None:
@@ -49,8 +49,9 @@ def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str
 
 
 def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
-    """The inputs of each output place, as a view of shape (examples, groups, inputs, kernel...,
-    places...)."""
+    """The inputs of a convolution's output places, as a view of shape (examples, groups, inputs, kernel...,
+    places...).
+    """
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(
         1, (module.groups, -1)
@@ -71,7 +72,9 @@ def _affine(x: Tensor, gradient: Tensor, names: dict[str, str], inputs: int) -> 
 
 
 def _transposed_linear(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
-    """Of `Conv1D` of transformers: a linear layer with a weight of shape (inputs, outputs)."""
+    """Per-example gradients of the `Conv1D` of transformers: a linear layer with a weight of shape (inputs,
+    outputs).
+    """
     x, gradient = (v.reshape(len(v), 1, -1, v.shape[-1]).mT for v in (x, gradient))
     uses = _affine(x, gradient, {own: name for own, name in names.items() if own == "bias"}, x.shape[2])
     if "weight" in names:
@@ -85,7 +88,7 @@ def _embedding(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, 
 
 
 def lookup_uses(name: str, rows: int, padding: int | None, x: Tensor, gradient: Tensor) -> Uses:
-    """Per-example gradients of a table of which the rows `x` are looked up."""
+    """Per-example gradients of an embedding table from which the rows `x` are looked up."""
     row = x.reshape(len(x), -1).to(torch.int64)
     gradient = gradient.reshape(len(x), row.shape[1], gradient.shape[-1])
     if padding is not None:
@@ -117,8 +120,8 @@ _scales: WeakSet[nn.Module] = WeakSet()
 
 
 def _has_scale(module: nn.Module) -> bool:
-    """Whether a module may be a normalisation that multiplies by its weight, as RMSNorm: it has an epsilon, a
-    weight for each feature and nothing else.
+    """Whether a module may be a normalisation that multiplies by its weight, such as RMSNorm: it has an
+    epsilon, a weight for each feature, and no other parameter, buffer or submodule.
     """
     own, weight = dict(_own_parameters(module)), getattr(module, "weight", None)
     has_epsilon = hasattr(module, "eps") or hasattr(module, "variance_epsilon")
@@ -127,8 +130,9 @@ def _has_scale(module: nn.Module) -> bool:
 
 
 def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str]) -> Uses:
-    """Of a module whose output is `rest + weight * normal`: both from its values at weights 0 and 1. Other
-    weights, of both signs and the module's own, check once for each module that the output has that form.
+    """Finds `rest` and `normal` of a module whose output is `rest + weight * normal`, from its values at
+    weights 0 and 1. Other weights, of both signs and the module's own, check once for each module that the
+    output has that form.
     """
     width = x.shape[-1]
 
@@ -184,7 +188,7 @@ def _gradients_of(module: nn.Module) -> _Gradients | None:
 
 
 def _of_transformers() -> dict[type[nn.Module], _Gradients]:
-    """Layers of transformers, if it is loaded."""
+    """The supported layers of the package transformers, if it is loaded."""
     found = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
     return {} if found is None else {found: _transposed_linear}
 
@@ -194,7 +198,7 @@ def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Values in half precision in single precision; whole numbers as they are."""
+    """`x` in single precision if it is in half precision; whole numbers are returned unchanged."""
     if not x.is_floating_point():
         return x, gradient
     wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
@@ -202,7 +206,9 @@ def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def by_rows(x: Tensor, examples: int) -> Tensor:
-    """Rows of all examples, one example after the other, by example; other values as they are."""
+    """Regroups rows of all examples, one example after the other, by example; returns other values
+    unchanged.
+    """
     flat = x.dim() == 2 and len(x) > examples > 0 and len(x) % examples == 0
     return x.unflatten(0, (examples, -1)) if flat else x
 
@@ -210,9 +216,9 @@ def by_rows(x: Tensor, examples: int) -> Tensor:
 class Layer:
     """A module with trained parameters of its own.
 
-    `trained` has the model's name of each parameter by its name in the module. Of a module that is not
-    `known`, calls of `functional.linear` and `functional.embedding` are captured. Of one that is `alone`,
-    gradients are made for each example.
+    `trained` has the model's name of each parameter by its name in the module. In a module that is not
+    `known`, calls of `functional.linear` and `functional.embedding` are captured. For a module that is
+    `alone`, gradients are made for each example.
     """
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str], alone: bool) -> None:
@@ -264,8 +270,8 @@ class Layer:
 
 
 def refused(modules: Mapping[str, nn.Module]) -> Unsupported:
-    """The error for modules, by name, that use a trained parameter in an unknown way; from now on it comes
-    before their forward pass.
+    """The error for the named modules, which use a trained parameter in an unknown way. From now on it is
+    raised before their forward pass.
     """
     _unknown.update(modules.values())
     found = ", ".join(f"{name or 'model'} is a {type(module).__name__}" for name, module in modules.items())
@@ -273,8 +279,8 @@ def refused(modules: Mapping[str, nn.Module]) -> Unsupported:
 
 
 def layers_of(model: nn.Module, alone: Container[nn.Module]) -> list[Layer]:
-    """The trained layers of a model; refuses an unsupported layer. The modules `alone` have gradients for
-    each example.
+    """The trained layers of a model; refuses an unsupported layer. Gradients are made for each example in the
+    modules `alone`.
     """
     trained = {
         name: (module, {n: p for n, p in _own_parameters(module) if p.requires_grad})

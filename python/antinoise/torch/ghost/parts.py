@@ -1,5 +1,5 @@
-"""Per-example gradients from a layer's activations and output gradients: squared lengths and weighted sums,
-in double precision.
+"""Per-example gradients from a layer's activations and output gradients, embeddings included: squared lengths
+(ghost norms) and weighted sums, in double precision.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ class GramPairs:
 
 
 def _rounding(terms: int, places: int) -> float:
-    """Bound on rounding errors relative to the square of a sum without cancellation: terms cancel, their
-    errors do not. The first term bounds the error of squares that are sums of `terms` products, the second
-    that of the gradients in `add_to`, which are sums over `places`.
+    """Bound on rounding errors, relative to the square of the sum of the terms' magnitudes: terms may cancel,
+    their errors do not. The first summand bounds the error of squares that are sums of `terms` products, the
+    second that of the gradients in `add_to`, which are sums over `places`.
     """
     return (terms + 16) * 2.0**-52 + ((places + 4) * 2.0**-31) ** 2
 
@@ -191,8 +191,8 @@ class SparseRows:
 
 @dataclass
 class Lookups:
-    """Look-ups in a table of `rows` rows: the row of each, shape (examples, look-ups), and the gradient of
-    what was found, shape (examples, look-ups, columns).
+    """Look-ups in a table of `rows` rows: the row of each look-up, shape (examples, look-ups), and the
+    gradient of its result, shape (examples, look-ups, columns).
     """
 
     row: Tensor
@@ -215,7 +215,7 @@ class Lookups:
 
 @dataclass
 class TableAndMatrix:
-    """Gradients of a matrix that is a table of look-ups too, as a language model's head is its embedding:
+    """Gradients of a matrix that is also an embedding table, as if a language model's head is its embedding:
     sums of both gradients. Their inner product is (g_t)_row (a_t . r), summed over the places t of the matrix
     and over the table's entries r, in the notation of `GramPairs`.
     """
@@ -288,7 +288,7 @@ def part_of(name: str, uses: Sequence[Use]) -> Part:
 
 
 def _joined(factors: Sequence[Factors]) -> Factors:
-    """The factors of all uses of a matrix: as one use at the places of all of them."""
+    """The factors of all uses of a matrix, as those of a single use at the places of all uses."""
     if len(factors) == 1:
         return factors[0]
     activations, gradients = (torch.cat(v, -1) for v in zip(*(f.of(slice(None)) for f in factors)))
@@ -309,7 +309,7 @@ def _with_entries(gradients: Tensor, table: SparseRows) -> Tensor:
 
 
 def _together(uses: Sequence[Use]) -> Tensor:
-    """The sum of the gradients of all uses, in memory."""
+    """The sum of the gradients of all uses, as explicit per-example gradients."""
     made = []
     for use in uses:
         if isinstance(use, Lookups):

@@ -67,8 +67,8 @@ def ghost_sums(
 
 
 def _first(taps: Taps, forward: Forward, like: Sums, batch: Any, examples: int) -> tuple[list[Tensor], Sums]:
-    """The losses and outputs of some examples, and the gradients of the first example: of that example only,
-    if the model treats examples independently.
+    """The losses and outputs of some examples, and the gradients of the first loss: those of the first
+    example only, if the model treats examples independently.
     """
     losses, outputs = taps.losses(forward, batch, examples)
     only_first = torch.arange(examples, device=losses.device) == 0

@@ -45,7 +45,7 @@ class _Anchor(torch.autograd.Function):
 
 
 def _input_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """The only input of a layer, whatever its name."""
+    """The only input of a layer, positional or by any name."""
     x: Tensor = args[0] if args else next(iter(kwargs.values()))
     return x
 

@@ -238,7 +238,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     Ok(Output::Plan(Box::new(PlanChoice { long: arguments.long, ..report })))
 }
 
-/// Refuses a number of examples of a user before anything is designed.
+/// Refuses an invalid `--examples-per-user` before anything is designed.
 fn refuse_examples_of_users(most: Option<usize>, request: &Request) -> Result<()> {
     let Some(most) = most else { return Ok(()) };
     if request.unit == PrivacyUnit::User {

@@ -28,7 +28,7 @@ pub struct PlanChoice {
     /// The epsilon of users with several examples, if it was asked for.
     #[serde(flatten)]
     pub users: Option<EpsilonOfUser>,
-    /// The epsilon of users by their number of examples; empty of a plan for users.
+    /// The epsilon of users by their number of examples; empty if the plan protects users.
     pub epsilon_by_examples: Vec<ByExamples>,
     /// Whether every candidate and the whole statement are printed.
     #[serde(skip)]
@@ -42,7 +42,7 @@ pub struct PlanChoice {
 
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// `spec`, and the sampler unless it is Poisson sampling.
+    /// The name: `spec`, followed by the sampler unless that is Poisson sampling.
     name: String,
     strategy: &'static str,
     /// Class, size and form, in the syntax of `--strategy`.
@@ -70,7 +70,7 @@ pub struct Row {
 pub struct EpsilonOfUser {
     /// The largest number of examples of a user.
     examples_per_user: usize,
-    /// Of a user with that number; null where no finite bound is known.
+    /// Epsilon of a user with that number of examples; null where no finite bound is known.
     epsilon_of_user: Option<f64>,
 }
 
@@ -263,7 +263,7 @@ impl fmt::Display for PlanChoice {
         if self.users.is_some() {
             writeln!(f, "Epsilon of a user, all of whose examples change together: {by}.\n")?;
         } else if !by.is_empty() {
-            writeln!(f, "Epsilon is that of one example. Of a person with several it is {by};")?;
+            writeln!(f, "Epsilon is that of one example. For a person with several examples it is {by};")?;
             writeln!(f, "--max-examples-per-user M plans for persons with any number.\n")?;
         }
         write!(f, "{}", self.statement.marked_up(Markup::Text, self.long))?;

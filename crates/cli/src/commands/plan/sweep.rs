@@ -20,7 +20,7 @@ use crate::{output, plot};
 pub enum Sweep {
     /// The batch size, at a fixed number of steps: the number of gradients grows with it.
     BatchSize,
-    /// Epsilon.
+    /// The target epsilon.
     Epsilon,
 }
 

@@ -17,8 +17,9 @@ pub struct GuessArguments {
     /// Guess of the number of users, to compare bounds.
     #[arg(long, value_name = "N", value_parser = count, requires = "periods_per_user")]
     users: Option<usize>,
-    /// Compare bounds instead of beginning a release: guess of the periods in which a median user comes, and
-    /// a heavy one, whom one user in twenty exceeds. It must not be computed from the data.
+    /// Compare bounds instead of beginning a release: guess of the number of periods in which a median user
+    /// comes, and in which a heavy user comes, whom one user in twenty exceeds. It must not be computed from
+    /// the data.
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "users", conflicts_with = "max_periods")]
     periods_per_user: Vec<f64>,
@@ -32,9 +33,9 @@ pub struct GuessArguments {
 #[derive(Debug, Serialize)]
 pub struct AdvisedBounds {
     bounds: Vec<Advice>,
-    /// The bound of periods with the smallest error.
+    /// The bound on a user's periods with the smallest error.
     advised_max_periods: usize,
-    /// Its bound of rows.
+    /// The bound on a user's rows in a period, for that bound on periods.
     advised_max_rows: usize,
     /// Number of periods after which bias and noise are compared.
     periods_until: usize,
@@ -49,7 +50,7 @@ impl GuessArguments {
         self.users.is_some()
     }
 
-    /// Bounds for a release of these settings; `max_rows`: a bound of rows that is given.
+    /// Bounds for a release of these settings; `max_rows`: the bound on rows, if it is given.
     pub fn advice(&self, settings: &Settings, max_rows: Option<usize>) -> Result<AdvisedBounds> {
         if settings.unit == Unit::Event {
             let must_be = "left out for --unit event: events have no bounds";

@@ -20,7 +20,7 @@ pub fn chart(query: &str, published: &[Published]) -> Chart {
     }
 }
 
-/// Keys with the largest last figures, one for each colour, in the order of the table.
+/// The keys whose last figures are largest, as many as there are colours, in the order of the table.
 pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     let Some(last) = rows.last() else { return Vec::new() };
     let mut ends: Vec<&Published> = rows.iter().copied().filter(|row| row.period == last.period).collect();
@@ -54,7 +54,8 @@ fn place(periods: &[&Period], period: &Period) -> f64 {
     }
 }
 
-/// The axis of time: numbers, or the names of periods; of many days, those of the first day of a month.
+/// The axis of time: numbers, or the names of the periods; for many days, only the names of first days of
+/// months.
 fn time(periods: &[&Period]) -> Axis {
     if periods.iter().all(|period| matches!(period, Period::Number(_))) {
         return Axis::linear("period").whole();
@@ -101,7 +102,7 @@ fn line(key: &str, rows: &[&Published], periods: &[&Period]) -> Series {
     Series::new(key, LineStyle::Line, points)
 }
 
-/// The figures after the last period.
+/// The figures published after the last period.
 fn ends<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
     let last = rows.last().map(|row| &row.period);
     rows.iter().copied().filter(|row| Some(&row.period) == last).collect()

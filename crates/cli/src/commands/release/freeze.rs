@@ -51,7 +51,7 @@ What is printed is exact and not private: it is only for the operator of the rel
 pub struct Arguments {
     /// Folder of the release.
     dir: PathBuf,
-    /// The period. Several are frozen in their order, each with one pass over the events.
+    /// Period to freeze. Several are frozen in their order, each with one pass over the events.
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
     /// File of events: CSV with a header, one JSON object per line (.jsonl, .ndjson), or Parquet
@@ -66,16 +66,16 @@ pub struct Arguments {
     /// Format of the events [default: by the file's name, else csv].
     #[arg(long, value_enum)]
     format: Option<FormatName>,
-    /// Column of the time.
+    /// Column of each row's time.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     time: Option<String>,
-    /// Column of the user; required if users are the privacy unit.
+    /// Column of each row's user; required if users are the privacy unit.
     #[arg(long, value_name = "COL")]
     user: Option<String>,
-    /// Column of the key.
+    /// Column of each row's key.
     #[arg(long, value_name = "COL", required_unless_present = "counts")]
     key: Option<String>,
-    /// Column of the value; required by all queries except counts, window and decay.
+    /// Column of each row's value; required by all queries except counts, window and decay.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
     /// Treatment of rows whose time is before the period.
@@ -141,7 +141,7 @@ struct Frozen {
     found: Option<Found>,
     /// Number of periods between the last frozen one and this one.
     skipped: u64,
-    /// Warning of users whose names are nearly the same.
+    /// Warning about users whose names are nearly the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -203,7 +203,7 @@ impl Arguments {
         Ok(frozen)
     }
 
-    /// Refuses problems, unless the operator said that the period is meant.
+    /// Refuses a period with `problems`, unless the operator confirmed it with `--yes`.
     fn confirm(&self, period: &Period, problems: &[String]) -> Result<()> {
         if self.yes || problems.is_empty() {
             return Ok(());
@@ -215,7 +215,7 @@ impl Arguments {
         )))
     }
 
-    /// What freezing would do.
+    /// The effect that freezing would have.
     fn check(&self, release: &mut Release, events: &Path) -> Result<Check> {
         let [period] = &self.periods[..] else {
             return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --check").into());

@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result<Begun> {
 pub enum Begun {
     /// The new release.
     Release(Box<ReleaseStatus>),
-    /// Bounds to choose from; nothing was made.
+    /// Bounds to choose from; no release was begun.
     Advised(AdvisedBounds),
 }
 
@@ -160,7 +160,7 @@ impl Arguments {
         self.bounded(self.max_periods.unwrap_or(1))
     }
 
-    /// The settings with this bound of periods.
+    /// The settings with this bound on the periods of a user.
     fn bounded(&self, max_periods: usize) -> Result<Settings> {
         let queries = if self.query.is_empty() { vec![Query::Counts] } else { self.query.clone() };
         if !self.weights.is_empty() && self.weights.len() != queries.len() {

@@ -62,7 +62,8 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     Ok(document(&frame, &lead, &body))
 }
 
-/// The figures after the last period; the query is named where there are several, or buckets.
+/// The table of the figures after the last period; queries are named if there are several, or if one has
+/// buckets.
 fn table(published: &[Published]) -> String {
     let Some(last) = published.last() else { return String::new() };
     let ends: Vec<&Published> = published.iter().filter(|row| row.period == last.period).collect();

@@ -34,9 +34,9 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct PublishedPeriods {
     published: Vec<Published>,
-    /// The rows that figures and their intervals are about, for queries of rows.
+    /// The rows to which figures and their intervals refer, for queries of rows.
     intervals: String,
-    /// The users that queries of users are about, by query.
+    /// The users to which queries of users refer, by query.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     intervals_of_users: BTreeMap<String, String>,
     /// Whether all periods are published, and the secret is wiped.

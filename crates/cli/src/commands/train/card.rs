@@ -1,4 +1,4 @@
-//! The model card: what a person needs to know who is given a model.
+//! The model card: the information that a recipient of a model needs.
 
 use std::fmt::Write;
 
@@ -11,20 +11,20 @@ use super::result::percent;
 use super::results::{accuracy_error, largest_class_share};
 use super::study::Study;
 
-/// What a card is about.
+/// The contents of a card.
 pub struct Card<'a> {
     pub study: &'a Study,
     pub dataset: &'a Dataset,
     pub saved: &'a SavedModel,
     pub statement: &'a PrivacyStatement,
     pub mechanism: &'a str,
-    /// On the test examples.
+    /// Accuracy on the test examples.
     pub accuracy: f64,
     /// How this model was chosen among those that were trained.
     pub how: &'a str,
 }
 
-/// Classes and columns that a card names; of more it names the number.
+/// Maximum number of classes or columns that a card names; if there are more, it gives their number.
 const NAMED: usize = 20;
 
 /// The card in Markdown.
@@ -89,7 +89,7 @@ fn article(name: &str) -> String {
     }
 }
 
-/// What a model reads.
+/// The inputs of a model, in words.
 fn inputs(saved: &SavedModel) -> String {
     match saved.schema() {
         None => {
@@ -104,7 +104,7 @@ fn columns(schema: &Schema) -> String {
     listed(schema.columns.iter().map(|column| column.name.as_str()))
 }
 
-/// Words, or of many the first ones and their number.
+/// The words, or the first of them and their number if there are many.
 fn listed<'a>(words: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = words.len();
     let named: Vec<String> = words.take(NAMED).map(one_line).collect();

@@ -19,9 +19,9 @@ use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";
-/// The model to give away.
+/// Folder of the model to give away.
 const MODEL: &str = "model";
-/// All models.
+/// Folder of all models.
 const MODELS: &str = "models";
 const CHECKPOINTS: &str = "checkpoints";
 /// Folder of measurements of runs without privacy, readable by the owner only.
@@ -44,8 +44,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Creates a folder for a run. A folder with another run, or with files in the places where a run writes,
-    /// is refused.
+    /// Creates a folder for a run. A folder that holds a run, or files with names that a run writes, is
+    /// refused.
     pub fn create(path: &Path) -> Result<Self> {
         Self::refuse_taken(path)?;
         std::fs::create_dir_all(path)
@@ -59,7 +59,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Refuses a folder that is in use, or holds a run or anything where a run writes.
+    /// Refuses a folder that is in use, that holds a run, or that has files with names that a run writes.
     pub fn refuse_taken(path: &Path) -> Result<()> {
         if is_of_a_run(path) {
             // That it is in use is the first thing to know of it.
@@ -148,8 +148,8 @@ impl Folder {
         Ok(study)
     }
 
-    /// Refuses to repeat a training whose model may have been released: two models of the same data would
-    /// count as one.
+    /// Refuses to repeat a training whose model may have been released: the privacy statement would count two
+    /// models of the same data as one.
     pub fn refuse_trained(&self, run: &str) -> Result<()> {
         let model = self.model(run);
         if !model.exists() {
@@ -200,7 +200,7 @@ impl Folder {
         self.keep(REFERENCES, run, measured)
     }
 
-    /// Stored value of this name, and its path.
+    /// The value stored under `name` in `folder`, and the path of its file.
     fn kept<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Result<Option<(PathBuf, T)>> {
         let path = self.place(folder, name);
         let text = match std::fs::read_to_string(&path) {
@@ -212,7 +212,7 @@ impl Folder {
         Ok(Some((path, found)))
     }
 
-    /// Stores `what` under the name `name`, readable by the owner only.
+    /// Stores `what` under `name` in `folder`, readable by the owner only.
     fn keep<T: Serialize>(&self, folder: &str, name: &str, what: &T) -> Result<()> {
         let path = self.place(folder, name);
         let text = toml::to_string(what).map_err(Failure::other)?;
@@ -237,7 +237,7 @@ impl Folder {
         self.path.join(MODEL)
     }
 
-    /// Whether a model to give away was begun to be written.
+    /// Whether the folder of the model to give away exists, complete or not.
     pub fn has_model_folder(&self) -> bool {
         self.model_folder().exists()
     }
@@ -273,7 +273,7 @@ pub fn is_of_a_run(path: &Path) -> bool {
     path.join(STUDY).exists()
 }
 
-/// Refuses to start a run in a folder that holds one.
+/// The error of starting a run in a folder that holds a run.
 pub fn has_a_run(path: &Path) -> Failure {
     Failure::input(format!(
         "out: {path} already holds a run. Resume it with --resume {path}, or name another folder",

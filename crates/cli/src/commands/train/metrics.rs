@@ -23,13 +23,13 @@ pub struct Metrics {
 #[derive(Serialize, Deserialize)]
 struct Line {
     run: String,
-    /// Steps done.
+    /// Number of steps done.
     step: usize,
     /// Mean loss over the step's batch, without noise: computed from private data, and not covered by the
     /// statement; null for an empty batch.
     loss: Option<f64>,
-    /// Share of the batch that was clipped (in any layer, if layers are clipped separately): not covered
-    /// either.
+    /// Share of the batch that was clipped (in any layer, if layers are clipped separately); not covered by
+    /// the statement either.
     clipped_share: Option<f64>,
     /// Part of a gradient that is clipped as one.
     #[serde(default)]
@@ -106,7 +106,9 @@ fn read(path: &Path) -> Result<Vec<Line>> {
     let lines = text[..whole].lines().enumerate().map(|(i, line)| {
         serde_json::from_str(line).map_err(|_| {
             let (path, line) = (path.display(), i + 1);
-            Failure::input(format!("metrics is {path} but must be a file of metrics: line {line} is none"))
+            Failure::input(format!(
+                "metrics is {path} but must be a file of metrics, which line {line} is not"
+            ))
         })
     });
     lines.collect()

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 /// A model in its folder.
 pub struct Given {
     pub folder: PathBuf,
-    /// Which model it is, in words.
+    /// A description of which model was chosen.
     pub is: String,
 }
 
@@ -54,8 +54,8 @@ fn nothing_was_trained() -> Failure {
 
 fn diverged() -> Failure {
     Failure::other(
-        "the training diverged: the parameters of the model to give away are no finite numbers. Train again in another \
-         folder with a smaller --learning-rate; a choice of the rate by results of private rows is in no statement",
+        "the training diverged: the parameters of the model to give away are not finite. Train again in another \
+         folder with a smaller --learning-rate; no statement covers a choice of the rate by results of private rows",
     )
 }
 

@@ -60,7 +60,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Whether optimizers with these options are only their rule.
+    /// Whether no option is set, so that an optimizer is its update rule alone.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -73,7 +73,7 @@ impl Around {
 }
 
 impl OptimizerOptions {
-    /// Whether the optimizer is Adam, which needs other learning rates.
+    /// Whether the optimizer is Adam, whose learning rates differ from those of the others.
     pub fn is_adam(&self) -> bool {
         self.name == OptimizerName::Adam
     }

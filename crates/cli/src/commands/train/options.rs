@@ -17,9 +17,9 @@ use crate::arguments::{ReleaseOptions, parsed, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// The name of a run's folder.
+/// The default name of a run's folder.
 const OUT: &str = "antinoise-run";
-/// Names that are tried after it.
+/// Maximum number of names (antinoise-run, antinoise-run-2 and so on), of which the first free one is taken.
 const MOST_RUNS: usize = 1000;
 
 /// Train a model with private gradients: one to give away, or a comparison of mechanisms at the same privacy.
@@ -114,7 +114,7 @@ pub struct Arguments {
     /// weight decay and schedule, without momentum, because designing for momentum trains worse models].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
-    /// Which datasets the sensitivity compares: zero-out or replace-one.
+    /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>, conflicts_with = "resume")]
     pub adjacency: Adjacency,
     /// Clip norm: the maximum l2 norm of one example's gradient [default: 1].
@@ -167,7 +167,7 @@ pub struct Arguments {
     pub resume: Option<PathBuf>,
 }
 
-/// The models.
+/// The kinds of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelName {
@@ -241,7 +241,7 @@ impl Arguments {
         })
     }
 
-    /// The folder of the run: of the default name the first that is free.
+    /// The folder of the run: the given one, or the first free one of the default names.
     pub fn out(&self) -> Result<PathBuf> {
         if let Some(out) = &self.out {
             return Ok(out.clone());
@@ -287,7 +287,7 @@ impl Arguments {
         self.without_noise || self.is_public()
     }
 
-    /// Whether the data are public; a folder that is named may hold anything.
+    /// Whether the data are known to be public; data in a folder that the user names are not.
     fn is_public(&self) -> bool {
         self.is_digits() || self.data == "fashion-mnist"
     }
@@ -334,8 +334,8 @@ impl Arguments {
         Ok(Request { workload, ..request })
     }
 
-    /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate,
-    /// and that of the middle learning rate is taken.
+    /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate;
+    /// the middle one of the learning rates is used.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());

@@ -15,9 +15,9 @@ use crate::failure::Result;
 
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
 ///
-/// They are the plan of a file; or the mechanisms that are named; or the mechanism of least loss, in a
-/// comparison next to DP-SGD and independent noise in the setting that was asked for. `units` is the number
-/// of training examples, or of users if these are protected.
+/// The plans are: the plan of a file; or those of the named mechanisms; or that of the mechanism of least
+/// loss and, in a comparison, also DP-SGD and independent noise in the requested setting. `units` is the
+/// number of training examples, or of users if these are protected.
 pub fn plans(arguments: &Arguments, units: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
     if let Some(path) = &arguments.plan {
         let plan = Plan::load(path)?;
@@ -145,7 +145,9 @@ pub fn build(name: ModelName, dataset: &Dataset) -> Result<Model> {
         ModelName::Logistic => Model::logistic(shape, classes)?,
         ModelName::Mlp => Model::mlp(shape, classes, 128)?,
         ModelName::Cnn if shape.height * shape.width == 1 => {
-            return Err(InvalidParameter::new("model", "cnn", "logistic or mlp: these are no images").into());
+            return Err(
+                InvalidParameter::new("model", "cnn", "logistic or mlp: the data are not images").into()
+            );
         }
         ModelName::Cnn => Model::cnn(shape, classes)?,
     })

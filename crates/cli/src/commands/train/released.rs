@@ -33,7 +33,7 @@ impl Released {
         match self {
             Self::Some(count) if count > trained => {
                 let must_be =
-                    format!("all, or at most {trained}, the models that are trained of a mechanism");
+                    format!("all, or at most {trained}, the number of models trained with a mechanism");
                 Err(InvalidParameter::new("released_models", count, must_be).into())
             }
             _ => Ok(()),

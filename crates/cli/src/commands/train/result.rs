@@ -19,19 +19,19 @@ use crate::output;
 /// The results of all mechanisms, and the files that were written.
 #[derive(Debug, Serialize)]
 pub struct StudyResult {
-    /// The others are compared with the first one.
+    /// The result of each mechanism; the later ones are compared with the first.
     pub runs: Vec<MechanismResult>,
     pub report: PathBuf,
     /// The folder of the model to give away.
     pub model: PathBuf,
     /// Share of the test examples with the most frequent label.
     pub largest_class_share: f64,
-    /// Which model is in that folder, in words.
+    /// A description of the model in that folder.
     #[serde(skip)]
     pub model_is: String,
     #[serde(skip)]
     pub title: String,
-    /// What was trained on the same data and epsilon does not cover.
+    /// Trainings on the same data that epsilon does not cover.
     #[serde(skip)]
     pub uncovered: Option<String>,
 }
@@ -40,21 +40,21 @@ pub struct StudyResult {
 #[derive(Debug, Clone, Serialize)]
 pub struct MechanismResult {
     pub mechanism: String,
-    /// What it stands for in the comparison, if it is there to compare with.
+    /// The kind of baseline, if the mechanism is one.
     pub baseline: Option<Baseline>,
     pub test_accuracy: f64,
-    /// Of the mean over repeats; none of a single one.
+    /// Standard error of the mean test accuracy over repeats; `None` for a single run.
     pub standard_error: Option<f64>,
-    /// None of training without privacy, of which these keys are null.
+    /// The privacy of the models; `None`, with these keys null, for training without privacy.
     #[serde(flatten, serialize_with = "or_null")]
     pub private: Option<PrivateResult>,
     pub steps: usize,
     pub seconds: f64,
     pub seconds_in_noise: f64,
     pub learning_rate: f64,
-    /// One a repeat.
+    /// Test accuracy of each repeat.
     pub test_accuracies: Vec<f64>,
-    /// Means over repeats, after each step that was tested.
+    /// Mean accuracy over repeats, after each tested step.
     pub accuracy_by_step: Vec<Accuracy>,
     /// Mean accuracy at each learning rate tried.
     pub by_learning_rate: Vec<(f64, f64)>,
@@ -62,14 +62,14 @@ pub struct MechanismResult {
     pub models_trained: usize,
 }
 
-/// What a result has if its training was private.
+/// The part of a result that only private training has.
 #[derive(Debug, Clone, Serialize)]
 pub struct PrivateResult {
-    /// Of the models that are released, together.
+    /// Epsilon of all released models together.
     pub epsilon: f64,
     pub delta: f64,
     pub rms_loss: f64,
-    /// Whose data epsilon is about: an example, or a user with all of their examples.
+    /// The privacy unit: an example, or a user with all of their examples.
     pub unit: PrivacyUnit,
     /// The epsilon of one model for persons with several examples; empty where users are the unit.
     pub epsilon_by_examples: Vec<ByExamples>,
@@ -77,11 +77,11 @@ pub struct PrivateResult {
     pub models_released: usize,
     /// grid or plain.
     pub release: &'static str,
-    /// What was clipped as one.
+    /// Part of a gradient that was clipped as one.
     pub clip_by: ClipBy,
-    /// The length to which each part of a gradient that was clipped apart was clipped.
+    /// The clip norm of each part of a gradient that was clipped separately.
     pub clip_norms: Vec<f64>,
-    /// What a training with canaries shows of epsilon, if one was wanted.
+    /// The lower bound on epsilon from a training with canaries, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audited>,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
@@ -92,7 +92,7 @@ pub struct PrivateResult {
     pub statement: PrivacyStatement,
 }
 
-/// What is drawn of a mechanism; series are indexed by step from 0.
+/// The curves that a report draws for a mechanism; series are indexed by step from 0.
 #[derive(Debug, Clone)]
 pub struct MechanismFigures {
     /// Standard deviation, in a coordinate, of the sum of the noise in the mean gradients up to each step.
@@ -101,9 +101,9 @@ pub struct MechanismFigures {
     pub strategy: Vec<f64>,
     /// First column of C^-1.
     pub noise_correlating: Vec<f64>,
-    /// epsilon of the first steps alone, at some of them; empty where it was not found.
+    /// The epsilon of the first steps alone, for several numbers of steps; empty if it could not be computed.
     pub spent: Vec<(usize, f64)>,
-    /// sigma.
+    /// The noise multiplier sigma.
     pub noise_multiplier: f64,
     /// sens(C, Pi) under the adjacency.
     pub sensitivity: f64,
@@ -112,15 +112,16 @@ pub struct MechanismFigures {
 /// The test accuracy after a step, averaged over repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Accuracy {
-    /// Steps done.
+    /// Number of steps done.
     pub step: usize,
-    /// In \[0, 1\].
+    /// Mean accuracy, in \[0, 1\].
     pub mean: f64,
-    /// Of the mean; none of a single run.
+    /// Standard error of the mean; `None` for a single run.
     pub standard_error: Option<f64>,
 }
 
-/// The keys of [`PrivateResult`] that every row has.
+/// The keys of [`PrivateResult`] for training without privacy, with null or empty values, so that every row
+/// has the same keys.
 #[derive(Serialize, Default)]
 struct NotPrivate {
     epsilon: Option<f64>,
@@ -145,27 +146,27 @@ fn or_null<S: Serializer>(private: &Option<PrivateResult>, serializer: S) -> Res
 /// The difference between the accuracies of two mechanisms, in points.
 pub struct Difference {
     pub points: f64,
-    /// Standard error of the mean over repeats; none of a single one.
+    /// Standard error of the mean over repeats; `None` for a single repeat.
     pub error: Option<f64>,
     pub repeats: usize,
 }
 
-/// Standard errors within which a difference may be chance.
+/// Number of standard errors up to which a difference may be due to chance.
 const BEYOND: f64 = 2.0;
 
 impl Difference {
-    /// "0.6 +- 1.1 points".
+    /// The difference as text, such as "0.6 +- 1.1 points".
     pub fn size(&self) -> String {
         let error = self.error.map_or_else(String::new, |error| format!(" +- {error:.1}"));
         format!("{:.1}{error} points", self.points.abs())
     }
 
-    /// Whether the difference is larger than chance explains; not known of single runs.
+    /// Whether the difference is too large to be due to chance; `None` for single runs.
     pub fn is_beyond_error(&self) -> Option<bool> {
         self.error.map(|error| self.points.abs() > BEYOND * error)
     }
 
-    /// What the figures are.
+    /// A description of the figures: of how many runs they are means.
     pub fn of(&self) -> String {
         match self.repeats {
             1 => "one run of each, so that the error is unknown".into(),
@@ -179,8 +180,8 @@ impl MechanismResult {
         self.private.as_ref().map(|private| private.epsilon)
     }
 
-    /// The difference to another result, repeat by repeat: they share the number of the seed or nothing, but
-    /// always the model and the data.
+    /// The difference from another result, paired by repeat: both have the same model and data, and the same
+    /// seed if one was given.
     pub fn difference(&self, other: &Self) -> Difference {
         let differences: Vec<f64> =
             self.test_accuracies.iter().zip(&other.test_accuracies).map(|(x, y)| 100.0 * (x - y)).collect();
@@ -269,13 +270,13 @@ impl StudyResult {
         format!("{trained} private models were trained on these data; epsilon is that of {covered}.")
     }
 
-    /// Whose data epsilon is about.
+    /// A sentence on the privacy unit.
     fn unit(&self) -> Option<String> {
         let (_, private) = self.private().next()?;
         Some(match private.unit {
             PrivacyUnit::User => "Epsilon is that of a user with all of their rows.".into(),
             PrivacyUnit::Example => format!(
-                "Epsilon is that of one example; of a person with several it is, for one model, {} (--user COLUMN \
+                "Epsilon is that of one example; for a person with several examples, that of one model is {} (--user COLUMN \
                  protects persons).",
                 in_words(&private.epsilon_by_examples)
             ),
@@ -326,5 +327,4 @@ impl fmt::Display for StudyResult {
 }
 
 /// The caveat of results at the best of several learning rates.
-pub const CHOSEN: &str =
-    "Each row is the best of its learning rates by test accuracy; no standard error has that choice in it.";
+pub const CHOSEN: &str = "Each row is the best of its learning rates by test accuracy; no standard error accounts for that choice.";

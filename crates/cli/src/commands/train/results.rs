@@ -32,7 +32,7 @@ pub struct Finished {
     pub plan: usize,
     /// Update rule and learning rate.
     pub rule: UpdateRule,
-    /// What was measured, and when.
+    /// The measurements and the date of the run.
     pub results: checkpoint::Finished,
 }
 

@@ -11,7 +11,7 @@ pub struct Search<'a> {
     pub rates: &'a [f64],
     /// Number of runs at the best learning rate.
     pub repeats: usize,
-    /// Whether all learning rates are run that number of times, not only the best.
+    /// Whether every learning rate is run `repeats` times, not only the best.
     pub repeats_all: bool,
     /// Number of examples on which an accuracy is measured.
     pub tests: usize,
@@ -51,7 +51,7 @@ impl Search<'_> {
         }
     }
 
-    /// A learning rate that was run less than `repeats` times and may be the best: the best so far, or one
+    /// A learning rate that was run fewer than `repeats` times and may be the best: the best so far, or one
     /// that is behind it by at most four standard deviations of an accuracy on this number of test examples.
     fn may_be_best(&self, runs: &[(f64, f64)]) -> Option<f64> {
         let rates = by_rate(runs);

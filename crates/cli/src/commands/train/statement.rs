@@ -13,8 +13,8 @@ use super::results::Results;
 use super::study::Study;
 use crate::failure::Result;
 
-/// Text on the check of every batch by the trainer. Without numbers: under amplification by sampling,
-/// participation is secret.
+/// Text on the check of every batch by the trainer. It gives no numbers, because participation is secret
+/// under amplification by sampling.
 const PARTICIPATION: &str = "within the plan: before the gradients of a batch were used, each of its examples was checked \
                              against the maximum number of participations and the steps between them; a violation would \
                              have stopped the run";
@@ -52,13 +52,14 @@ pub fn statement(
     })
 }
 
-/// What is protected of a person with several rows. Without numbers of rows, which are private.
+/// A sentence on the protection of a person with several rows. It gives no numbers of rows, which are
+/// private.
 fn persons(study: &Study, plan: &VerifiedPlan) -> Result<String> {
     Ok(match (study.user(), plan.max_examples_per_user) {
         (Some(column), Some(most)) => format!(
             "the unit is a user with all of their rows, the training rows with one name in the column {}. A step \
-             clips the mean gradient of a user's rows as one, of a user with more than {most} rows that of {most} \
-             drawn by the key; the test rows are those of other users",
+             clips the mean gradient of a user's rows as one; if a user has more than {most} rows, it uses {most} \
+             of them, drawn by the key. The test rows are those of other users",
             printable(&format!("{column:?}"))
         ),
         _ => format!(

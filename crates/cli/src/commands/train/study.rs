@@ -299,7 +299,7 @@ impl Study {
     }
 }
 
-/// Says on stderr what is unusual about the data, for their owner.
+/// Warns the data's owner, on stderr, of unusual data.
 fn warn_of_data(dataset: &Dataset, table: Option<&Table>) {
     for remark in remarks(dataset, table.map(Table::schema)) {
         eprintln!("warning: {remark} (seen in the private rows: do not publish this line)");
@@ -309,7 +309,7 @@ fn warn_of_data(dataset: &Dataset, table: Option<&Table>) {
 /// Refuses an audit that could not be made, before anything is trained.
 fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
     between("audit", canaries, 1, dataset.train.len(), "training examples")?;
-    between("audit", canaries, 1, model.parameters(), "parameters, of which each canary has one of its own")?;
+    between("audit", canaries, 1, model.parameters(), "parameters, of which each canary needs its own")?;
     if dataset.users.is_some() {
         let must_be = "left out with --user: canaries are single examples";
         return Err(InvalidParameter::new("audit", canaries, must_be).into());
@@ -338,7 +338,7 @@ pub fn run_name(mechanism: &str, rule: &UpdateRule, repeat: usize) -> String {
     format!("{}-lr{}-{repeat}", plain(mechanism), rule.learning_rate())
 }
 
-/// A name for a file.
+/// `name` as a file name, without special characters.
 pub fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

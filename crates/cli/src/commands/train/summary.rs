@@ -1,4 +1,4 @@
-//! What the runs of a study add up to: one result a mechanism, the report, and the model to give away.
+//! The summary of a study's runs: one result for each mechanism, the report, and the model to give away.
 
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
@@ -20,7 +20,7 @@ use super::statement::statement;
 use super::study::Study;
 use crate::failure::Result;
 
-/// Number of steps at which a report shows the epsilon so far.
+/// Number of steps for which a report shows the epsilon up to the step.
 const SPENT: usize = 24;
 
 /// Averages the repeats, keeps each mechanism's best learning rate, and writes the report and the folder of
@@ -149,7 +149,7 @@ fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
     plan.epsilon_by_step(&after).map_or_else(|_| Vec::new(), |spent| after.into_iter().zip(spent).collect())
 }
 
-/// What is drawn of a plan.
+/// The curves that a report draws for a plan.
 fn figures(plan: &VerifiedPlan) -> Result<MechanismFigures> {
     let strategy = &*plan.strategy;
     let recursion = strategy.recursion()?;

@@ -12,10 +12,10 @@ use crate::output;
 /// The results at several epsilons.
 #[derive(Debug, Serialize)]
 pub struct EpsilonSweep {
-    /// In increasing order.
+    /// The results, in increasing order of epsilon.
     pub epsilons: Vec<AtEpsilon>,
     pub report: PathBuf,
-    /// The name of the report of each epsilon, from the folder of `report`.
+    /// The path of each epsilon's report, relative to the folder of `report`.
     #[serde(skip)]
     pub links: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub struct EpsilonSweep {
 /// The results at one epsilon.
 #[derive(Debug, Serialize)]
 pub struct AtEpsilon {
-    /// As it was asked for.
+    /// The requested epsilon.
     pub epsilon: f64,
     #[serde(flatten)]
     pub result: StudyResult,
@@ -39,8 +39,8 @@ impl EpsilonSweep {
         self.epsilons.iter().flat_map(|at| &at.result.runs)
     }
 
-    /// The name of a result in a figure over all epsilons: that of its mechanism if every epsilon has it,
-    /// else "chosen", since it was chosen at its epsilon.
+    /// The name of a result in a figure over all epsilons: its mechanism, if there is a result of that
+    /// mechanism for every epsilon, or else "chosen", because the mechanism was chosen for its epsilon.
     pub fn series(&self, row: &MechanismResult) -> String {
         let names = |at: &AtEpsilon| at.result.runs.iter().any(|other| other.mechanism == row.mechanism);
         if row.baseline.is_some() || self.epsilons.iter().all(names) {

@@ -45,7 +45,7 @@ pub struct TableOptions {
     /// For tables: which rows to test on: drawn at random, or the last ones [default: drawn].
     #[arg(long, value_enum, conflicts_with = "test")]
     test_rows: Option<TestRows>,
-    /// For tables: number that the drawn test rows follow from [default: 0].
+    /// For tables: seed of the random choice of test rows [default: 0].
     #[arg(long, value_name = "SEED", conflicts_with = "test")]
     test_seed: Option<u64>,
     /// For tables: the column that names the person of each row. Then persons are protected with all of their
@@ -53,8 +53,8 @@ pub struct TableOptions {
     /// clipped as one. Test rows are those of other persons.
     #[arg(long, value_name = "COLUMN")]
     user: Option<String>,
-    /// With --user: the number of a person's rows that a step uses; of a person with more, it draws them.
-    /// Epsilon is the same for any number [default: 100].
+    /// With --user: the maximum number of a person's rows that a step uses; from a person with more rows it
+    /// draws that number at random. Epsilon is the same for any number [default: 100].
     #[arg(long, value_name = "M", value_parser = count, requires = "user")]
     max_examples_per_user: Option<usize>,
     /// For CSV: the character between cells, or tab [default: ,].
@@ -62,8 +62,8 @@ pub struct TableOptions {
     delimiter: Option<u8>,
 }
 
-/// The number of a person's rows that a step uses, unless it is given: enough for their mean, and a step does
-/// not take longer for a few persons with many rows.
+/// Default maximum number of a person's rows that a step uses: enough for an accurate mean, without long
+/// steps because of a few persons with many rows.
 const EXAMPLES_PER_USER: usize = 100;
 
 /// Which rows of a table are tested on.
@@ -71,7 +71,7 @@ const EXAMPLES_PER_USER: usize = 100;
 enum TestRows {
     /// Drawn at random.
     Drawn,
-    /// The last ones: rows that are sorted by time are tested on their future.
+    /// The last rows: in a table sorted by time, those of the latest times.
     Last,
 }
 
@@ -99,7 +99,7 @@ enum MissingName {
 pub struct Table {
     test: Option<PathBuf>,
     test_share: f64,
-    /// Of rows drawn at random; none where the last rows are tested.
+    /// The seed of test rows that are drawn at random; `None` if the last rows are tested.
     test_seed: Option<u64>,
     delimiter: u8,
     /// The column of users, if these are protected.
@@ -109,7 +109,7 @@ pub struct Table {
 }
 
 impl TableOptions {
-    /// The most examples of a user in a step, if users are protected.
+    /// The maximum number of a user's examples in a step, if users are protected.
     pub fn max_examples_per_user(&self) -> Option<usize> {
         self.user.as_ref().map(|_| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER))
     }
@@ -236,7 +236,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// Refuses a delimiter that nothing would use.
+    /// Refuses a delimiter for a file that is not CSV.
     pub fn check(self, delimiter: Option<u8>) -> Result<()> {
         match delimiter {
             Some(byte) if self != Self::Csv => {
@@ -265,7 +265,7 @@ pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
 }
 
 impl Table {
-    /// What is publicly known of the columns.
+    /// The public knowledge of the columns.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }

@@ -76,7 +76,7 @@ impl Training<'_> {
                 let run = Finished { plan, rule, results };
                 if run.diverged() {
                     eprintln!(
-                        "warning: {name} diverged: its parameters are no finite numbers, and it has no model"
+                        "warning: {name} diverged: its parameters are not finite, and no model is saved"
                     );
                 } else {
                     let saved = study.saved_model(model, dataset, run.results.parameters.clone())?;

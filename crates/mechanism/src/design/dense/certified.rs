@@ -55,8 +55,8 @@ struct Schedule {
     waited: usize,
 }
 
-/// Softness of the queries' weights, stage by stage. It leaves a gap of at most `softness` times the relative
-/// distance of the mean query from the worst one. With less softness the dual is flatter.
+/// Softness of the queries' weights, stage by stage. A softness leaves a gap of at most `softness` times the
+/// relative distance of the mean query from the worst one. With less softness the dual is flatter.
 const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
 /// Maximum number of iterations between two computations of the primal.
 const MAX_WAIT: usize = 10;

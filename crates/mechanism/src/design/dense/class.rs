@@ -61,8 +61,8 @@ fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
 /// Maximum gap of the squared loss at which a design counts as converged.
 const CERTIFIED: f64 = 1e-5;
 
-/// Designs strategies of classes that dense contains, so that a dense design never loses to them because its
-/// solver stopped early.
+/// Designs strategies of classes that dense contains, so that a dense design is never worse than they are
+/// because its solver stopped early.
 fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     if problem.steps > MAX_STEPS_COMPARED {
         return Ok(Vec::new());

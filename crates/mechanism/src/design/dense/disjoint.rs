@@ -43,7 +43,8 @@ impl Disjoint {
         Self { queries, blocks, scale_squared: scale * scale, floor: OnceCell::new() }
     }
 
-    /// Returns equal p, and v from the square root of A^T A, which is optimal up to its diagonal.
+    /// Returns the initial variables: equal weights p of the queries, and multipliers v from the diagonal of
+    /// the square root of A^T A, which is optimal up to that diagonal.
     fn start(&self) -> Result<Vec<f64>> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];

@@ -17,7 +17,7 @@ use crate::solution::Solution;
 use crate::{Problem, Result};
 
 pub(super) struct Mirrored {
-    /// A J.
+    /// A J, the workload with reversed columns.
     reversed: Matrix,
     blocks: Blocks,
     scale_squared: f64,

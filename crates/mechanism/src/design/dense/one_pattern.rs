@@ -33,7 +33,7 @@ impl OnePattern {
 }
 
 impl Dual for OnePattern {
-    /// sqrt(c).
+    /// sqrt(c_t) of each step t.
     type State = Vec<f64>;
 
     fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Vec<f64>>> {

@@ -32,7 +32,8 @@ pub(super) struct Primal<'a> {
     pub(super) groups: &'a [Vec<usize>],
 }
 
-/// Q of one pattern, and the matrices that its derivative needs.
+/// The orthonormal polar factor Q of one pattern's free columns Y, and the matrices that its derivative
+/// needs.
 struct Pattern {
     q: Matrix,
     /// Eigenpairs of (Y^T Y)^1/2.

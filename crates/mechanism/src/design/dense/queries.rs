@@ -16,7 +16,7 @@ use crate::{Result, Workload};
 
 /// A divided by its largest entry, in the form that the objective needs.
 pub(super) enum Queries {
-    /// A^T A.
+    /// A^T A, for queries of equal weight.
     Rms(Matrix),
     /// A itself, and the softness of its weights.
     Max(Matrix, f64),
@@ -28,7 +28,7 @@ pub(super) fn soft_weights(z: &[f64], softness: f64) -> Vec<f64> {
     z.iter().map(|z| z * z + least).collect()
 }
 
-/// Maps `d`, the derivative in p, to the derivative in z.
+/// Maps `d`, the derivative in the weights p, to the derivative in z.
 pub(super) fn soft_gradient(z: &[f64], d: &[f64], softness: f64) -> Vec<f64> {
     let shared = softness * d.iter().sum::<f64>() / z.len() as f64;
     z.iter().zip(d).map(|(z, d)| 2.0 * z * (d + shared)).collect()
@@ -81,7 +81,7 @@ impl Queries {
         }
     }
 
-    /// A^T P A.
+    /// Returns A^T P A.
     pub(super) fn gram(&self, p: &[f64]) -> Cow<'_, Matrix> {
         match self {
             Self::Rms(gram) => Cow::Borrowed(gram),

@@ -10,7 +10,7 @@ const MAX_WORK: u64 = 27_000_000_000_000;
 /// Minimum of `max_iterations`: enough for a gap of a few percent.
 const MIN_ITERATIONS: u64 = 10;
 
-/// When a dense design stops.
+/// The stopping rules of a dense design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DenseSettings {
     /// Relative gap of the squared loss, (value - bound) / bound, at which the design stops. Default 1e-8 for

@@ -74,8 +74,8 @@ fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     Ok((a, scale))
 }
 
-/// Returns lower-triangular C for min-sep, found from `start`, one per stage of the solver with its status.
-/// The caller picks the one of least reported loss.
+/// Returns a lower-triangular C for min-sep from each stage of the solver, which begins at `start`, with its
+/// status. The caller picks the one of least reported loss.
 ///
 /// # Errors
 /// When the problem is not valid.

@@ -13,11 +13,11 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// The eigenpairs of K.
 pub(super) struct Spectrum {
-    /// sqrt(w + floor).
+    /// sqrt(w + floor) for each eigenvalue w.
     pub(super) roots: Vec<f64>,
-    /// w, with negative rounding errors replaced by 0.
+    /// The eigenvalues w, with negative rounding errors replaced by 0.
     values: Vec<f64>,
-    /// Q.
+    /// Q, whose columns are the eigenvectors of K.
     pub(super) vectors: Matrix,
 }
 

@@ -9,7 +9,7 @@
 //! 3. `inverse` has the loss as a function of C^-1.
 //! 4. `coefficients` applies the rule of the request; `start` and `optimized` find starts.
 //! 5. `search` compares every solve, by the reported loss, with the start, the identity, the workload and
-//!    solutions with fewer bands, so that no class loses to a class that it contains.
+//!    solutions with fewer bands, so that the result is never worse than that of a class that it contains.
 //!
 //! An evaluation takes O(n bands) time for few bands, O(n log n) for many, and O(n^2) if A is not Toeplitz.
 //! For long runs of prefix sums w is constant after a horizon of O(bands^2) steps, which then replaces n.

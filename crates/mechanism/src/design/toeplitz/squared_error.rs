@@ -29,7 +29,7 @@ pub(crate) enum SquaredError {
     },
     /// Any other A.
     Columns {
-        /// A.
+        /// The workload A.
         operator: Operator,
         /// Number of steps n.
         steps: usize,

@@ -20,13 +20,13 @@ use crate::{Encoder, Recursion, Result, Workload};
 
 /// Formulas of a class for its strategy over `steps` steps.
 trait Formula {
-    /// C.
+    /// Returns C.
     fn encoder(steps: usize) -> Encoder;
 
-    /// Squared norms of the rows of B = A N.
+    /// Returns the squared norms of the rows of B = A N.
     fn row_errors_squared(steps: usize, workload: &Workload) -> Result<Vec<f64>>;
 
-    /// N Z.
+    /// Returns the recursion that computes the noise N Z.
     fn recursion(steps: usize) -> Result<Recursion>;
 }
 
@@ -74,8 +74,9 @@ macro_rules! fixed {
 
 fixed! {
     /// Tree aggregation: noise on every node of the binary tree over the steps; a prefix is the sum of the
-    /// nodes of its dyadic partition. The last step takes the cheapest prefix that the complete tree knows.
-    /// Noise: at most O(log n) seed vectors a step, two on average; as many of state.
+    /// nodes of its dyadic partition. The last step releases the prefix of n or more steps that has the least
+    /// variance in the complete tree. Noise: at most O(log n) seed vectors a step, two on average, and as
+    /// many vectors of state.
     ///
     /// # Source
     /// Monograph, Section 2.7; multi-epoch paper, Appendix D.3 for numbers of steps that are no power of two.
@@ -222,7 +223,7 @@ impl Formula for Fourier {
 const MAX_SUMMED_STEPS: usize = 1 << 18;
 
 impl FourierOptimal {
-    /// C'^-1.
+    /// Returns C'^-1, the inverse of the triangular form of C.
     fn inverse(steps: usize) -> Result<Matrix> {
         check_dense_rows_storable(steps)?;
         fourier::inverse_factor(&fourier::autocorrelation(steps))

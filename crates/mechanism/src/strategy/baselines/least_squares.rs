@@ -11,7 +11,7 @@ use crate::{Result, Workload};
 /// The best decoder, represented by s of every node: O(n) numbers.
 pub(crate) struct LeastSquares {
     tree: Tree,
-    /// s\[height\]\[index\].
+    /// The numbers s_v, as s\[height\]\[index\] of the node v.
     s: Vec<Vec<f64>>,
 }
 

@@ -3,9 +3,9 @@
 //! 1. A node of height h answers its sum with noise of variance 1 / w_h^2.
 //! 2. The estimates of its two halves have variances that add up. The best estimate from all three has the
 //!    variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), with v_0 = 1 / w_0^2.
-//! 3. In it, the node's own answer has the weight w_h^2 v_h, and the halves have the rest.
+//! 3. In this estimate the node's own answer has the weight w_h^2 v_h, and the halves share the rest.
 
-/// Returns 1 / v_h, from the leaves up.
+/// Returns 1 / v_h, the precision of the estimate of a node of height h, from the leaves up.
 pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
     // Precision of the halves together.
     let mut known = 0.0;
@@ -20,7 +20,8 @@ pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
 /// Factors on the seed noise of nodes.
 #[derive(Debug)]
 pub(crate) struct Factors {
-    /// Factor by height of the estimated node and depth below it.
+    /// The factor on a node's seed noise, at
+    /// `[height of the estimated node][levels from it down to the node]`.
     noise: Vec<Vec<f64>>,
     /// Weight of a node's own answer in its estimate: w_h^2 v_h.
     own: Vec<f64>,

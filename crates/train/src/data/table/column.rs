@@ -12,7 +12,7 @@ use super::text;
 pub struct Column {
     /// The name in the file's first line.
     pub name: String,
-    /// The possible values of its cells.
+    /// The possible values of the column's cells.
     pub values: Values,
 }
 
@@ -26,7 +26,7 @@ pub enum Values {
     /// One of these words, encoded as one feature per word: 1 for the cell's word and 0 for the others. The
     /// word `*` stands for every word that is not listed.
     Categories(Vec<String>),
-    /// A text, encoded as this many features by hashing its words; see `docs/tables.md`.
+    /// A text, encoded by hashing its words to this number of features; see `docs/tables.md`.
     Text(usize),
 }
 
@@ -36,7 +36,7 @@ const MOST_OF_A_TEXT: usize = 1 << 16;
 /// The category of words that are not listed.
 const ANY: &str = "*";
 
-/// Why a cell cannot be used.
+/// The reason for which a cell is refused.
 pub(super) enum Refused {
     /// The cell is empty, NaN or infinite.
     Missing,

@@ -11,7 +11,7 @@ use crate::data::file::{bad, open};
 /// The bytes that a file in UTF-16 starts with.
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
-/// The usual delimiters, of which a message names the one that a file seems to have.
+/// The usual delimiters. A message names the one that a file seems to have.
 const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
 
 /// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
@@ -69,7 +69,7 @@ impl Places {
     }
 }
 
-/// A remark about another delimiter, if a first line of one column has one.
+/// A remark, if the first line was read as a single name, that it contains another delimiter.
 fn delimiter_of(names: &[String]) -> String {
     let [only] = names else { return String::new() };
     let found = DELIMITERS.into_iter().find(|&delimiter| only.contains(delimiter));

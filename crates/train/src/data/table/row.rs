@@ -100,7 +100,7 @@ impl<'a> RowReader<'a> {
                 Err(Refused::Missing) if schema.missing == Missing::Zero => {}
                 Err(Refused::Missing) => {
                     let must_be =
-                        "there, as a finite number or a word (or declared to count as 0: missing = zero)";
+                        "present, as a finite number or a word (or declared to count as 0: missing = zero)";
                     return Err(refused(&column.name, cell, must_be.into()));
                 }
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),
@@ -124,7 +124,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub(super) fn end(self) -> Result<Rows, Error> {
         if self.labels.is_empty() {
             return Err(bad(self.path, "without rows", "a table with a row for each example"));

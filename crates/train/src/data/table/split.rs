@@ -15,15 +15,15 @@ use crate::data::users::Users;
 
 /// The rows of a table that are used for testing.
 ///
-/// A share is above 0 and below 1, and is rounded to whole rows, at least one. Of a table with users, whole
-/// users are taken instead of rows, so that nobody has rows in both parts, and each by the user's name alone:
-/// the rows of one user do not decide who else is trained on.
+/// A share is above 0 and below 1, and is rounded to whole rows, at least one. In a table with users, whole
+/// users are taken instead of rows, so that no user has rows in both parts. Whether a user is taken depends
+/// on the user's name alone, so that one user's rows do not decide which other users are trained on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TestPart<'a> {
-    /// The rows of another file of the same format, with the same columns; it has none of the users that are
+    /// The rows of another file of the same format, with the same columns; it has no rows of users who are
     /// trained on.
     File(&'a Path),
-    /// The last rows: this share of all. Of a file that is sorted by class or by time, these are not like the
+    /// The last rows: this share of all. If the file is sorted by class or by time, they are not like the
     /// other rows. Not for tables with users: the rows of one user decide who comes last.
     Last(f64),
     /// This share of all rows, drawn without replacement from the public `seed`. The other rows keep their
@@ -31,7 +31,7 @@ pub enum TestPart<'a> {
     Drawn {
         /// The share of all rows.
         share: f64,
-        /// What the draw is a function of, in addition to the number of rows.
+        /// The seed; with the number of rows it determines the draw.
         seed: u64,
     },
 }
@@ -66,7 +66,7 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
     Ok((trained, all.examples.selected(&test)))
 }
 
-/// Which of `rows` rows are for testing.
+/// Whether each of `rows` rows is for testing.
 fn tested_rows(rows: usize, share: f64, test: TestPart) -> Result<Vec<bool>, Error> {
     let count = ((share * rows as f64).round().max(1.0) as usize).min(rows);
     let TestPart::Drawn { seed, .. } = test else {
@@ -76,7 +76,7 @@ fn tested_rows(rows: usize, share: f64, test: TestPart) -> Result<Vec<bool>, Err
     Ok(drawn(rows, count, &mut KeyedRng::new(&key, &run, Purpose::DataOrder, 0)))
 }
 
-/// Which users are for testing: each with probability `share`, as a function of seed and name.
+/// Whether each user is for testing: with probability `share`, as a function of seed and name.
 fn drawn_users(users: &Users, share: f64, seed: u64) -> Vec<bool> {
     let is_drawn = |user: usize| {
         let digest =

@@ -1,13 +1,13 @@
-//! What the pages have in common.
+//! Common parts of the pages.
 
 use crate::report::frame::{self, Frame};
 
-/// The page of a training around `head`, which follows its title, and `body`; `is_chosen` where learning
-/// rates were chosen by test accuracy.
+/// The page of a training around `head`, which follows its title, and `body`; `is_chosen`: whether learning
+/// rates were chosen by test accuracy, which adds a caveat.
 pub fn document(title: &str, head: &str, body: &str, is_chosen: bool) -> String {
     let chosen = match is_chosen {
         true => {
-            " Each run is the best of its learning rates by that accuracy; no error has that choice in it."
+            " Each run is the best of its learning rates by that accuracy; no error accounts for that choice."
         }
         false => "",
     };

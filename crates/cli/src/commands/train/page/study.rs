@@ -80,7 +80,7 @@ fn cards(result: &StudyResult) -> String {
 
 const HALF: Sizes = [(400, 200), (340, 200)];
 
-/// Points of a private mechanism; none of training without privacy.
+/// The points of a private mechanism; no points for training without privacy.
 fn of_private(run: &MechanismResult, points: fn(&MechanismFigures) -> Vec<Point>) -> Vec<Point> {
     run.private.as_ref().map_or_else(Vec::new, |private| points(&private.figures))
 }
@@ -155,7 +155,7 @@ fn figures(result: &StudyResult) -> Result<String> {
     Ok(format!("{whole}{spent}<div class=\"pair\">\n{halves}</div>\n"))
 }
 
-/// In percent, with their errors.
+/// Accuracies in percent, with their error bars.
 fn accuracies(run: &MechanismResult) -> Vec<Point> {
     let point = |accuracy: &Accuracy| Point {
         x: accuracy.step as f64,
@@ -169,7 +169,7 @@ fn by_lag(column: &[f64]) -> Vec<Point> {
     (0..LAGS).map(|lag| lag as f64).zip(column.iter().copied()).map(Point::from).collect()
 }
 
-/// A run a column: a screen that is narrow has room for a few.
+/// The table of results, with one column per run; narrow screens have room for a few.
 fn table(result: &StudyResult) -> String {
     type Cell = fn(&MechanismResult) -> String;
     let quantities: [(&str, Cell); 12] = [
@@ -244,7 +244,7 @@ fn privacy(result: &StudyResult) -> String {
     format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
 }
 
-/// The square in a run's colour next to its name.
+/// A square in the colour of run number `index`, shown next to its name.
 fn chip(index: usize) -> String {
     format!("<span class=\"chip run-{}\"></span>", index % SERIES)
 }
@@ -254,7 +254,7 @@ fn accuracy(run: &MechanismResult) -> String {
     with_error(run.test_accuracy, run.standard_error)
 }
 
-/// A cell of a private run, or a dash where there is no privacy.
+/// The cell of a private run, or a dash for training without privacy.
 fn if_private(run: &MechanismResult, cell: fn(&PrivateResult) -> String) -> String {
     run.private.as_ref().map_or(DASH.into(), cell)
 }
@@ -265,7 +265,7 @@ fn budget(run: &MechanismResult) -> String {
     format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{:e})", epsilon(private), private.delta)
 }
 
-/// Four decimals, never below the truth.
+/// Epsilon rounded up to four decimals.
 fn epsilon(private: &PrivateResult) -> String {
     format!("{}", rounded_to_4(private.epsilon, f64::ceil))
 }
