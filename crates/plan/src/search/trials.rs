@@ -25,6 +25,8 @@ const MAX_TREE_STEPS: usize = 1 << 14;
 /// Largest n^2 x bands for optimising every entry of the bands, or scaling columns to norm 1: 10 s on two
 /// busy cores.
 const MAX_FREE_ENTRIES: usize = 200_000_000;
+/// Largest number of steps for which the columns of a BLT are scaled to norm 1.
+const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
 /// Bands of banded inverses, whose state is small, for requests with a memory limit.
 const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
 /// Largest number of steps for which a banded inverse is designed in seconds.
@@ -78,7 +80,8 @@ fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> 
     let most = most_bands(request, &unsampled(request).schedule()?);
     let trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: true }).collect();
     let (tried, failures) = all(request, &trials);
-    let best = best_toeplitz(&tried, request.objective, true).and_then(|best| best.spec.bands);
+    let best =
+        best_of(Class::BandedToeplitz, &tried, request.objective, true).and_then(|best| best.spec.bands);
     let bands = best.into_iter().flat_map(|best| [best, 2 * best]).filter(|&bands| bands <= most);
     let specs: Vec<_> = bands.map(toeplitz).collect();
     Ok((with_b_min_sep(request, &specs)?, failures))
@@ -145,16 +148,23 @@ pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
 }
 
-/// The trials after `first`: numbers of Toeplitz bands near the best one, up to `most`, and costlier
-/// strategies of its number of bands.
+/// The trials after `first`: numbers of Toeplitz bands near the best one, up to `most`, costlier strategies of
+/// its number of bands, and the best BLT with columns of norm 1.
 fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) -> Vec<Trial> {
     let amplified = request.setting == Setting::Poisson;
-    let Some(best) = best_toeplitz(first, request.objective, amplified) else { return Vec::new() };
-    let bands = best.spec.bands.unwrap_or(1);
-    let near = if amplified { near(bands, most) } else { Vec::new() };
-    let untried = near.into_iter().map(toeplitz).filter(|spec| first.iter().all(|c| c.spec != *spec));
-    let forms = if request.thorough { best_forms(bands, steps) } else { Vec::new() };
-    untried.chain(forms).map(|spec| Trial { spec, amplified }).collect()
+    let best = |class, amplified| best_of(class, first, request.objective, amplified).map(|best| best.spec);
+    let (mut bands, mut unamplified) = (Vec::new(), Vec::new());
+    if let Some(b) = best(Class::BandedToeplitz, amplified).and_then(|best| best.bands) {
+        let near = if amplified { near(b, most) } else { Vec::new() };
+        bands.extend(near.into_iter().map(toeplitz).filter(|spec| first.iter().all(|c| c.spec != *spec)));
+        bands.extend(if request.thorough { best_forms(b, steps) } else { Vec::new() });
+    }
+    if request.thorough && steps <= MAX_NORMALIZED_BLT_STEPS {
+        unamplified
+            .extend(best(Class::Blt, false).map(|best| StrategySpec { column_normalize: true, ..best }));
+    }
+    let trials = |specs: Vec<_>, amplified| specs.into_iter().map(move |spec| Trial { spec, amplified });
+    trials(bands, amplified).chain(trials(unamplified, false)).collect()
 }
 
 /// The request with cyclic batches in place of sampled ones.
@@ -199,10 +209,10 @@ fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
     });
 }
 
-/// The banded Toeplitz strategy of least loss in `found`.
-fn best_toeplitz(found: &[Candidate], objective: Objective, amplified: bool) -> Option<&Candidate> {
-    let banded = |c: &&Candidate| c.spec.class == Class::BandedToeplitz && c.is_amplified() == amplified;
-    found.iter().filter(banded).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
+/// The strategy of `class` of least loss in `found`.
+fn best_of(class: Class, found: &[Candidate], objective: Objective, amplified: bool) -> Option<&Candidate> {
+    let of_class = |c: &&Candidate| c.spec.class == class && c.is_amplified() == amplified;
+    found.iter().filter(of_class).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
 }
 
 /// The classes with bands, whose noise Poisson sampling amplifies. A restarted strategy keeps the bands of
