@@ -148,8 +148,8 @@ pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
 }
 
-/// The trials after `first`: numbers of Toeplitz bands near the best one, up to `most`, costlier strategies of
-/// its number of bands, and the best BLT with columns of norm 1.
+/// The trials after `first`: numbers of Toeplitz bands near the best one, up to `most`, costlier strategies
+/// of its number of bands, and the best BLT with columns of norm 1.
 fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) -> Vec<Trial> {
     let amplified = request.setting == Setting::Poisson;
     let best = |class, amplified| best_of(class, first, request.objective, amplified).map(|best| best.spec);
