@@ -37,6 +37,32 @@ fn figures(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
+/// The bounds that are advised are drawn: bias, noise, and the bound of smallest error by name.
+#[test]
+fn advised_bounds_are_drawn() {
+    let guess = "release init shops --keys a,b --periods 20 --epsilon 2 --delta 1e-6 --users 500 --periods-per-user 3,8";
+    let (found, svg) = drawn(&format!("{guess} --plot"));
+    let advised = format!("smallest error: max-periods {}", found["advised_max_periods"]);
+    for words in [&advised[..], "bias (rows left out)", "noise (standard deviation)"] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+    let [periods, _] = ticks(&svg);
+    let bounds = found["bounds"].as_array().unwrap();
+    let last = bounds[bounds.len() - 1]["max_periods"].as_f64().unwrap();
+    assert!(periods.iter().all(|period| (0.0..=1.1 * last).contains(period)), "{periods:?}");
+    for (options, named) in [
+        (format!("{guess} --plot"), "plot is /nowhere/bounds.svg but must be in a folder"),
+        (
+            "release init shops --keys a --periods 9 --epsilon 1 --delta 1e-6 --max-periods 2 --plot".into(),
+            "--periods-per-user",
+        ),
+    ] {
+        let output = run(&options, "/nowhere/bounds.svg");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(named), "{said}");
+    }
+}
+
 /// The errors of the queries are those whose largest and mean square `loss` tells.
 #[test]
 fn show_tells_and_draws_the_noise_of_every_query() {

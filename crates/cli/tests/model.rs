@@ -191,6 +191,50 @@ fn rows_and_folders_that_do_not_fit_are_named() {
     }
 }
 
+/// The default learning rate is said, is the same for all rows, and follows the noise.
+#[test]
+fn the_default_learning_rate_depends_on_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("one.csv"), table(2000, ',')).unwrap();
+    fs::write(folder.path().join("other.csv"), table(4000, ',').replace("no\n", "yes\n")).unwrap();
+    fs::write(folder.path().join("tests.csv"), table(100, ',')).unwrap();
+    let other = fs::read_to_string(folder.path().join("other.csv")).unwrap();
+    let as_long: Vec<&str> = other.lines().take(1).chain(other.lines().skip(2001)).collect();
+    fs::write(folder.path().join("other.csv"), as_long.join("\n") + "\n").unwrap();
+    let train = |data: &str, options: &str| {
+        let base = format!(
+            "train --data csv:{data}.csv {COLUMNS} --test tests.csv --setting cyclic --mechanism blt:2"
+        );
+        antinoise(
+            &format!("{base} --epochs 2 --batch-size 100 {options} --out run-{}", options.len()),
+            folder.path(),
+        )
+    };
+    let first = json(&train("one", "--json"));
+    let rate = first["default_learning_rate"].as_f64().unwrap();
+    assert_eq!(first["runs"][0]["learning_rate"], rate);
+    fs::remove_dir_all(folder.path().join("run-6")).unwrap();
+    assert_eq!(json(&train("other", "--json"))["default_learning_rate"], rate);
+    let private = json(&train("one", "--epsilon 0.5 --json"));
+    assert!(private["default_learning_rate"].as_f64().unwrap() < rate, "{private}");
+    let given = json(&train("one", "--learning-rate 0.25 --json"));
+    assert!(given["default_learning_rate"].is_null(), "{given}");
+    let said = stdout(&antinoise("train --resume run-6", folder.path()));
+    assert!(
+        said.contains(&format!("Learning rate {rate} is the default")) && said.contains("costs no privacy"),
+        "{said}"
+    );
+    // A comparison tries its half and its double, and gives away the model of the default.
+    let compared = json(&train("one", "--compare --repeats 1 --released-models all --json"));
+    let rates: Vec<f64> = compared["runs"][0]["by_learning_rate"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| pair[0].as_f64().unwrap())
+        .collect();
+    assert_eq!(rates, [rate / 2.0, rate, 2.0 * rate]);
+}
+
 #[test]
 fn several_models_are_trained_only_where_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -81,6 +81,15 @@ impl Arguments {
     }
 }
 
+/// Advice for what a plan leaves open.
+const NO_PRIVACY: &str = "\
+At no cost in privacy, because no private row is looked at:
+- Batch size: the largest for which there is time; noise in the mean gradient falls as 1 / batch size.
+- Clip norm: a length that most gradients exceed, 1 for the models of `antinoise train`. Noise is proportional to it, and
+  while most gradients are clipped, only its product with the learning rate matters.
+- Learning rate: by default `antinoise train` computes one from the plan's noise, the model's size and the public scale of
+  the data (docs/models.md). Otherwise search on public data of the same kind, not on the private rows.";
+
 /// Output of `antinoise advise`.
 #[derive(Debug, Serialize)]
 pub struct Advice {
@@ -205,6 +214,6 @@ impl fmt::Display for Advice {
             )?;
             writeln!(f, "--max-examples-per-user M in these commands plans for persons.")?;
         }
-        Ok(())
+        writeln!(f, "\n{NO_PRIVACY}")
     }
 }

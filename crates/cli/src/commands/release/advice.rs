@@ -1,15 +1,18 @@
 //! Advice of `antinoise release init`: bounds of users from a public guess of how often they come.
 
 use std::fmt;
+use std::path::PathBuf;
 
+use antinoise_chart::{Axis, Chart, LineStyle, Series};
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Advice, Guess, Settings, Unit};
 use clap::Args;
 use serde::Serialize;
 
+use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{count, real, short};
-use crate::output;
+use crate::{output, plot};
 
 /// A public guess of how often users come.
 #[derive(Debug, Args)]
@@ -27,6 +30,11 @@ pub struct GuessArguments {
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "periods_per_user")]
     rows_per_user: Vec<f64>,
+    /// Also draw bias and noise against the bound of periods, as SVG.
+    #[arg(long, value_name = "FILE.svg", requires = "periods_per_user")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// Bounds to choose from.
@@ -50,12 +58,13 @@ impl GuessArguments {
         self.users.is_some()
     }
 
-    /// Bounds for a release of these settings; `max_rows`: the bound on rows, if it is given.
+    /// Bounds for a release of these settings, and their figure; `max_rows`: the bound on rows, if given.
     pub fn advice(&self, settings: &Settings, max_rows: Option<usize>) -> Result<AdvisedBounds> {
         if settings.unit == Unit::Event {
             let must_be = "left out for --unit event: events have no bounds";
             return Err(InvalidParameter::new("periods-per-user", "given", must_be).into());
         }
+        let plot = self.overwriting.figure("plot", &self.plot)?;
         let periods_until = if settings.segments.is_some() { HORIZON } else { settings.periods };
         let rows = if self.rows_per_user.is_empty() {
             [1.0; 2]
@@ -72,7 +81,35 @@ impl GuessArguments {
         let best = bounds.iter().min_by(|one, other| one.error.total_cmp(&other.error));
         let (advised_max_periods, advised_max_rows) =
             best.map_or((1, 1), |best| (best.max_periods, best.max_rows));
-        Ok(AdvisedBounds { bounds, advised_max_periods, advised_max_rows, periods_until })
+        let advised = AdvisedBounds { bounds, advised_max_periods, advised_max_rows, periods_until };
+        if let Some(plot) = &plot {
+            plot.write(plot::file(vec![vec![advised.chart().into()]])?.as_bytes())?;
+        }
+        Ok(advised)
+    }
+}
+
+impl AdvisedBounds {
+    /// Bias, noise and error against the bound of periods.
+    fn chart(&self) -> Chart {
+        let line = |name: &str, style, of: fn(&Advice) -> f64| {
+            let points = self.bounds.iter().map(|advice| (advice.max_periods as f64, of(advice)));
+            Series::new(name, style, points)
+        };
+        let least = self.bounds.iter().filter(|advice| advice.max_periods == self.advised_max_periods);
+        let least = least.map(|least| (least.max_periods as f64, least.error));
+        let name = format!("smallest error: max-periods {}", self.advised_max_periods);
+        Chart {
+            title: format!("Bounds of periods: running counts of a key after {} periods", self.periods_until),
+            x: Axis::linear("maximum number of periods in which a user is counted (max-periods)").whole(),
+            y: Axis::logarithmic("error of a running count (rows)"),
+            series: vec![
+                line("bias (rows left out)", LineStyle::Marked, |advice| advice.bias),
+                line("noise (standard deviation)", LineStyle::Marked, |advice| advice.noise),
+                line("error (root of the sum of squares)", LineStyle::Dashed, |advice| advice.error),
+                Series::new(name, LineStyle::Points, least),
+            ],
+        }
     }
 }
 

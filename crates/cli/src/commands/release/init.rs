@@ -32,7 +32,7 @@ use crate::numbers::{count, real};
   antinoise release init ever --keys north,south --periods open \\
       --epsilon 1 --delta 1e-6 --unit user --max-periods 60
   antinoise release init guess --keys north,south --periods 60 --epsilon 2 \\
-      --delta 1e-6 --users 900 --periods-per-user 4,12
+      --delta 1e-6 --users 900 --periods-per-user 4,12 --plot bounds.svg
 
 Keys are public: they must not depend on the data. With --unit user, at most MAX_ROWS
 rows of a user are counted in a period (--keep says which), and a user is counted in at

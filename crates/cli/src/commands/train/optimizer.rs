@@ -65,6 +65,11 @@ impl Around {
         *self == Self::default()
     }
 
+    /// These options without weight decay.
+    pub fn without_decay(self) -> Self {
+        Self { weight_decay: 0.0, ..self }
+    }
+
     /// The optimizer of a rule.
     pub fn optimizer(self, rule: UpdateRule) -> OptimizerConfig {
         let Self { schedule, weight_decay, zero_beyond } = self;
@@ -73,11 +78,6 @@ impl Around {
 }
 
 impl OptimizerOptions {
-    /// Whether the optimizer is Adam, whose learning rates differ from those of the others.
-    pub fn is_adam(&self) -> bool {
-        self.name == OptimizerName::Adam
-    }
-
     /// The update rule at this learning rate.
     pub fn rule(&self, learning_rate: f64) -> UpdateRule {
         let momentum = self.momentum.unwrap_or(0.9);

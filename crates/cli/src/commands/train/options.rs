@@ -111,7 +111,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub release: ReleaseOptions,
     /// Workload that the mechanism is designed for, as for `antinoise loss` [default: that of the optimizer's
-    /// weight decay and schedule, without momentum, because designing for momentum trains worse models].
+    /// schedule and, with --learning-rate, weight decay, without momentum, because designing for momentum
+    /// trains worse models].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
     /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.
@@ -125,9 +126,10 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
     /// Learning rate; with --compare also several separated by commas, of which each mechanism keeps the best
-    /// of its own [default: one that depends on the model; with --compare three: if a mechanism's best is the
-    /// smallest or the largest, further ones are tried, and rates that are far behind are not repeated; with
-    /// --released-models all, exactly the three].
+    /// of its own [default: one that follows from the plan's noise, the model's size and the public scale of
+    /// the data, at no cost in privacy; with --compare also its half and its double: if a mechanism's best is
+    /// the smallest or the largest, further ones are tried, and rates that are far behind are not repeated;
+    /// with --released-models all, exactly the three].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
@@ -261,25 +263,17 @@ impl Arguments {
         Ok(free)
     }
 
-    /// The learning rates, or the model's default.
-    pub fn learning_rates(&self) -> Vec<f64> {
-        if !self.learning_rate.is_empty() {
-            return self.learning_rate.clone();
-        }
-        // Noise decides the best rate, so that each mechanism is given a choice.
-        let rates = match (self.optimizer.is_adam(), self.model_name()) {
-            (true, _) => [0.016, 0.032, 0.064],
-            (false, ModelName::Cnn) => [0.125, 0.25, 0.5],
-            // Rows of tables have smaller gradients than images.
-            (false, _) if table_file(&self.data).is_some() => [0.25, 0.5, 1.0],
-            (false, _) => [0.05, 0.1, 0.2],
+    /// Update rules, one for each learning rate: those that are given, or `default(rule)` and in a comparison
+    /// its half and its double.
+    pub fn rules(&self, default: impl FnOnce(UpdateRule) -> Result<f64>) -> Result<Vec<UpdateRule>> {
+        let rates = if !self.learning_rate.is_empty() {
+            self.learning_rate.clone()
+        } else {
+            let rate = default(self.optimizer.rule(1.0))?;
+            // Noise decides the best rate, so that each mechanism is given a choice.
+            if self.compares() { vec![rate / 2.0, rate, 2.0 * rate] } else { vec![rate] }
         };
-        if self.compares() { rates.to_vec() } else { vec![rates[1]] }
-    }
-
-    /// Update rules, one for each learning rate.
-    pub fn rules(&self) -> Vec<UpdateRule> {
-        self.learning_rates().into_iter().map(|rate| self.optimizer.rule(rate)).collect()
+        Ok(rates.into_iter().map(|rate| self.optimizer.rule(rate)).collect())
     }
 
     /// Whether a training without privacy is compared, too.
@@ -335,13 +329,17 @@ impl Arguments {
     }
 
     /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate;
-    /// the middle one of the learning rates is used.
+    /// the middle one of the learning rates is used. Without decay if the rate is the default, which follows
+    /// from the plan.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());
         }
-        let rules = self.rules();
-        let optimizer = self.optimizer.around().optimizer(rules[rules.len() / 2]);
+        let around = self.optimizer.around();
+        let optimizer = match self.learning_rate.get(self.learning_rate.len() / 2) {
+            Some(&rate) => around.optimizer(self.optimizer.rule(rate)),
+            None => around.without_decay().optimizer(self.optimizer.rule(1.0)),
+        };
         optimizer.check(steps)?;
         Ok(optimizer.design_workload(steps))
     }

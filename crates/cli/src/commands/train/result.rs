@@ -26,6 +26,8 @@ pub struct StudyResult {
     pub model: PathBuf,
     /// Share of the test examples with the most frequent label.
     pub largest_class_share: f64,
+    /// The default learning rate, which costs no privacy; none if rates were given.
+    pub default_learning_rate: Option<f64>,
     /// A description of the model in that folder.
     #[serde(skip)]
     pub model_is: String,
@@ -319,6 +321,12 @@ impl fmt::Display for StudyResult {
         self.warnings().iter().try_for_each(|warning| writeln!(f, "{warning}"))?;
         writeln!(f, "{}", self.covered())?;
         self.unit().map_or(Ok(()), |unit| writeln!(f, "{unit}"))?;
+        if let Some(rate) = self.default_learning_rate {
+            writeln!(
+                f,
+                "Learning rate {rate} is the default for this plan, model and schema. It depends on no row, so it costs no privacy."
+            )?;
+        }
         self.uncovered.as_ref().map_or(Ok(()), |uncovered| writeln!(f, "{uncovered}."))?;
         let model = self.model.display();
         writeln!(f, "Model to give away: {model}, {}.", self.model_is)?;

@@ -9,7 +9,7 @@ use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use antinoise_train::saved_model::SavedModel;
-use antinoise_train::trainer::Setup;
+use antinoise_train::trainer::{Setup, default_rate};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub struct Study {
     released: Released,
     /// Rules, one for each learning rate; every mechanism is trained with each.
     rules: Vec<UpdateRule>,
+    /// Whether the middle learning rate is the default; absent in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_default_rate: bool,
     /// The options that the optimizers of all rules share; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Around::is_none")]
     around: Around,
@@ -76,10 +79,15 @@ impl Study {
         drop(progress);
         warn_of_data(&dataset, table.as_ref());
         let model = build(arguments.model_name(), &dataset)?;
-        let rules = arguments.rules();
         let progress = Progress::endless("planning");
         let (plans, chosen) = plans(arguments, dataset.units(), model.parameters())?;
         drop(progress);
+        let rules = arguments.rules(|rule| {
+            let norm = table
+                .as_ref()
+                .map_or_else(|| dataset.shape.input_norm(), |table| table.schema().input_norm());
+            Ok(default_rate(rule, &plans[chosen].plan, &model, norm)?)
+        })?;
         let study = Self {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
@@ -89,6 +97,7 @@ impl Study {
             seed: arguments.seed,
             released: arguments.released_models.unwrap_or_default(),
             rules,
+            has_default_rate: arguments.learning_rate.is_empty(),
             around: arguments.optimizer.around(),
             clip_by: arguments.clip_by,
             // If all models are released, their number was accounted for and must not grow.
@@ -182,6 +191,11 @@ impl Study {
     /// Update rules, one for each learning rate.
     pub fn rules(&self) -> &[UpdateRule] {
         &self.rules
+    }
+
+    /// The middle learning rate, if it is the default.
+    pub fn default_rate(&self) -> Option<f64> {
+        self.has_default_rate.then(|| self.rules[self.rules.len() / 2].learning_rate())
     }
 
     /// The optimizer of a rule, with the options that all optimizers share.

@@ -2,10 +2,11 @@
 
 use antinoise_input::printable;
 use antinoise_mechanism::Workload;
-use antinoise_plan::{Plan, VerifiedPlan};
+use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
+use antinoise_train::trainer::mean_gradient_noise;
 
 use super::super::persons::stated;
 use super::audit::Audited;
@@ -50,6 +51,7 @@ pub fn summarize(
         model_is: given.is,
         // The name of a folder may hold anything.
         title: printable(&format!("{} on {}", model.name(), dataset.name)).replace('\n', " "),
+        default_learning_rate: study.default_rate(),
         uncovered: study.uncovered(),
     };
     result.report = folder.save_report(&study_page(&result)?)?;
@@ -135,13 +137,6 @@ fn without_noise(results: &Results, steps: usize) -> MechanismResult {
     }
 }
 
-/// Standard deviation, in a coordinate, of the noise in the sum of the mean gradients up to each step.
-fn prefix_errors(plan: &Plan) -> Result<Vec<f64>> {
-    let scale = plan.noise_std() / plan.expected_batch_size();
-    let rows = plan.strategy.row_errors(&Workload::Prefix)?;
-    Ok(rows.into_iter().map(|row| row * scale).collect())
-}
-
 /// Epsilon of the plan's first steps; empty if it cannot be computed.
 fn spent(plan: &VerifiedPlan) -> Vec<(usize, f64)> {
     let apart = plan.steps.div_ceil(SPENT);
@@ -156,7 +151,7 @@ fn figures(plan: &VerifiedPlan) -> Result<MechanismFigures> {
     let mut unit = vec![0.0; recursion.seeds(plan.steps)];
     unit[0] = 1.0;
     Ok(MechanismFigures {
-        prefix_errors: prefix_errors(plan)?,
+        prefix_errors: mean_gradient_noise(plan, &Workload::Prefix)?,
         strategy: strategy.encoder()?.column(0),
         noise_correlating: recursion.apply(plan.steps, &unit),
         spent: spent(plan),

@@ -76,6 +76,14 @@ impl Column {
         }
     }
 
+    /// Expected square of a cell's features: those of a number that is spread evenly over its range, else 1.
+    pub(super) fn mean_square(&self) -> f64 {
+        match &self.values {
+            Values::Range(..) => 1.0 / 3.0,
+            Values::Categories(_) | Values::Text(_) => 1.0,
+        }
+    }
+
     /// Writes the features of a cell over zeros. A missing cell keeps zeros: the middle of a range, no
     /// category, no word.
     pub(super) fn fill(&self, cell: &str, features: &mut [f32]) -> Result<(), Refused> {

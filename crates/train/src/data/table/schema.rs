@@ -89,4 +89,19 @@ impl Schema {
     pub fn features(&self) -> usize {
         self.columns.iter().map(Column::width).sum()
     }
+
+    /// Norm of an encoded row by public knowledge, for [`crate::trainer::default_rate`]: the root of the sum
+    /// over columns of 1/3 for a range (the mean square of a number spread evenly over -1 to 1) and of 1 for
+    /// categories and texts.
+    ///
+    /// ```
+    /// use antinoise_train::data::{Column, Missing, Schema, Values};
+    /// let (label, classes) = ("section".into(), vec!["doc".into(), "net".into()]);
+    /// let column = Column { name: "description".into(), values: Values::Text(2048) };
+    /// let schema = Schema { label, classes, missing: Missing::Refuse, columns: vec![column] };
+    /// assert_eq!(schema.input_norm(), 1.0);
+    /// ```
+    pub fn input_norm(&self) -> f64 {
+        self.columns.iter().map(Column::mean_square).sum::<f64>().sqrt()
+    }
 }

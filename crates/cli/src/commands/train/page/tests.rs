@@ -70,6 +70,7 @@ fn result() -> StudyResult {
         report: "report.html".into(),
         model: "model".into(),
         largest_class_share: 0.1,
+        default_learning_rate: None,
         model_is: "the first".into(),
         title: "cnn on fashion-mnist".into(),
         uncovered: None,
