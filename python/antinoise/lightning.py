@@ -158,8 +158,8 @@ class PrivateTraining(Callback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The noise's state for a checkpoint: as secret as the key, and without any noise after the plan's
-        last step.
+        """The noise's state for a checkpoint, as secret as the key. After the plan's last step it holds no
+        noise.
         """
         if self._noise is None:
             return {}

@@ -10,8 +10,9 @@ use crate::tick::{Tick, short};
 
 /// Size of the numbers at ticks, in pixels.
 pub(crate) const TICK_TEXT: f64 = 12.0;
-/// Smallest gap between the numbers of a horizontal axis, and distance of those of a vertical one, in pixels.
+/// Smallest gap between the numbers at a horizontal axis, in pixels.
 const GAP: f64 = 12.0;
+/// Smallest distance between the numbers at a vertical axis, in pixels.
 const LINE_HEIGHT: f64 = 17.0;
 
 /// The direction of an axis.

@@ -17,7 +17,7 @@ struct Decimal {
 /// Bounds of the absolute values that are written without an exponent: from `SMALL` to below `LARGE`.
 const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-3;
-/// Limit on the ticks of a set, above that of any axis.
+/// Maximum number of ticks in a set: more than any axis has room for.
 const MAX_TICKS: i64 = 24;
 /// Tolerance that keeps a tick on a rounded limit.
 const ROUNDING: f64 = 1e-9;

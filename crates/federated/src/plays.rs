@@ -52,7 +52,8 @@ pub fn parse_plays(plays: &str) -> Result<Vec<UserText>, InvalidParameter> {
             _ => match &mut speaker {
                 Some(text) => text.extend(line.chars().chain(['\n']).map(char_index)),
                 None => {
-                    let must_be = "a line NAME: before what that speaker says";
+                    let must_be =
+                        "the name of a speaker and a colon, alone in a line, before the speaker's lines";
                     return Err(InvalidParameter::new(
                         "first line of the plays",
                         format!("{line:?}"),

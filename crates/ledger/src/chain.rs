@@ -71,7 +71,7 @@ pub(crate) fn add(change: &Connection, part: Part, content: &str) -> rusqlite::R
 pub(crate) struct Held(BTreeMap<(String, i64), String>);
 
 impl Held {
-    /// Follows the chain; the inner error names an altered link.
+    /// Reads the chain and verifies its digests; the inner error names the first altered link.
     pub(crate) fn read(database: &Connection) -> rusqlite::Result<Result<Self, String>> {
         let sql = "SELECT number, part, step, content, token FROM chain ORDER BY number";
         let mut select = database.prepare(sql)?;
@@ -114,7 +114,7 @@ impl Held {
         users: &[Users],
     ) -> rusqlite::Result<Result<(), String>> {
         if self.take("run", 0) != Some(run(database)?) {
-            return Ok(Err("the recorded values, in the table run".into()));
+            return Ok(Err("the recorded values, in the table `run`".into()));
         }
         for (step, found) in users.iter().enumerate() {
             let nobody = *found == Users::default();
@@ -138,7 +138,9 @@ impl Held {
         }
         Ok(match self.0.into_keys().next() {
             None => Ok(()),
-            Some((part, step)) => Err(format!("links of {part} of step {step}")),
+            Some((part, step)) => {
+                Err(format!("the {part} of step {step}, which the chain records and the tables lack"))
+            }
         })
     }
 }

@@ -261,7 +261,8 @@ impl<M: Mode> Engine<M> {
         if (from..=step).contains(&next) { next } else { from }
     }
 
-    /// Makes the noise of the steps before `step`, and the rows that tiles would have made ahead by then.
+    /// Makes the noise of the steps before `step`, and the later rows that each tile holds when `step` is
+    /// next.
     fn run_until(&mut self, step: usize) {
         let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };

@@ -221,6 +221,6 @@ impl NoiseStream {
 }
 
 fn wild() -> Error {
-    let must_be = "a sum of clipped gradients: nothing was released, and the step is still to come";
+    let must_be = "a sum of clipped gradients. Nothing was released, and the stream is still at this step";
     Error::input("sum", "not finite, or beyond what a release can hold,", must_be)
 }

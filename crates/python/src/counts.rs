@@ -322,8 +322,7 @@ fn confirm(period: &Period, problems: &[String], yes: bool) -> Result<()> {
     if yes || problems.is_empty() {
         return Ok(());
     }
-    let must_be =
-        format!("confirmed by yes=True or corrected, since nothing was frozen: {}", problems.join("; "));
+    let must_be = format!("confirmed by yes=True or corrected: {}. Nothing was frozen", problems.join("; "));
     Err(InvalidParameter::new("period", period, must_be).into())
 }
 

@@ -340,7 +340,7 @@ impl NoiseStream {
         self.fill(gradient, "gradient", move |noise, places| {
             if noise.grid().is_some() {
                 let must_be =
-                    "plain: on a grid sum and noise are added in whole numbers, by release(sum, out)";
+                    "plain; on a grid, release(sum, out) adds the sum and the noise in whole numbers";
                 return Err(InvalidParameter::new("release of the plan", "grid", must_be).into());
             }
             let step = noise.step();
@@ -373,9 +373,9 @@ impl NoiseStream {
     /// then gives; `progress(step, of)` is called from time to time.
     ///
     /// Seeking backwards regenerates noise that was already returned. A second sum released under the same
-    /// noise would void the privacy of both releases. Such a release is refused in this process, unless
-    /// `reuse_noise_unprotected` is True, which forgets the releases from `step` on: only for releases that
-    /// nobody has seen.
+    /// noise would void the privacy of both releases. Such a release is refused in this process. With
+    /// `reuse_noise_unprotected=True` the stream forgets the releases from `step` on, and allows it: only for
+    /// releases that nobody has seen.
     #[pyo3(signature = (step, *, progress=None, reuse_noise_unprotected=false))]
     fn seek(
         &self,

@@ -16,10 +16,10 @@ _BOUND = 2.0**51
 
 
 class NoiseRows:
-    """Adds rows of noise to the sums of parts.
+    """Adds rows of noise to the gradient sums of this process's shares of the parameters.
 
-    A row made ahead is in the host's memory: int32 multiples of `spacing` for a grid, or plain noise.
-    `waiting` is such a row from a saved state. No bit of a row depends on data.
+    A row may be generated before its step. It is then in the host's memory: int32 multiples of `spacing` for
+    a grid, or plain noise. `waiting` is such a row from a saved state. No bit of a row depends on data.
     """
 
     def __init__(

@@ -147,7 +147,8 @@ struct Pilots<'a, P: Simulation> {
 type PilotRun<P> = (Direction, P, Tally, f64, usize);
 
 impl<'a, P: Simulation> Pilots<'a, P> {
-    /// `target` is the target half-width of the confidence interval for a pilot's mean.
+    /// Runs the pilots. `target` maps a pilot's mean to the wanted half-width of the figure's confidence
+    /// interval.
     fn new(
         pair: &P,
         epsilon: f64,

@@ -14,8 +14,9 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Losses of `profile` at every `spacing` standard deviations within `reach` of the means of P, up to
-    /// `highest`; the origin is the loss at P's component at 0, where most of a sampled step's mass is.
+    /// Losses of `profile` at places `spacing` standard deviations apart, within `reach` of each mean of P;
+    /// losses above `highest` are cut to it. The origin is the loss at P's component at 0, where most of a
+    /// sampled step's mass is.
     pub fn new(profile: &Profile, reach: f64, spacing: f64, highest: f64) -> Self {
         let count = (reach / spacing).ceil() as i64;
         let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);

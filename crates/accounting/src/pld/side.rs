@@ -96,8 +96,8 @@ impl Side {
         if low.1 > 0.0 { crossing(low, high, 0.5, excess).1 } else { low.0 }
     }
 
-    /// Refines until the bounds are close, or are dominated by `known`, or `rounds` are over. `ask` evaluates
-    /// the upper and lower spectrum near a target.
+    /// Refines the grid until the bounds are close or `known` is tighter, for at most `rounds` rounds. `ask`
+    /// computes the bounds from the upper and lower spectrum, near a target.
     fn refine(
         &self,
         mut fit: Fit,

@@ -25,11 +25,11 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -
     };
     let sizes = batches.iter().flat_map(|batches| sizes(plan, batches)).collect();
     let mut tests = vec![
-        Test::new("batches: turns that the schema does not allow", count(forbidden), 0.0),
+        Test::new("batches: participations that the schema does not allow", count(forbidden), 0.0),
         at_chance("batches: how many take part", sizes),
     ];
     if round(plan).is_some() {
-        tests.push(Test::new("batches: turns outside of an example's group", count(outside), 0.0));
+        tests.push(Test::new("batches: participations outside of an example's group", count(outside), 0.0));
     }
     if plan.sampler != Sampler::Stream {
         tests.push(at_chance(

@@ -62,8 +62,8 @@ fn read<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter>
         return refused("a name or a whole number: a fraction is no user");
     };
     if !number.is_plain && !is_exact(&digits) {
-        let must_be = "below 2^53 where it has a point or an exponent: larger ones may have been rounded, and be several users. Write users as \
-                       whole numbers or text";
+        let must_be = "below 2^53 if it has a point or an exponent: larger numbers may have been rounded, so that several users share \
+                       one. Write users as whole numbers or text";
         return refused(must_be);
     }
     let sign = if is_negative && digits != "0" { "-" } else { "" };

@@ -21,7 +21,7 @@ const MAX_LISTED: usize = 1 << 20;
 
 /// Refuses too many steps for a list of sparse rows.
 pub(crate) fn check_rows_listable(steps: usize) -> Result<()> {
-    between("steps", steps, 1, MAX_LISTED, "the maximum whose noise can be listed row by row")?;
+    between("steps", steps, 1, MAX_LISTED, "the maximum number of steps whose rows of noise can be listed")?;
     Ok(())
 }
 

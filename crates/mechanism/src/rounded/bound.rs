@@ -107,7 +107,8 @@ fn unbounded(found: f64) -> InvalidParameter {
     InvalidParameter::new("strategy", got, "one whose coefficients can be rounded")
 }
 
-/// Returns the closed form for a BLT with alpha >= 0, for every n, if the schema has one.
+/// Returns the sensitivity of a BLT with alpha >= 0 by its closed form, which holds for every n; `None` for
+/// other recursions, and for schemas without a closed form.
 fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) -> Result<Option<f64>> {
     let Recursion::Blt { scale, decay } = recursion else { return Ok(None) };
     if matches!(participation, Participation::FullBatch | Participation::Patterns { .. })

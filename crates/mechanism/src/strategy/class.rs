@@ -29,7 +29,7 @@ macro_rules! for_each_class {
             HonakerOnline(HonakerOnline) = "honaker-online";
             /// The tree with its best decoder.
             HonakerFull(HonakerFull) = "honaker-full";
-            /// A tree whose prefixes all read the same number of nodes.
+            /// The smooth binary tree: every prefix sum is decoded from the same number of nodes.
             SmoothTree(SmoothTree) = "smooth-tree";
             /// The tree decoded from below, with one optimised weight per height.
             WeightedTree(WeightedTree) = "weighted-tree";

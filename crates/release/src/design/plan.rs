@@ -96,8 +96,9 @@ impl Design {
     }
 }
 
-/// Refuses a plan under which a user who adds sqrt(K) times as much in a single period would exceed the
-/// sensitivity to users who add in K periods: see [`crate::design::layout`].
+/// Refuses a plan unless sqrt(K) S_1 <= S, where S_1 is the sensitivity to a single period and S that to
+/// K = `max_periods` periods: to users-at-bound, a user adds sqrt(K) times as much, once. See
+/// [`crate::design::layout`].
 fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
     if max_periods == 1 {
         // What a user adds once is part of the user's only period, within the clip norm.

@@ -234,7 +234,10 @@ impl Query {
                 // Half is not normal, too, if the ends are not finite or no double lies between them.
                 let holds = low < high && half.is_normal() && *low < middle && middle < *high;
                 if !holds {
-                    return Err(refused(self, "mean:LO,HI with finite LO below HI, and not next to it"));
+                    return Err(refused(
+                        self,
+                        "mean:LO,HI with finite LO below HI, and a double-precision number between them",
+                    ));
                 }
             }
             Self::Window { width } => {

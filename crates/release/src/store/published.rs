@@ -20,8 +20,8 @@ pub struct Published {
     pub upper: Figure,
     /// The query, as it was written.
     pub query: String,
-    /// The bucket of a histogram, the number or fraction of a cdf, the Q of a quantile; empty for other
-    /// queries.
+    /// The place of the figure: a histogram's bucket, a cdf's edge (and whether the figure is a number or a
+    /// share), a quantile's Q; empty for other queries.
     pub bucket: String,
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn check_counted(database: &Connection, seal: &Seal) -> Result<(), Re
 }
 
 impl Chain {
-    /// Follows the chain; its tokens show where it was altered.
+    /// Reads the chain of seals and verifies each token; the refusal names the first altered link.
     fn read(database: &Connection, seal: &Seal) -> rusqlite::Result<Result<Self, Refusal>> {
         let (mut chain, mut token, mut wanted) = (Self::default(), [0; 32], 0i64);
         let mut select =

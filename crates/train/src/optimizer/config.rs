@@ -75,7 +75,8 @@ impl OptimizerConfig {
         Ok(())
     }
 
-    /// The identity in checkpoints; that of a rule without options is the rule's own.
+    /// The text that identifies this optimizer in checkpoints: that of the update rule alone, if no option is
+    /// set.
     pub(crate) fn identity(&self) -> String {
         if *self == self.rule.into() { format!("{:?}", self.rule) } else { format!("{self:?}") }
     }

@@ -132,7 +132,7 @@ class Captured:
         return self._follow(module, names.values(), uses, input, output)
 
     def _trained(self, **tensors: Tensor | None) -> dict[str, str]:
-        """The names, in the model, of those of these tensors that are trained parameters."""
+        """The name in the model of each of these tensors that is a trained parameter, by keyword."""
         if not torch.is_grad_enabled():
             return {}
         return {

@@ -3,7 +3,7 @@
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
-/// Number of months from which on only their first days are named.
+/// Smallest number of first days of months of which the axis of time names no other days.
 const LEAST_MONTHS: usize = 4;
 
 /// The chart of a query: figures over time; for a histogram, a cdf and quantiles, the figures after the last

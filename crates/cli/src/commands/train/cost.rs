@@ -49,9 +49,9 @@ impl Released {
                  that of the best learning rate"
             ),
             Self::Some(count) => format!(
-                "{what}. This statement covers {count} of this mechanism, chosen without looking at any result. It does \
-                 not cover choosing the best learning rate, or any model, by results of the others: such a choice \
-                 reveals something about all of them (--released-models all accounts for it)"
+                "{what}. This statement covers {count} of this mechanism, if chosen without looking at any result. It does \
+                 not cover choosing a learning rate or a model by comparing results: such a choice reveals something \
+                 about all models trained (--released-models all accounts for it)"
             ),
         };
         match study.uncovered() {
