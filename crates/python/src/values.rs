@@ -79,7 +79,8 @@ fn user(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
         53
     };
     if number.abs() >= f64::from(exact).exp2() {
-        let must_be = format!("below 2^{exact}: larger ones may have been rounded, and be several users");
+        let must_be =
+            format!("below 2^{exact}: larger numbers may have been rounded, so that several users share one");
         return Err(InvalidParameter::new(format!("user of an event (row {row})"), number, must_be).into());
     }
     Ok(format!("{number:?}"))

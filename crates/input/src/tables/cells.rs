@@ -186,8 +186,7 @@ impl<'a> Cells<'a> {
         self.given(what, row)?;
         let Some((number, is_single)) = self.kind.real_at(row) else { return self.text(what, row, room) };
         if is_single && number.abs() >= f64::from(1 << 24) {
-            let must_be =
-                "below 2^24 in single precision: larger ones may have been rounded, and be several users";
+            let must_be = "below 2^24 in single precision: larger numbers may have been rounded, so that several users share one";
             return Err(InvalidParameter::new(what, number, must_be));
         }
         room.clear();
