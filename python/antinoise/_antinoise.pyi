@@ -41,7 +41,7 @@ def plan(
     delta: float,
     epochs: int | None = None,
     steps: int | None = None,
-    setting: Literal["single", "cyclic", "federated", "poisson", "b-min-sep", "stream"] = "cyclic",
+    setting: types.SettingName = "cyclic",
     min_sep: int | None = None,
     max_participations: int | None = None,
     clip_norm: float = 1.0,
@@ -359,7 +359,7 @@ class Plan:
     def adjacency(self) -> _Adjacency:
         """The neighbouring relation."""
     @property
-    def accountant(self) -> Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]:
+    def accountant(self) -> types.AccountantName:
         """The accountant; all except `gdp` account for amplification by sampling."""
     @property
     def strategy(self) -> str:
@@ -367,6 +367,15 @@ class Plan:
     @property
     def sampler(self) -> types.Sampler:
         """How batches are formed: `kind`, and its number of groups or bins, or minimum distance."""
+    def batch_sizes(self, step: int) -> tuple[int, int] | None:
+        """The smallest and the largest batch of a step that the sampler can form.
+
+        Args:
+            step: The step, from 0.
+
+        Returns:
+            Two numbers of examples; None if batches are formed elsewhere.
+        """
     @property
     def participation(self) -> str:
         """The schema for which the sensitivity holds: `single`, `cyclic:B,K`, `min-sep:B,K`, ..."""

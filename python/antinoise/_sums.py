@@ -46,21 +46,12 @@ def check_terms(plan: Plan, step: int, count: int) -> None:
 def check_batch(plan: Plan, step: int, count: int) -> None:
     """Refuses a batch whose size is not possible in the plan at this step."""
     check_terms(plan, step, count)
-    sampler = plan.sampler
-    if sampler["kind"] == "external" or step >= plan.steps:
+    sizes = plan.batch_sizes(step)
+    if sizes is None or step >= plan.steps:
         return
-    if sampler["kind"] in ("balls-in-bins", "b-min-sep"):
-        # A batch of these samplers may have any size.
-        return
-    most = plan.batch_size
-    if sampler["kind"] != "stream":
-        groups = sampler["groups"]
-        start, end = (g * plan.examples // groups for g in (step % groups, step % groups + 1))
-        most = end - start
-    # A Poisson batch is a subset of its group.
-    part = sampler["kind"] == "poisson"
-    if count > most or not part and count < most:
+    least, most = sizes
+    if not least <= count <= most:
         raise ValueError(
             f"batch of step {step} is of {count} examples but must be the plan's, of"
-            f" {'at most ' if part else ''}{most}"
+            f" {'at most ' if least < most else ''}{most}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 
 class Sensitivity(TypedDict):
@@ -69,6 +69,12 @@ class Candidate(TypedDict):
     chosen: bool
     reference: bool
     """Whether the mechanism is listed only for comparison."""
+
+
+SettingName: TypeAlias = Literal["poisson", "b-min-sep", "cyclic", "federated", "single", "stream"]
+"""What `plan` is asked for: how privacy units take part."""
+AccountantName: TypeAlias = Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]
+"""How a plan's epsilon was computed."""
 
 
 class _Kind(TypedDict):
@@ -169,6 +175,7 @@ class ReleaseStatus(_Release, total=False):
 
 __all__ = [
     "Account",
+    "AccountantName",
     "Candidate",
     "ComparedLoss",
     "DeviationAfter",
@@ -180,4 +187,5 @@ __all__ = [
     "Sampler",
     "Segment",
     "Sensitivity",
+    "SettingName",
 ]

@@ -3,11 +3,13 @@
 import json
 import pickle
 import re
+from typing import get_args
 
 import pytest
 from conftest import small_plan
 
 import antinoise as an
+from antinoise import types
 
 
 def test_numbers_are_those_of_the_command_line(tmp_path, antinoise):
@@ -102,7 +104,7 @@ def test_settings():
         (dict(epsilon=0), "epsilon is 0"),
         (
             dict(setting="other"),
-            'setting is "other" but must be single, cyclic, federated, poisson, b-min-sep or stream',
+            'setting is "other" but must be one of ' + ", ".join(get_args(types.SettingName)),
         ),
         (dict(setting="federated"), "min_sep is absent but must be given with setting federated"),
         (dict(min_sep=3), "min_sep is 3 but must be left out: only setting federated takes it"),

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -128,3 +129,24 @@ def test_what_is_returned_has_the_keys_that_are_declared(tmp_path):
         status = counts.status()
         assert set(status) <= set(types.ReleaseStatus.__annotations__)
         assert set(status["queries"][0]) <= set(types.QueryStatus.__annotations__)
+
+
+@pytest.mark.parametrize("setting", get_args(types.SettingName))
+def test_every_kind_of_sampler_and_accountant_is_declared(setting):
+    min_sep = 5 if setting == "federated" else None
+    plan = an.plan(
+        100,
+        10,
+        steps=8,
+        epsilon=1.0,
+        delta=1e-6,
+        setting=setting,
+        min_sep=min_sep,
+        mechanism="banded-toeplitz:2",
+    )
+    kinds = get_type_hints(types.Sampler)
+    assert set(plan.sampler) <= set(kinds) and plan.sampler["kind"] in get_args(kinds["kind"])
+    assert plan.accountant in get_args(types.AccountantName)
+    sizes = plan.batch_sizes(0)
+    assert (sizes is None) == (setting == "federated")
+    assert sizes is None or sizes[0] in (0, sizes[1])

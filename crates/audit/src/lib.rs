@@ -89,7 +89,7 @@ pub use claim::Claim;
 pub use error::Error;
 pub use mechanism::{AuditInputs, Mechanism};
 #[cfg(feature = "train")]
-pub use one_run::{Canary, Guesses, OneRunReport, OneRunSettings, one_run};
+pub use one_run::{Canary, Guesses, OneRunReport, OneRunSettings, has_likelihood_ratio, one_run};
 pub use report::{Report, Test};
 pub use settings::Settings;
 #[cfg(feature = "train")]

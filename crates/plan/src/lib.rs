@@ -25,7 +25,7 @@
 //! error, sampler: errors; batches
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! release: how sums are released
-//! schedule, monte_carlo, unit: sampler, schema and the accountant that they imply; strategies under Monte Carlo accountants; the unit that is drawn
+//! schedule, setting, monte_carlo, unit: sampler, schema and the accountant that they imply; what a caller says about participation; strategies under Monte Carlo accountants; the unit that is drawn
 //! request, plan: the request; the numbers of a plan
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
@@ -45,6 +45,7 @@ mod request;
 mod sampler;
 mod schedule;
 mod search;
+mod setting;
 mod statement;
 mod statement_text;
 mod unequal_participation;
@@ -59,13 +60,14 @@ pub use io::write_atomically;
 pub use participations::Participations;
 pub use plan::{Plan, Privacy};
 pub use release::{Release, ReleaseKind};
-pub use request::{Length, Request, Setting};
-pub use sampler::{Batches, Sampler};
+pub use request::{Length, Request};
+pub use sampler::{Batches, Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};
 pub use search::{
     Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, default_delta,
     sweep_bands, unamplified_candidates,
 };
+pub use setting::Setting;
 pub use statement::compose;
 pub use unequal_participation::ObservedPrivacy;
 pub use verified::VerifiedPlan;

@@ -3,7 +3,7 @@
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::{Participation, Separation};
 
-use crate::{Sampler, VerifiedPlan};
+use crate::{Spacing, VerifiedPlan};
 
 /// The number of participations of each example of a run, and its last step, checked against the plan's
 /// schema at every step. If sampling amplifies privacy, this record is as secret as the key.
@@ -46,12 +46,11 @@ struct Limits {
 impl Limits {
     fn of(plan: &VerifiedPlan) -> Self {
         let (steps, schedule) = (plan.steps, plan.schedule());
-        let every = |groups: usize| (groups, steps.div_ceil(groups), true);
-        let (min_sep, most, in_phase) = match (schedule.is_amplified(), schedule.sampler) {
-            // An example participates at most once in a round.
-            (true, Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups }) => every(groups),
-            (true, Sampler::BMinSep { min_sep }) => (min_sep, steps.div_ceil(min_sep), false),
-            (true, Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External) | (false, _) => {
+        let (min_sep, most, in_phase) = match schedule.sampler.spacing() {
+            Some(Spacing { steps: apart, is_exact }) if schedule.is_amplified() => {
+                (apart, steps.div_ceil(apart), is_exact)
+            }
+            _ => {
                 let Separation { min_sep, max_participations } = schedule.participation.separation(steps);
                 let in_phase = matches!(schedule.participation, Participation::Cyclic { .. });
                 (min_sep, max_participations, in_phase)

@@ -92,13 +92,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Sampler, schema and amplification; amplified unless the stated accountant is [`Accountant::Gdp`]. The
-    /// stated accountant must be the one that the schedule implies.
+    /// Sampler, schema and amplification; amplified if the stated accountant is. The stated accountant must
+    /// be the one that the schedule implies.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let stated = self.privacy.accountant;
-        let amplified = stated != Accountant::Gdp;
-        let participation = self.participation.clone();
-        let schedule = Schedule { steps: self.steps, sampler: self.sampler, participation, amplified };
+        let (sampler, participation) = (self.sampler, self.participation.clone());
+        let schedule =
+            Schedule { steps: self.steps, sampler, participation, amplified: stated.is_amplified() };
         let implied = schedule.accountant();
         if implied != stated {
             let found = format!("{} for sampler {:?}", implied.name(), self.sampler);
@@ -111,16 +111,11 @@ impl Plan {
     /// accountants, those of the unamplified mechanism.
     pub(crate) fn epsilon(&self) -> Result<Bounds> {
         let delta = self.privacy.delta;
-        match self.privacy.accountant {
-            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
-                let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
-                Ok(Bounds { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
-            }
-            Accountant::SampledGaussian => {
-                let run = Composition::new([self.sampled_run(self.steps)?])?;
-                Ok(run.group_epsilon(delta, zero_outs(self.privacy.adjacency))?)
-            }
+        if let Some(run) = self.sampled_run(self.steps)? {
+            return Ok(Composition::new([run])?.group_epsilon(delta, zero_outs(self.privacy.adjacency))?);
         }
+        let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
+        Ok(Bounds { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
     }
 
     /// Recomputes [`Plan::rounding_factor`] and the error of the history term that it includes. `exact` is
@@ -158,13 +153,23 @@ impl Plan {
         }
     }
 
+    /// Groups of the DP-SGD run as which this one composes; `None` if it composes as a Gaussian mechanism.
+    ///
+    /// ```
+    /// # use antinoise_plan::{Length, Request, Setting, choose};
+    /// # let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert_eq!(plan.dp_sgd_groups(), None); // cyclic batches
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn dp_sgd_groups(&self) -> Option<usize> {
+        self.privacy.accountant.dp_sgd_groups(self.sampler)
+    }
+
     /// A DP-SGD run under zero-out that is no more private than the first `steps` steps under the plan's
-    /// amplified Poisson sampling; the reduction's hypotheses are checked on the numbers.
-    pub(crate) fn sampled_run(&self, steps: usize) -> Result<PoissonSampledGaussian> {
-        let Sampler::Poisson { groups } = self.sampler else {
-            let found = format!("sampler {:?}", self.sampler);
-            return Err(unsound(Figure::Accountant, self.privacy.accountant.name(), found));
-        };
+    /// amplified Poisson sampling; the reduction's hypotheses are checked on the numbers. `None` if the run
+    /// composes in another way.
+    pub(crate) fn sampled_run(&self, steps: usize) -> Result<Option<PoissonSampledGaussian>> {
+        let Some(groups) = self.dp_sgd_groups() else { return Ok(None) };
         between("groups", groups, 1, steps, "steps")?;
         // The rounded C may have more bands: if C^-1 is rounded, entries of C outside the band are no longer
         // zero.
@@ -183,13 +188,13 @@ impl Plan {
             batch_size: self.batch_size as f64,
             examples: self.examples,
         };
-        Ok(block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?)
+        Ok(Some(block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?))
     }
 
     /// The noise multiplier that is accounted for. Amplified Poisson sampling is analysed under zero-out,
     /// whose sensitivity is half that of replace-one: the noise over it is twice as large.
     fn accounted_noise(&self) -> f64 {
-        let under_zero_out = self.privacy.accountant == Accountant::SampledGaussian;
+        let under_zero_out = self.dp_sgd_groups().is_some();
         let factor = if under_zero_out { self.privacy.adjacency.sensitivity_factor() } else { 1.0 };
         self.noise_multiplier * factor
     }
@@ -248,6 +253,19 @@ impl Plan {
             Release::PlainFloatingPoint => at_least("dim", dim, 1).map(|_| ()),
         }
         .map_err(Error::from)
+    }
+
+    /// (n, p): the size of the batch of step `step` is Binomial(n, p). `None` if the sampler forms no
+    /// batches.
+    ///
+    /// ```
+    /// # use antinoise_plan::{Length, Request, Setting, choose};
+    /// # let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert_eq!(plan.batch_size_law(3), Some((50, 1.0)));
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn batch_size_law(&self, step: usize) -> Option<(usize, f64)> {
+        self.sampler.batch_size_law(step, self.examples, self.batch_size)
     }
 
     /// The divisor of a noisy sum.

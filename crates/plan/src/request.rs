@@ -2,11 +2,11 @@
 
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, Participation, PrivacyUnit, Workload};
+use antinoise_mechanism::{Adjacency, PrivacyUnit, Workload};
 
 use crate::release::in_single_precision;
 use crate::unit::check_unit;
-use crate::{ReleaseKind, Result, Sampler, Schedule};
+use crate::{ReleaseKind, Result, Schedule, Setting};
 
 /// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,33 +15,6 @@ pub enum Length {
     Epochs(usize),
     /// Number of steps.
     Steps(usize),
-}
-
-/// How privacy units participate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
-    /// Each example at most once.
-    Single,
-    /// Data are shuffled once and cut into batches, which are used in cyclic order.
-    Cyclic,
-    /// One pass over data in their given order, neither shuffled nor sampled: at most floor(N / B) steps.
-    Stream,
-    /// Units participate on their own initiative, at least `min_sep` steps apart, at most
-    /// `max_participations` times.
-    Federated {
-        /// b: smallest distance of two steps of a unit.
-        min_sep: usize,
-        /// k: largest number of steps of a unit; `None` for as many as fit.
-        max_participations: Option<usize>,
-    },
-    /// Amplification by block-cyclic Poisson sampling: every example joins each batch of its group
-    /// independently with the same probability. A strategy of one band has one group, which is plain Poisson
-    /// sampling.
-    Poisson,
-    /// Amplification by b-min-sep sampling, which is stronger, for strategies with bands: after a
-    /// participation an example sits out `bands - 1` steps; otherwise it joins each batch independently with
-    /// the same probability.
-    BMinSep,
 }
 
 /// The data, batches, privacy target and setting of a plan.
@@ -181,26 +154,7 @@ impl Request {
                 InvalidParameter::new("epochs", epochs, "few enough that the steps can be counted")
             })?,
         };
-        let cyclic = Sampler::Cyclic { groups };
-        if matches!(self.setting, Setting::Single | Setting::Stream) {
-            between("steps", steps, 1, groups, "one epoch's steps, examples / batch_size")?;
-        }
-        let (sampler, participation) = match self.setting {
-            Setting::Single => (cyclic, Participation::Single),
-            Setting::Stream => (Sampler::Stream, Participation::Single),
-            Setting::Cyclic if steps <= groups => (cyclic, Participation::Single),
-            Setting::Cyclic => {
-                let max_participations = steps.div_ceil(groups);
-                (cyclic, Participation::Cyclic { min_sep: groups, max_participations })
-            }
-            Setting::Federated { min_sep, max_participations } => {
-                between("min_sep", min_sep, 1, steps, "steps")?;
-                let most = (steps - 1) / min_sep + 1;
-                let max_participations = max_participations.unwrap_or(most);
-                (Sampler::External, Participation::MinSep { min_sep, max_participations })
-            }
-            Setting::Poisson | Setting::BMinSep => (Sampler::Poisson { groups: 1 }, Participation::FullBatch),
-        };
+        let (sampler, participation) = self.setting.batches(steps, groups)?;
         participation.check(steps)?;
         Ok(Schedule::new(steps, sampler, participation))
     }

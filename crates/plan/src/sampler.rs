@@ -62,6 +62,76 @@ impl Sampler {
             Self::Poisson { .. } | Self::BMinSep { .. } | Self::Stream | Self::External => batch_size as f64,
         }
     }
+
+    /// The name in plans and messages.
+    ///
+    /// ```
+    /// assert_eq!(antinoise_plan::Sampler::BallsInBins { bins: 4 }.name(), "balls-in-bins");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cyclic { .. } => "cyclic",
+            Self::Poisson { .. } => "poisson",
+            Self::BallsInBins { .. } => "balls-in-bins",
+            Self::BMinSep { .. } => "b-min-sep",
+            Self::Stream => "stream",
+            Self::External => "external",
+        }
+    }
+
+    /// Distance of two participations of an example; `None` if it is not the sampler that limits it.
+    ///
+    /// ```
+    /// use antinoise_plan::{Sampler, Spacing};
+    /// let spacing = Sampler::BMinSep { min_sep: 3 }.spacing();
+    /// assert_eq!(spacing, Some(Spacing { steps: 3, is_exact: false }));
+    /// ```
+    pub fn spacing(self) -> Option<Spacing> {
+        let (steps, is_exact) = match self {
+            Self::Cyclic { groups } | Self::Poisson { groups } | Self::BallsInBins { bins: groups } => {
+                (groups, true)
+            }
+            Self::BMinSep { min_sep } => (min_sep, false),
+            Self::Stream | Self::External => return None,
+        };
+        Some(Spacing { steps, is_exact })
+    }
+
+    /// (n, p): the size of the batch of step `step` is Binomial(n, p). `None` if no batches are formed.
+    pub(crate) fn batch_size_law(
+        self,
+        step: usize,
+        examples: usize,
+        batch_size: usize,
+    ) -> Option<(usize, f64)> {
+        let rate = |groups: usize| (groups as f64 * batch_size as f64 / examples as f64).min(1.0);
+        let group = |groups: usize| {
+            let start = |g: usize| start_of_group(g, groups, examples);
+            start(step % groups + 1) - start(step % groups)
+        };
+        match self {
+            Self::Cyclic { groups } => Some((group(groups), 1.0)),
+            Self::Poisson { groups } => Some((group(groups), rate(groups))),
+            Self::BallsInBins { bins } => Some((examples, 1.0 / bins as f64)),
+            Self::BMinSep { .. } => Some((examples, rate(1))),
+            Self::Stream => Some((batch_size, 1.0)),
+            Self::External => None,
+        }
+    }
+}
+
+/// Distance of two participations of an example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spacing {
+    /// The smallest distance, in steps.
+    pub steps: usize,
+    /// Whether every distance is a multiple of the smallest, as in a group or a bin.
+    pub is_exact: bool,
+}
+
+/// The first example of group `g` among `groups` groups, whose sizes differ by at most one.
+fn start_of_group(g: usize, groups: usize, examples: usize) -> usize {
+    (g as u128 * examples as u128 / groups as u128) as usize
 }
 
 /// The batches of one run, in random access: step t does not depend on earlier steps.
@@ -105,7 +175,7 @@ impl Batches {
             Sampler::Stream => Self::stream(examples, batch_size),
             Sampler::External => Err(InvalidParameter::new(
                 "sampler of the plan",
-                "external",
+                sampler.name(),
                 "one that forms batches: the user of this plan forms its batches",
             )),
         }
@@ -122,7 +192,7 @@ impl Batches {
         for last in (1..examples).rev() {
             order.swap(last, below(last as u64 + 1, rng) as usize);
         }
-        let start = |g: usize| (g as u128 * examples as u128 / groups as u128) as usize;
+        let start = |g: usize| start_of_group(g, groups, examples);
         Ok(Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL })
     }
 

@@ -34,6 +34,24 @@ impl Accountant {
         }
     }
 
+    /// Whether epsilon counts amplification by sampling.
+    pub(crate) fn is_amplified(self) -> bool {
+        match self {
+            Self::Gdp => false,
+            Self::SampledGaussian | Self::BallsInBins | Self::BMinSep => true,
+        }
+    }
+
+    /// Groups of the DP-SGD run as which a run composes with others, with other examples of a user, and step
+    /// by step. `None` for runs that compose as a Gaussian mechanism without sampling, whose figures bound
+    /// those of sampled batches.
+    pub(crate) fn dp_sgd_groups(self, sampler: Sampler) -> Option<usize> {
+        match (self, sampler) {
+            (Self::SampledGaussian, Sampler::Poisson { groups }) => Some(groups),
+            (Self::Gdp | Self::SampledGaussian | Self::BallsInBins | Self::BMinSep, _) => None,
+        }
+    }
+
     /// Name of the accountant in files.
     pub fn name(self) -> &'static str {
         match self {
@@ -92,19 +110,18 @@ impl Schedule {
 
     /// The accountant of epsilon. Derived here alone; a plan's file states it, and must state this one.
     pub fn accountant(&self) -> Accountant {
-        match (self.sampler, self.amplified) {
-            (_, false) | (Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External, true) => {
-                Accountant::Gdp
-            }
-            (Sampler::Poisson { .. }, true) => Accountant::SampledGaussian,
-            (Sampler::BallsInBins { .. }, true) => Accountant::BallsInBins,
-            (Sampler::BMinSep { .. }, true) => Accountant::BMinSep,
+        match self.sampler {
+            _ if !self.amplified => Accountant::Gdp,
+            Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => Accountant::Gdp,
+            Sampler::Poisson { .. } => Accountant::SampledGaussian,
+            Sampler::BallsInBins { .. } => Accountant::BallsInBins,
+            Sampler::BMinSep { .. } => Accountant::BMinSep,
         }
     }
 
     /// Whether the accountant's epsilon counts amplification by sampling.
     pub fn is_amplified(&self) -> bool {
-        self.accountant() != Accountant::Gdp
+        self.accountant().is_amplified()
     }
 
     /// Refuses a sampler that does not keep the schema, for batches of `batch_size` of `examples` examples.

@@ -8,7 +8,7 @@ use crate::plan::zero_outs;
 use crate::statement_text::{
     accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema,
 };
-use crate::{Accountant, Result, Sampler, VerifiedPlan};
+use crate::{Result, VerifiedPlan};
 
 /// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of
 /// times, from the same data, with a key for each release, in any order, and each may be chosen knowing all
@@ -30,9 +30,8 @@ use crate::{Accountant, Result, Sampler, VerifiedPlan};
 pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
-    let is_sampled = |plan: &VerifiedPlan| plan.privacy.accountant == Accountant::SampledGaussian;
     // With a Poisson-sampled model all are composed under zero-out, whose noise over sensitivity is larger.
-    let zero_out = match models.iter().any(|(plan, _)| is_sampled(plan)) {
+    let zero_out = match models.iter().any(|(plan, _)| plan.dp_sgd_groups().is_some()) {
         true => first.privacy.adjacency.sensitivity_factor(),
         false => 1.0,
     };
@@ -43,14 +42,12 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
             let must_be = format!("{} under {} for all", first.privacy.unit, first.privacy.adjacency);
             return Err(InvalidParameter::new("unit and adjacency of the plans", got, must_be).into());
         }
-        match plan.privacy.accountant {
-            // The unamplified figure bounds the amplified one.
-            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
+        match plan.sampled_run(plan.steps)? {
+            None => {
                 let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
                 full.push(gdp.repeat_upper(times as u64)?);
             }
-            Accountant::SampledGaussian => {
-                let run = plan.sampled_run(plan.steps)?;
+            Some(run) => {
                 let steps = run.steps().saturating_mul(times as u64);
                 sampled.push(PoissonSampledGaussian::new(
                     run.noise_multiplier(),
@@ -183,14 +180,9 @@ impl VerifiedPlan {
             between("steps", steps, least, self.steps, "the plan's")?;
             least = steps + 1;
         }
-        let mut found = match (self.privacy.accountant, self.sampler) {
-            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
-                self.sampled_by_step(groups, after)?
-            }
-            (
-                Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
-                _,
-            ) => self.unamplified_by_step(after)?,
+        let mut found = match self.dp_sgd_groups() {
+            Some(groups) => self.sampled_by_step(groups, after)?,
+            None => self.unamplified_by_step(after)?,
         };
         // A bound for more steps bounds fewer steps too.
         let mut most = self.privacy.epsilon;
@@ -206,7 +198,7 @@ impl VerifiedPlan {
     fn sampled_by_step(&self, groups: usize, after: &[usize]) -> Result<Vec<f64>> {
         let units = zero_outs(self.privacy.adjacency);
         let epsilon = |&steps: &usize| -> Result<f64> {
-            let run = Composition::new([self.sampled_run(steps.max(groups))?])?;
+            let run = Composition::new(self.sampled_run(steps.max(groups))?)?;
             Ok(run.group_epsilon(self.privacy.delta, units)?.upper)
         };
         after.iter().map(epsilon).collect()

@@ -24,9 +24,7 @@ fn drawn(plan: &VerifiedPlan) -> (&'static str, &'static str) {
 }
 
 pub(crate) fn schema(plan: &VerifiedPlan) -> String {
-    if let (Accountant::SampledGaussian, Sampler::Poisson { groups }) =
-        (plan.privacy.accountant, plan.sampler)
-    {
+    if let Some(groups) = plan.dp_sgd_groups() {
         return match plan.steps.div_ceil(groups) {
             1 => "a unit takes part in at most one step".into(),
             turns if groups == 1 => {

@@ -5,7 +5,7 @@ use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::PrivacyUnit;
 
 use crate::plan::zero_outs;
-use crate::{Accountant, Result, VerifiedPlan};
+use crate::{Result, VerifiedPlan};
 
 impl VerifiedPlan {
     /// An upper bound on the epsilon of a user with `examples` of the plan's examples, at the plan's delta:
@@ -38,16 +38,12 @@ impl VerifiedPlan {
         if size == 1 {
             return Ok(privacy.epsilon);
         }
-        Ok(match privacy.accountant {
-            Accountant::Gdp | Accountant::BallsInBins | Accountant::BMinSep => {
-                let one = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
-                one.group_upper(size)?.epsilon_upper(privacy.delta)?
-            }
-            Accountant::SampledGaussian => {
-                let run = Composition::new([self.sampled_run(self.steps)?])?;
-                run.group_epsilon_upper(privacy.delta, size.saturating_mul(zero_outs(privacy.adjacency)))?
-            }
-        })
+        if let Some(run) = self.sampled_run(self.steps)? {
+            let size = size.saturating_mul(zero_outs(privacy.adjacency));
+            return Ok(Composition::new([run])?.group_epsilon_upper(privacy.delta, size)?);
+        }
+        let one = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
+        Ok(one.group_upper(size)?.epsilon_upper(privacy.delta)?)
     }
 }
 

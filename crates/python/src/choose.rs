@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Length, Request, choose};
+use antinoise_plan::{Length, Request, Setting, choose};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::design::read_workload;
 use crate::errors::Result;
 use crate::plan::Plan;
 use crate::process::interruptible;
-use crate::words::{Names, WorkloadLike, parsed, release, setting, unit};
+use crate::words::{Names, WorkloadLike, parsed, release, unit};
 
 /// Chooses a mechanism for a training run and states its privacy.
 ///
@@ -54,7 +54,7 @@ pub fn plan(
     release: &str,
 ) -> Result<Plan> {
     warn_of_delta(py, examples, delta)?;
-    let setting = self::setting(setting, min_sep, max_participations)?;
+    let setting = Setting::named(setting, min_sep, max_participations)?;
     let request = Request {
         epsilon,
         delta,

@@ -9,10 +9,9 @@ use antinoise_input::InvalidParameter;
 use antinoise_release::{
     Columns, Found, Handling, Late, Period, Query, Release, Settings, Status, published, query_while,
 };
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
-use serde::Serialize;
 
 use crate::errors::{Raised, Result};
 use crate::events;
@@ -21,6 +20,7 @@ use crate::key::no_copy;
 use crate::process::interruptible;
 use crate::table::Table;
 use crate::values;
+use crate::words::dict;
 
 /// Private running counts, sums and histograms over a stream, in a folder: each period is frozen, then
 /// published, and one (epsilon, delta) covers all periods together.
@@ -363,10 +363,4 @@ fn handling(late: &str, unknown: &str) -> Result<Handling> {
             _ => return Err(refused("unknown", unknown, "refuse or leave").into()),
         },
     })
-}
-
-/// `told` as a dict, with the keys of its JSON object.
-fn dict<'py>(py: Python<'py>, told: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
-    let text = serde_json::to_string(told).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use antinoise_input::hex;
 use antinoise_mechanism::{Grid, PrivacyUnit};
-use antinoise_plan::{Choice, Plan as Numbers, Sampler, VerifiedPlan};
+use antinoise_plan::{Choice, Plan as Numbers, VerifiedPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -12,6 +12,7 @@ use crate::candidate;
 use crate::design::{told, write_new};
 use crate::errors::Result;
 use crate::process::interruptible;
+use crate::words::dict;
 
 /// A verified plan: its privacy claim follows from its numbers. Made by `plan`, or read from a file or text
 /// and verified.
@@ -178,24 +179,16 @@ impl Plan {
         self.plan.strategy.class().name()
     }
 
-    /// The sampler: a dict with `kind` (`cyclic`, `poisson`, `balls-in-bins`, `b-min-sep`, `stream` or
-    /// `external`) and, for the first four, `groups`, `bins` or `min_sep`.
+    /// The sampler: a dict with its `kind` and numbers, as in a plan's file.
     #[getter]
     fn sampler<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let sampler = PyDict::new(py);
-        let (kind, number) = match self.plan.sampler {
-            Sampler::Cyclic { groups } => ("cyclic", Some(("groups", groups))),
-            Sampler::Poisson { groups } => ("poisson", Some(("groups", groups))),
-            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(("bins", bins))),
-            Sampler::BMinSep { min_sep } => ("b-min-sep", Some(("min_sep", min_sep))),
-            Sampler::Stream => ("stream", None),
-            Sampler::External => ("external", None),
-        };
-        sampler.set_item("kind", kind)?;
-        if let Some((name, number)) = number {
-            sampler.set_item(name, number)?;
-        }
-        Ok(sampler)
+        dict(py, &self.plan.sampler)
+    }
+
+    /// The smallest and the largest batch of step `step` that the sampler can form; None if it forms none.
+    fn batch_sizes(&self, step: usize) -> Option<(usize, usize)> {
+        let (most, probability) = self.plan.batch_size_law(step)?;
+        Some((if probability == 1.0 { most } else { 0 }, most))
     }
 
     /// The participation schema for which the sensitivity holds: `single`, `cyclic:B,K`, ...

@@ -1,4 +1,4 @@
-//! Parsing of names and lists, by the library's own names where they exist.
+//! Names and lists from Python, read by the library's own names where they exist, and dicts for Python.
 
 use std::str::FromStr;
 
@@ -6,7 +6,10 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
 use antinoise_plan::{ReleaseKind, Setting};
-use pyo3::FromPyObject;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
 
 use crate::errors::Result;
 
@@ -69,30 +72,6 @@ impl Names {
     }
 }
 
-/// The setting of that name; only the federated setting takes numbers.
-pub fn setting(name: &str, min_sep: Option<usize>, max_participations: Option<usize>) -> Result<Setting> {
-    let setting = match name {
-        "single" => Setting::Single,
-        "cyclic" => Setting::Cyclic,
-        "poisson" => Setting::Poisson,
-        "b-min-sep" => Setting::BMinSep,
-        "stream" => Setting::Stream,
-        "federated" => {
-            let min_sep = min_sep
-                .ok_or_else(|| InvalidParameter::new("min_sep", "absent", "given with setting federated"))?;
-            return Ok(Setting::Federated { min_sep, max_participations });
-        }
-        _ => return Err(unknown("setting", name, "single, cyclic, federated, poisson, b-min-sep or stream")),
-    };
-    let given = [("min_sep", min_sep), ("max_participations", max_participations)];
-    match given.into_iter().find_map(|(name, got)| Some((name, got?))) {
-        Some((name, got)) => {
-            Err(InvalidParameter::new(name, got, "left out: only setting federated takes it").into())
-        }
-        None => Ok(setting),
-    }
-}
-
 /// The privacy unit: by default the user in the federated setting, the example elsewhere.
 pub fn unit(name: Option<&str>, setting: Setting) -> Result<PrivacyUnit> {
     match (name, setting) {
@@ -111,4 +90,10 @@ pub fn release(name: &str) -> Result<ReleaseKind> {
 
 fn unknown<T: From<InvalidParameter>>(parameter: &str, got: &str, must_be: &str) -> T {
     InvalidParameter::new(parameter, format!("{got:?}"), must_be).into()
+}
+
+/// `value` as a dict, with the keys of its JSON object.
+pub fn dict<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
+    let text = serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
 }

@@ -7,4 +7,4 @@ mod scores;
 
 pub use canaries::Canary;
 pub use guesses::Guesses;
-pub use run::{OneRunReport, OneRunSettings, one_run};
+pub use run::{OneRunReport, OneRunSettings, has_likelihood_ratio, one_run};

@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, at_least, in_open_unit};
 use antinoise_noise::{Key, RunId};
-use antinoise_plan::Sampler;
+use antinoise_plan::{Sampler, VerifiedPlan};
 use antinoise_train::data::Examples;
 use antinoise_train::trainer::{Setup, Trainer};
 use rayon::prelude::*;
@@ -97,9 +97,12 @@ pub fn one_run(
 ) -> Result<OneRunReport, Error> {
     setup.plan.check_draws_no_users()?;
     in_open_unit("alpha", settings.alpha)?;
-    if matches!(setup.plan.sampler, Sampler::BMinSep { .. }) && settings.canary == Canary::Gradient {
-        let must_be = "another: the ratio of gradient canaries is not computed for b-min-sep; input canaries can be used";
-        return Err(InvalidParameter::new("sampler of the plan", "b-min-sep", must_be).into());
+    if !has_likelihood_ratio(setup.plan) && settings.canary == Canary::Gradient {
+        let sampler = setup.plan.sampler.name();
+        let must_be = format!(
+            "another: the ratio of gradient canaries is not computed for {sampler}; input canaries can be used"
+        );
+        return Err(InvalidParameter::new("sampler of the plan", sampler, must_be).into());
     }
     at_least("canaries", settings.canaries, 1)?;
     let mut random = Random(settings.seed);
@@ -136,6 +139,34 @@ pub fn one_run(
     })
 }
 
+/// Whether the likelihood ratio of gradient canaries can be computed under the plan's sampler.
+///
+/// ```
+/// use antinoise_plan::{Length, Request, Setting, choose};
+/// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+/// assert!(antinoise_audit::has_likelihood_ratio(&plan));
+/// # Ok::<(), antinoise_plan::Error>(())
+/// ```
+pub fn has_likelihood_ratio(plan: &VerifiedPlan) -> bool {
+    turns(plan, 0, Vec::new()).is_some()
+}
+
+/// The turns of a canary in the first `steps` steps, given those of its group or bin; `None` for samplers of
+/// unknown likelihood ratio.
+fn turns(plan: &VerifiedPlan, steps: usize, of_group: Vec<usize>) -> Option<Turns> {
+    match plan.sampler {
+        Sampler::Cyclic { .. } | Sampler::Stream => Some(Turns::Known(of_group)),
+        Sampler::Poisson { groups } => {
+            let rate = groups as f64 * plan.batch_size as f64 / plan.examples as f64;
+            Some(Turns::Sampled(of_group, rate.min(1.0)))
+        }
+        Sampler::BallsInBins { bins } => {
+            Some(Turns::OneOf((0..bins).map(|bin| (bin..steps).step_by(bins).collect()).collect()))
+        }
+        _ => None,
+    }
+}
+
 /// The log-likelihood ratio of each canary. `released`: the releases along its parameter, in units of its
 /// length.
 fn ratios(
@@ -155,20 +186,7 @@ fn ratios(
         trainer.turn(step).iter().for_each(|&example| of_slot[example].push(step));
     }
     let ratio = |((slot, column), length): ((&usize, &Vec<f64>), &f64)| {
-        let steps_of_turn = of_slot[*slot].clone();
-        let turns = match plan.sampler {
-            Sampler::Poisson { groups } => {
-                let rate = groups as f64 * plan.batch_size as f64 / plan.examples as f64;
-                Turns::Sampled(steps_of_turn, rate.min(1.0))
-            }
-            Sampler::BallsInBins { bins } => {
-                Turns::OneOf((0..bins).map(|bin| (bin..steps).step_by(bins).collect()).collect())
-            }
-            // b-min-sep was refused before training.
-            Sampler::BMinSep { .. } | Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => {
-                Turns::Known(steps_of_turn)
-            }
-        };
+        let turns = turns(plan, steps, of_slot[*slot].clone()).expect("other samplers were refused");
         log_likelihood_ratio(&whitening, &turns, &column[..steps], plan.noise_std() / length)
     };
     Ok(canaries.slots.par_iter().zip(released).zip(lengths).map(ratio).collect())

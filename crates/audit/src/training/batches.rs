@@ -2,7 +2,7 @@
 
 use antinoise_input::largest;
 use antinoise_mechanism::{Participation, Separation};
-use antinoise_plan::{Accountant, Sampler, VerifiedPlan};
+use antinoise_plan::{Sampler, Spacing, VerifiedPlan};
 
 use super::contract::StepRecord;
 use crate::report::Test;
@@ -43,13 +43,11 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -
 /// Number of participations that come too soon after the same example's last one, exceed its maximum number,
 /// or are duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
-    let (apart, most) = match (plan.privacy.accountant, plan.sampler, &plan.participation) {
+    let (apart, most) = match (plan.dp_sgd_groups(), &plan.participation) {
         // An example participates at most once in a round.
-        (Accountant::SampledGaussian, Sampler::Poisson { groups }, _) => {
-            (groups, plan.steps.div_ceil(groups))
-        }
-        (_, _, Participation::Single) => (plan.steps, 1),
-        (_, _, schema) => {
+        (Some(groups), _) => (groups, plan.steps.div_ceil(groups)),
+        (None, Participation::Single) => (plan.steps, 1),
+        (None, schema) => {
             let Separation { min_sep, max_participations } = schema.separation(plan.steps);
             (min_sep, max_participations)
         }
@@ -71,12 +69,7 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
 
 /// Number of steps from one batch of a group or bin to its next.
 fn round(plan: &VerifiedPlan) -> Option<usize> {
-    match plan.sampler {
-        Sampler::Cyclic { groups } | Sampler::Poisson { groups } | Sampler::BallsInBins { bins: groups } => {
-            Some(groups)
-        }
-        Sampler::BMinSep { .. } | Sampler::Stream | Sampler::External => None,
-    }
+    plan.sampler.spacing().filter(|spacing| spacing.is_exact).map(|spacing| spacing.steps)
 }
 
 /// Number of participations in another group or bin than the example's first participation.
@@ -92,22 +85,9 @@ fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// Size of the group of step `step`.
-fn group(plan: &VerifiedPlan, step: usize, groups: usize) -> usize {
-    let start = |g: usize| (g as u128 * plan.examples as u128 / groups as u128) as usize;
-    start(step % groups + 1) - start(step % groups)
-}
-
 /// (n, p): the size of the step's batch is Binomial(n, p) under the plan.
 fn trials(plan: &VerifiedPlan, step: usize) -> (usize, f64) {
-    let share = plan.batch_size as f64 / plan.examples as f64;
-    match plan.sampler {
-        Sampler::Cyclic { groups } => (group(plan, step, groups), 1.0),
-        Sampler::Poisson { groups } => (group(plan, step, groups), (share * groups as f64).min(1.0)),
-        Sampler::BallsInBins { bins } => (plan.examples, 1.0 / bins as f64),
-        Sampler::BMinSep { .. } => (plan.examples, share),
-        Sampler::Stream | Sampler::External => (plan.batch_size, 1.0),
-    }
+    plan.batch_size_law(step).expect("the plan forms batches: TrainingInputs::new")
 }
 
 /// Deviations of batch sizes from their law: for each step, and for steps together whose total is known.
@@ -129,12 +109,13 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
             found.push(far(n, total(batches), trials(plan, 0).1));
         }
         // Each example has at most this many turns, independently of other examples.
-        Sampler::BMinSep { min_sep } => {
-            let most = batches.len().div_ceil(min_sep) as f64;
-            let mean = batches.len() as f64 * trials(plan, 0).1;
-            found.push(deviation(plan.examples as f64, total(batches) as f64 / most, mean / most));
+        other => {
+            if let Some(Spacing { steps, is_exact: false }) = other.spacing() {
+                let most = batches.len().div_ceil(steps) as f64;
+                let mean = batches.len() as f64 * trials(plan, 0).1;
+                found.push(deviation(plan.examples as f64, total(batches) as f64 / most, mean / most));
+            }
         }
-        Sampler::Cyclic { .. } | Sampler::BallsInBins { .. } | Sampler::Stream | Sampler::External => {}
     }
     found
 }
@@ -153,7 +134,7 @@ fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<
     let mut found: Vec<f64> =
         (0..compared).map(|step| shared(batches[step], others[step], plan.examples)).collect();
     if let Sampler::Poisson { groups } = plan.sampler {
-        let of_round = |step: usize| shared(batches[step + groups], batches[step], group(plan, step, groups));
+        let of_round = |step: usize| shared(batches[step + groups], batches[step], trials(plan, step).0);
         found.extend((0..batches.len().saturating_sub(groups).min(COMPARED)).map(of_round));
     }
     found

@@ -5,7 +5,8 @@ mod strategy;
 
 use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Workload};
-use antinoise_plan::{Length, ReleaseKind};
+use antinoise_plan::{Length, ReleaseKind, Setting};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::numbers::count;
@@ -17,6 +18,14 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
     text: &str,
 ) -> std::result::Result<T, antinoise_mechanism::Error> {
     text.parse()
+}
+
+/// The names of the settings that `has` accepts, with their meanings as help.
+pub fn settings(has: fn(Setting) -> bool) -> impl Iterator<Item = PossibleValue> {
+    let accepted = Setting::ALL.iter().filter(move |(setting, _)| has(*setting));
+    accepted.map(|(setting, meaning)| {
+        PossibleValue::new(setting.name()).help(meaning.trim().trim_end_matches('.'))
+    })
 }
 
 /// How noisy sums are released.

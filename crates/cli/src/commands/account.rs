@@ -8,7 +8,7 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Participation, Problem, Workload};
-use antinoise_plan::{Accountant, Privacy, Sampler, VerifiedPlan};
+use antinoise_plan::{Privacy, Sampler, VerifiedPlan};
 use clap::Args;
 
 #[cfg(feature = "ledger")]
@@ -179,15 +179,12 @@ impl Arguments {
         if let Some(mechanism) = plan.monte_carlo()? {
             return self.simulated_plan(plan, &mechanism);
         }
-        let sampling = match (plan.privacy.accountant, plan.sampler) {
-            (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+        let sampling = match plan.dp_sgd_groups() {
+            Some(groups) => {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
                 Sampling::Poisson { rate, steps: plan.steps, bands: groups }
             }
-            (
-                Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
-                _,
-            ) => Sampling::None,
+            None => Sampling::None,
         };
         if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
             refuse_replace_one(plan.privacy.adjacency)?;
@@ -203,7 +200,8 @@ impl Arguments {
         let other =
             [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
         if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
-            let must_be = "left out: for a plan with balls in bins or b-min-sep, only epsilon at --delta can be computed";
+            let must_be =
+                "left out: for a plan with a statistical accountant, only epsilon at --delta can be computed";
             return Err(InvalidParameter::new(name, got, must_be).into());
         }
         let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;

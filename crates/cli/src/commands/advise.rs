@@ -121,10 +121,7 @@ struct Row {
 impl Row {
     fn new(proposal: &Proposal, first: &Proposal) -> Self {
         let (request, candidate) = (&proposal.request, &proposal.candidate);
-        let setting = match request.setting {
-            Setting::Poisson => "poisson",
-            _ => "cyclic",
-        };
+        let setting = request.setting.name();
         let steps = candidate.schedule.steps;
         let mut command = format!(
             "antinoise plan --examples {} --batch-size {} --steps {steps} --epsilon {} --delta {:e} --setting {setting} --quick",

@@ -108,21 +108,19 @@ impl PrivacyFigures {
         (sampler, steps, strategy): (Sampler, usize, String),
     ) -> Result<Self> {
         let report = Self::new(epsilon, delta, sigma, Sampling::None, Adjacency::ZeroOut)?;
-        let (accountant, bins, min_sep) = match sampler {
-            Sampler::BMinSep { min_sep } => ("b-min-sep", None, Some(min_sep)),
-            Sampler::BallsInBins { bins } => ("balls-in-bins", Some(bins), None),
-            _ => ("by-sampling", None, None),
+        let spacing = |is_exact: bool| {
+            sampler.spacing().filter(|spacing| spacing.is_exact == is_exact).map(|spacing| spacing.steps)
         };
         Ok(Self {
             mu: None,
             rho: None,
             steps: Some(steps),
             failure: Some(failure),
-            bins,
-            min_sep,
+            bins: spacing(true),
+            min_sep: spacing(false),
             strategy: Some(strategy),
             adjacency: "add-or-remove".into(),
-            accountant,
+            accountant: sampler.name(),
             ..report
         })
     }

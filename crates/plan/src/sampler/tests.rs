@@ -169,3 +169,42 @@ fn probability_one_takes_everyone() {
     all.sort_unstable();
     assert_eq!(all, (0..9).collect::<Vec<_>>());
 }
+
+const EVERY_KIND: [Sampler; 6] = [
+    Sampler::Cyclic { groups: 7 },
+    Sampler::Poisson { groups: 3 },
+    Sampler::BallsInBins { bins: 4 },
+    Sampler::BMinSep { min_sep: 3 },
+    Sampler::Stream,
+    Sampler::External,
+];
+
+#[test]
+fn the_name_of_a_sampler_is_that_of_files() {
+    for sampler in EVERY_KIND {
+        assert_eq!(toml::Value::try_from(sampler).unwrap()["kind"].as_str(), Some(sampler.name()));
+    }
+}
+
+#[test]
+fn batch_sizes_follow_their_stated_law() {
+    let (examples, batch_size, steps, runs) = (50, 5, 9, 400);
+    for sampler in EVERY_KIND {
+        let Some((n, p)) = sampler.batch_size_law(1, examples, batch_size) else {
+            assert_eq!(sampler, Sampler::External);
+            continue;
+        };
+        let sizes: Vec<usize> = (0..runs)
+            .map(|seed| {
+                let made = Batches::new(sampler, examples, batch_size, steps, &mut rng(seed, 0)).unwrap();
+                made.at(1, &mut rng(seed, 1)).len()
+            })
+            .collect();
+        let (mean, variance) = (n as f64 * p, n as f64 * p * (1.0 - p));
+        let found = sizes.iter().sum::<usize>() as f64 / runs as f64;
+        let square = sizes.iter().map(|&size| (size as f64 - mean).powi(2)).sum::<f64>() / runs as f64;
+        assert!((found - mean).abs() <= 5.0 * (variance / runs as f64).sqrt(), "{sampler:?}: {found} {mean}");
+        // Five standard deviations of the estimate of a normal's variance.
+        assert!((square - variance).abs() <= 0.36 * variance, "{sampler:?}: {square} {variance}");
+    }
+}

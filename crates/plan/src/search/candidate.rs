@@ -6,9 +6,7 @@ use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{
-    Accountant, Error, Figure, ReleaseKind, Request, Result, Sampler, Schedule, VerifiedPlan, monte_carlo,
-};
+use crate::{Error, Figure, ReleaseKind, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
 /// Largest number of retries with [`NOISE_INCREMENT`] more noise, for a claim that Monte Carlo does not
 /// certify.
@@ -201,8 +199,8 @@ fn monte_carlo_noise(
 /// The least noise multiplier for the request's privacy; for Monte Carlo accountants, that of the unamplified
 /// mechanism.
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
-    Ok(match (schedule.accountant(), schedule.sampler) {
-        (Accountant::SampledGaussian, Sampler::Poisson { groups }) => {
+    Ok(match schedule.accountant().dp_sgd_groups(schedule.sampler) {
+        Some(groups) => {
             let batch_size = request.batch_size as f64;
             let sampling = BlockCyclicPoisson {
                 bands: groups,
@@ -221,10 +219,7 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
                 }
             }
         }
-        (
-            Accountant::Gdp | Accountant::SampledGaussian | Accountant::BallsInBins | Accountant::BMinSep,
-            _,
-        ) => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
+        None => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })
 }
 

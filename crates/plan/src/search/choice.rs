@@ -5,7 +5,7 @@ use antinoise_mechanism::design::StrategySpec;
 
 use super::candidate::Candidate;
 use super::trials;
-use crate::{Request, Result, Setting, VerifiedPlan};
+use crate::{Request, Result, VerifiedPlan};
 
 /// States up to here count as equal: they are small compared with a model in training.
 const NEGLIGIBLE_STATE: u64 = 256 << 20;
@@ -137,11 +137,7 @@ pub fn choose(request: &Request) -> Result<Choice> {
 /// if it is for sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
 /// reached.
 fn baselines(request: &Request) -> Vec<Candidate> {
-    let other = match request.setting {
-        Setting::Cyclic | Setting::Single => Setting::Poisson,
-        Setting::Poisson | Setting::BMinSep => Setting::Cyclic,
-        Setting::Stream | Setting::Federated { .. } => return Vec::new(),
-    };
+    let Some(other) = request.setting.compared() else { return Vec::new() };
     trials::named(&request.under(other), &[]).unwrap_or_default()
 }
 

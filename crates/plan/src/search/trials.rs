@@ -127,10 +127,11 @@ fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
 /// searched on a coarse ladder, then near its best, and with every entry free; dense strategies, BLTs and
 /// trees are added.
 pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
-    if request.setting == Setting::BMinSep {
-        return fitting_min_sep(request);
-    }
-    let sampled = request.setting == Setting::Poisson;
+    let sampled = match request.setting {
+        Setting::BMinSep => return fitting_min_sep(request),
+        Setting::Poisson => true,
+        Setting::Cyclic | Setting::Single | Setting::Stream | Setting::Federated { .. } => false,
+    };
     let independent =
         candidate(request, Trial { spec: StrategySpec::new(Class::Identity), amplified: sampled })?;
     let unsampled = unsampled(request).schedule()?;
@@ -169,10 +170,7 @@ fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) ->
 
 /// The request with cyclic batches in place of sampled ones.
 fn unsampled(request: &Request) -> Request {
-    match request.setting {
-        Setting::Poisson | Setting::BMinSep => request.under(Setting::Cyclic),
-        Setting::Cyclic | Setting::Single | Setting::Stream | Setting::Federated { .. } => request.clone(),
-    }
+    if request.setting.is_sampled() { request.under(Setting::Cyclic) } else { request.clone() }
 }
 
 fn all(request: &Request, trials: &[Trial]) -> (Vec<Candidate>, Vec<Failure>) {
@@ -229,8 +227,7 @@ fn toeplitz(bands: usize) -> StrategySpec {
 /// columns of a unit's participations are orthogonal.
 fn most_bands(request: &Request, unsampled: &Schedule) -> usize {
     let b = unsampled.participation.separation(unsampled.steps).min_sep;
-    let is_sampled = matches!(request.setting, Setting::Poisson | Setting::BMinSep);
-    let groups = if is_sampled { request.examples / request.batch_size } else { b };
+    let groups = if request.setting.is_sampled() { request.examples / request.batch_size } else { b };
     groups.min(unsampled.steps).min(MAX_BANDS)
 }
 

@@ -163,7 +163,7 @@ fn scale(measure: &Measure, settings: &Settings) -> f64 {
     match measure {
         Measure::AtBound => once_per_user(settings.max_periods) * settings.max_rows as f64,
         Measure::OverRows => settings.max_rows as f64,
-        _ => 1.0,
+        Measure::Count | Measure::Sum { .. } | Measure::Deviation { .. } | Measure::Histogram { .. } => 1.0,
     }
 }
 

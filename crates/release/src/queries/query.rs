@@ -85,6 +85,14 @@ pub enum Query {
     UsersOverRows,
 }
 
+/// What is known of a query's figures without their values; `is_sum`: whether they are sums over rows.
+struct Facts {
+    is_whole: bool,
+    is_sum: bool,
+    needs_value: bool,
+    is_of_users: bool,
+}
+
 /// Maximum number of edges for queries over runs of buckets: computing their errors takes time cubic in the
 /// number of buckets.
 const MOST_EDGES: usize = 1023;
@@ -117,7 +125,20 @@ impl Query {
     /// assert!(Query::UsersAtBound.is_of_users() && !Query::Counts.is_of_users());
     /// ```
     pub fn is_of_users(&self) -> bool {
-        matches!(self, Self::UsersAtBound | Self::UsersOverRows)
+        self.facts().is_of_users
+    }
+
+    /// What every query must state about its figures.
+    fn facts(&self) -> Facts {
+        let (is_whole, is_sum, needs_value, is_of_users) = match self {
+            Self::Counts | Self::Window { .. } => (true, true, false, false),
+            Self::Decay { .. } => (false, true, false, false),
+            Self::Sum { .. } => (false, true, true, false),
+            Self::Mean { .. } | Self::Quantiles { .. } => (false, false, true, false),
+            Self::Histogram { .. } | Self::Cdf { .. } | Self::Range { .. } => (true, true, true, false),
+            Self::UsersAtBound | Self::UsersOverRows => (true, true, false, true),
+        };
+        Facts { is_whole, is_sum, needs_value, is_of_users }
     }
 
     /// The runs of buckets (first, last + 1) that the query counts; for quantiles, the runs from which they
@@ -162,7 +183,7 @@ impl Query {
 
     /// Whether the true figures are whole numbers; for cdf, those that count rows.
     pub fn is_whole(&self) -> bool {
-        !matches!(self, Self::Sum { .. } | Self::Mean { .. } | Self::Decay { .. } | Self::Quantiles { .. })
+        self.facts().is_whole
     }
 
     /// Whether the true figures cannot be negative.
@@ -183,34 +204,29 @@ impl Query {
 
     /// Whether the true figures cannot decrease from a period to the next.
     pub(crate) fn is_monotone(&self) -> bool {
-        let is_sum = !matches!(self, Self::Mean { .. } | Self::Quantiles { .. });
-        is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
+        self.facts().is_sum && self.workload() == Workload::Prefix && self.is_non_negative()
     }
 
     /// Whether a row must have a value.
     pub fn needs_value(&self) -> bool {
-        !self.is_of_users() && !matches!(self, Self::Counts | Self::Window { .. } | Self::Decay { .. })
+        self.facts().needs_value
     }
 
     /// Refuses a query if, for some data, figures or their squares would leave the range of doubles.
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
         self.check_form()?;
-        let numbers: Vec<f64> = match self {
-            Self::Sum { low, high } | Self::Mean { low, high } => vec![*low, *high],
+        let (numbers, scale) = match self {
+            Self::Sum { low, high } => (vec![*low, *high], self.measures()[0].most()),
+            Self::Mean { low, high } => (vec![*low, *high], self.measures()[1].most()),
             Self::Histogram { edges }
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
-            | Self::Range { edges, .. } => edges.clone(),
+            | Self::Range { edges, .. } => (edges.clone(), 1.0),
             Self::Counts
             | Self::Window { .. }
             | Self::Decay { .. }
             | Self::UsersAtBound
-            | Self::UsersOverRows => Vec::new(),
-        };
-        let scale = match self {
-            Self::Sum { .. } => self.measures()[0].most(),
-            Self::Mean { .. } => self.measures()[1].most(),
-            _ => 1.0,
+            | Self::UsersOverRows => (Vec::new(), 1.0),
         };
         if numbers.iter().any(|number| number.abs() > LARGEST) || scale < 1.0 / LARGEST {
             let must_be = "of numbers from -1e100 to 1e100, where LO and HI of a sum or mean are not both within 1e-100 of 0 or of each other: \

@@ -103,7 +103,7 @@ impl Setup<'_> {
 
     /// Refuses sums whose sensitivity, rounding included, may exceed the one that the plan's noise covers.
     fn check_sensitivity(&self) -> Result<(), Error> {
-        let Plan { examples, sampler, release, .. } = **self.plan;
+        let Plan { release, steps, .. } = **self.plan;
         let parameters = self.model.parameters();
         if let Release::Grid { dim, .. } = release
             && parameters > dim
@@ -112,12 +112,9 @@ impl Setup<'_> {
             return Err(InvalidParameter::new("number of parameters", parameters, must_be).into());
         }
         // A batch may consist of a whole group.
-        let largest = match sampler {
-            Sampler::Cyclic { groups } | Sampler::Poisson { groups } => examples.div_ceil(groups),
-            Sampler::Stream => self.plan.batch_size,
-            Sampler::BallsInBins { .. } | Sampler::BMinSep { .. } => examples,
-            Sampler::External => return Err(external().into()),
-        };
+        let largest =
+            (0..steps).filter_map(|step| self.plan.batch_size_law(step)).map(|(most, _)| most).max();
+        let largest = largest.ok_or_else(external)?;
         let margin = match self.dataset.users {
             Some(_) => self.model.user_sum_margin(largest)?,
             None => self.model.sum_margin(largest)?,

@@ -64,7 +64,8 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
             raise ValueError(
                 f"{name} is given but must be left out: the plan says which examples make a batch"
             )
-    if plan.sampler["kind"] in ("poisson", "balls-in-bins", "b-min-sep"):
+    least, _ = plan.batch_sizes(0) or (1, None)
+    if least == 0:
         collate = how.get("collate_fn")
         how["collate_fn"] = CollateEmpty(dataset) if collate is None else CollateEmpty(dataset, collate)
     sampler.dataset = dataset

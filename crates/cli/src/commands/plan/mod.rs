@@ -12,10 +12,11 @@ use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Request, Setting, choose, default_delta};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
-use crate::arguments::{LengthOptions, ProblemOptions, ReleaseOptions, parsed};
+use crate::arguments::{LengthOptions, ProblemOptions, ReleaseOptions, parsed, settings};
 use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
@@ -63,8 +64,8 @@ pub struct Arguments {
     #[arg(long, value_name = "D", value_parser = real)]
     delta: Option<f64>,
     /// How batches are formed, which decides which privacy units take part in which step.
-    #[arg(long, value_enum)]
-    setting: SettingName,
+    #[arg(long, value_parser = PossibleValuesParser::new(settings(|_| true)))]
+    setting: String,
     /// Federated: minimum separation, the smallest number of steps from one participation of a user to the
     /// next.
     #[arg(long, value_name = "B", value_parser = count)]
@@ -130,56 +131,10 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// The names of the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SettingName {
-    /// Sampled batches, which amplify privacy, as is best for each mechanism: Poisson sampling (for C with b
-    /// bands, the data are split into b groups, and each step samples from one of them, in cyclic order),
-    /// balls in bins (each example in one of N/B bins at random, once for the run), or cyclic batches if
-    /// sampling gains nothing. The row "Batches" of the privacy statement says which one was chosen: batches
-    /// must be formed in that way.
-    Poisson,
-    /// Poisson sampling from all examples that are not in the last b - 1 batches, for C with b bands, which
-    /// amplifies privacy more.
-    BMinSep,
-    /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
-    Cyclic,
-    /// Units take part when they are available, at least --min-sep steps apart.
-    Federated,
-    /// Each example takes part at most once, in batches of shuffled data.
-    Single,
-    /// One pass over the data in their given order, neither shuffled nor sampled.
-    Stream,
-}
-
 impl Arguments {
-    fn setting(&self) -> Result<Setting> {
-        if self.setting != SettingName::Federated {
-            let given = [("min_sep", self.min_sep), ("max_participations", self.max_participations)];
-            if let Some((name, Some(got))) = given.into_iter().find(|(_, got)| got.is_some()) {
-                return Err(
-                    InvalidParameter::new(name, got, "left out: only --setting federated uses it").into()
-                );
-            }
-        }
-        Ok(match self.setting {
-            SettingName::Poisson => Setting::Poisson,
-            SettingName::BMinSep => Setting::BMinSep,
-            SettingName::Cyclic => Setting::Cyclic,
-            SettingName::Single => Setting::Single,
-            SettingName::Stream => Setting::Stream,
-            SettingName::Federated => {
-                let min_sep = self.min_sep.ok_or_else(|| {
-                    InvalidParameter::new("min_sep", "absent", "given with --setting federated")
-                })?;
-                Setting::Federated { min_sep, max_participations: self.max_participations }
-            }
-        })
-    }
-
     fn request(&self) -> Result<Request> {
-        let setting = self.setting()?;
-        let federated = self.setting == SettingName::Federated;
+        let setting = Setting::named(&self.setting, self.min_sep, self.max_participations)?;
+        let federated = matches!(setting, Setting::Federated { .. });
         Ok(Request {
             epsilon: self.epsilon,
             delta: self.delta.unwrap_or_else(|| default_delta(self.examples)),

@@ -127,13 +127,13 @@ impl PlanChoice {
 /// Name of a candidate, with its batches if these are not sampled although those of other candidates are
 /// (`sampled`).
 pub fn named(candidate: &Candidate, sampled: bool) -> String {
-    let how = match candidate.schedule.accountant() {
-        Accountant::Gdp if sampled => ", cyclic",
-        Accountant::Gdp | Accountant::SampledGaussian => "",
-        Accountant::BallsInBins => ", in bins",
-        Accountant::BMinSep => ", b-min-sep",
-    };
-    format!("{}{how}", candidate.spec)
+    let spec = candidate.spec;
+    match candidate.schedule.accountant() {
+        Accountant::Gdp if sampled => format!("{spec}, cyclic"),
+        Accountant::Gdp | Accountant::SampledGaussian => spec.to_string(),
+        Accountant::BallsInBins => format!("{spec}, in bins"),
+        other => format!("{spec}, {}", other.name()),
+    }
 }
 
 impl Row {

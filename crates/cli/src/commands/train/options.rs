@@ -7,16 +7,19 @@ use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting};
 use antinoise_train::optimizer::UpdateRule;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::clip_by::ClipBy;
 use super::optimizer::OptimizerOptions;
 use super::released::Released;
 use super::table::{TableOptions, table_file};
-use crate::arguments::{ReleaseOptions, parsed, workload};
+use crate::arguments::{ReleaseOptions, parsed, settings, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
+/// The choice among settings, or among mechanisms, by their loss.
+const AUTO: &str = "auto";
 /// The default name of a run's folder.
 const OUT: &str = "antinoise-run";
 /// Maximum number of names (antinoise-run, antinoise-run-2 and so on), of which the first free one is taken.
@@ -98,12 +101,12 @@ pub struct Arguments {
     #[arg(long, value_name = "B", value_parser = count)]
     pub batch_size: Option<usize>,
     /// How batches are formed.
-    #[arg(long, value_enum, default_value = "auto", conflicts_with = "resume")]
-    pub setting: TrainSetting,
+    #[arg(long, value_parser = train_settings(), default_value = AUTO, conflicts_with = "resume")]
+    pub setting: TrainSettings,
     /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... auto takes the mechanism of smallest
     /// loss. With --compare it may be repeated, and auto compares DP-SGD, independent noise in the setting's
     /// batches, and the mechanism of smallest loss.
-    #[arg(long, visible_alias = "strategy", default_value = "auto", conflicts_with = "resume")]
+    #[arg(long, visible_alias = "strategy", default_value = AUTO, conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>, conflicts_with = "resume")]
@@ -181,24 +184,20 @@ pub enum ModelName {
     Cnn,
 }
 
-/// The settings in which this command can form batches itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TrainSetting {
-    /// Cyclic or sampled batches, whichever give a mechanism the smaller loss.
-    Auto,
-    /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
-    Cyclic,
-    /// Sampled batches, as is best for the mechanism: Poisson sampling (for C with several bands, from groups
-    /// of examples that take turns), or balls in bins (each example in one of N/B bins at random, once for
-    /// the run).
-    Poisson,
-    /// Poisson sampling from all examples that are not in the last b - 1 batches, for a mechanism with b
-    /// bands.
-    BMinSep,
-    /// Each example at most once, in batches of shuffled data.
-    Single,
-    /// One pass over data in their given order, neither shuffled nor sampled.
-    Stream,
+/// The settings whose plans are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainSettings(pub Vec<Setting>);
+
+/// A parser of the settings in which this command can form batches itself.
+fn train_settings() -> impl TypedValueParser<Value = TrainSettings> {
+    let auto = PossibleValue::new(AUTO)
+        .help("Cyclic or sampled batches, whichever give a mechanism the smaller loss");
+    let names =
+        std::iter::once(auto).chain(settings(|setting| !matches!(setting, Setting::Federated { .. })));
+    PossibleValuesParser::new(names).try_map(|name| match &name[..] {
+        AUTO => Ok(TrainSettings(vec![Setting::Cyclic, Setting::Poisson])),
+        name => Setting::named(name, None, None).map(|setting| TrainSettings(vec![setting])),
+    })
 }
 
 impl Arguments {
@@ -289,15 +288,7 @@ impl Arguments {
     /// Requests for plans, one for each setting, given the numbers of training examples, or users, and model
     /// parameters.
     pub fn requests(&self, units: usize, dim: usize) -> Result<Vec<Request>> {
-        let settings = match self.setting {
-            TrainSetting::Cyclic => vec![Setting::Cyclic],
-            TrainSetting::Poisson => vec![Setting::Poisson],
-            TrainSetting::BMinSep => vec![Setting::BMinSep],
-            TrainSetting::Single => vec![Setting::Single],
-            TrainSetting::Stream => vec![Setting::Stream],
-            TrainSetting::Auto => vec![Setting::Cyclic, Setting::Poisson],
-        };
-        settings.into_iter().map(|setting| self.request(setting, units, dim)).collect()
+        self.setting.0.iter().map(|&setting| self.request(setting, units, dim)).collect()
     }
 
     fn request(&self, setting: Setting, units: usize, dim: usize) -> Result<Request> {
@@ -347,7 +338,7 @@ impl Arguments {
     /// The mechanisms that are named; `None` for auto.
     fn specs(&self) -> Result<Option<Vec<StrategySpec>>> {
         match &self.mechanism[..] {
-            [only] if only == "auto" => Ok(None),
+            [only] if only == AUTO => Ok(None),
             names => Ok(Some(
                 names
                     .iter()

@@ -9,7 +9,7 @@ use antinoise_train::data::{self, Dataset};
 use antinoise_train::model::Model;
 
 use super::named::{Baseline, NamedPlan};
-use super::options::{Arguments, ModelName, TrainSetting};
+use super::options::{Arguments, ModelName};
 use super::table::{Table, table_file};
 use crate::failure::Result;
 
@@ -48,7 +48,7 @@ pub fn plans(arguments: &Arguments, units: usize, dim: usize) -> Result<(Vec<Nam
     let mut found: Vec<NamedPlan> = Vec::new();
     if arguments.compares() {
         found.extend(choices.iter().find_map(Tried::dp_sgd).transpose()?);
-        if found.is_empty() || arguments.setting != TrainSetting::Auto {
+        if found.is_empty() || arguments.setting.0.len() == 1 {
             // Under Poisson batches it is DP-SGD itself.
             found.extend(choices[0].independent()?);
         }
@@ -83,15 +83,12 @@ impl Tried<'_> {
     /// A candidate's plan, named by its spec and by sampling, if that amplifies.
     fn candidate(&self, i: usize) -> Result<NamedPlan> {
         let candidate = &self.choice.candidates[i];
-        let suffix = match candidate.schedule.accountant() {
-            Accountant::Gdp => "",
-            Accountant::SampledGaussian => "+poisson",
-            Accountant::BallsInBins => "+bins",
-            Accountant::BMinSep => "+b-min-sep",
-        };
-        let mechanism = match (i, candidate.is_amplified()) {
-            (0, true) => DP_SGD.into(),
-            _ => format!("{}{suffix}", candidate.spec),
+        let mechanism = match (i, candidate.schedule.accountant()) {
+            (0, _) if candidate.is_amplified() => DP_SGD.into(),
+            (_, Accountant::Gdp) => candidate.spec.to_string(),
+            (_, Accountant::SampledGaussian) => format!("{}+poisson", candidate.spec),
+            (_, Accountant::BallsInBins) => format!("{}+bins", candidate.spec),
+            (_, other) => format!("{}+{}", candidate.spec, other.name()),
         };
         let baseline = (i == 0).then_some(match candidate.is_amplified() {
             true => Baseline::IndependentAmplified,

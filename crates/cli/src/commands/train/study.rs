@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use antinoise_audit::has_likelihood_ratio;
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::Sampler;
 use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
@@ -328,8 +328,10 @@ fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &
         let must_be = "left out with --user: canaries are single examples";
         return Err(InvalidParameter::new("audit", canaries, must_be).into());
     }
-    if plans.iter().any(|named| matches!(named.plan.sampler, Sampler::BMinSep { .. })) {
-        let must_be = "left out with b-min-sep sampling, for which no likelihood ratio is known here";
+    if let Some(named) = plans.iter().find(|named| !has_likelihood_ratio(&named.plan)) {
+        let sampler = named.plan.sampler.name();
+        let must_be =
+            format!("left out with {sampler} sampling, for which no likelihood ratio is known here");
         return Err(InvalidParameter::new("audit", canaries, must_be).into());
     }
     Ok(())
