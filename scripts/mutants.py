@@ -88,7 +88,7 @@ TESTS = {
     "plan": "altered claims bins b_min_sep by_step sampled sampler_laws rounding",
     "noise": "key_file keys checkpoint stream",
     "train": "clipping groups sensitivity",
-    "release": "bad_input streams values copies left_out users ledger damage",
+    "release": "bad_input streams values copies left_out users ledger damage checks moved segments",
     "ledger": "damage laws federation",
 }
 # Features without which some of the tests are not built.
