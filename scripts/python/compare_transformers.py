@@ -13,8 +13,10 @@ With --write FILE the table is written.
 
 import argparse
 import json
+import os
 import platform
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -253,7 +255,7 @@ def measured(name, options):
 
 def cell(found, way):
     if way not in found["seconds"]:
-        return "refused"
+        return "not run"
     of, base = found["seconds"][way], found["seconds"]["plain"]
     low, middle, high = statistics.quantiles([a / b for a, b in zip(of, base)])
     text = f"{min(of) / min(base):.2f}; {middle:.2f} ({low:.2f} to {high:.2f})"
@@ -261,12 +263,18 @@ def cell(found, way):
     return text + (f"; {bytes[way] / bytes['plain']:.2f}" if bytes.get(way) and bytes.get("plain") else "")
 
 
+def _short(text):
+    return text if len(text) <= 80 else text[:76].rstrip() + " ..."
+
+
 def table(results, options):
     layers, width, examples, places = SIZES[options.small]
+    load = f"load average {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
     rows = [
-        f"{layers} layers of {width}, {examples} examples of {places} places, {options.threads} thread(s),"
-        f" {options.rounds} rounds. Processor time over plain PyTorch's: of the shortest steps; median of the rounds"
-        " (quartiles). Then memory beyond the model over plain PyTorch's.",
+        f"{layers} layers of {width}, {examples} examples of {places} places, {options.threads} thread,"
+        f" {options.rounds} rounds, {load}.",
+        "In each cell: processor time over plain PyTorch's, of the shortest steps;",
+        "the median of the rounds (quartiles); the memory of a step beyond the model, over plain PyTorch's.",
         "",
         "| model | parameters | " + " | ".join(WAYS[1:]) + " |",
         "|---|---|" + "---|" * (len(WAYS) - 1),
@@ -274,13 +282,41 @@ def table(results, options):
     for name, found in results.items():
         cells = " | ".join(cell(found, way) for way in WAYS[1:])
         rows.append(f"| {name} | {found['dim'] / 1e6:.1f}e6 | {cells} |")
-    rows += ["", 'Parameters with gradients for each example, as the warning of `norms="auto"` says:', ""]
-    alone = {name: found["alone"] for name, found in results.items() if found["alone"]}
-    rows += [f"- {name}: {why}" for name, why in alone.items()] or ["- none"]
-    rows += ["", "Refused by Opacus:", ""]
+    rows += ["", "Parameters that need gradients for each example in antinoise; all others go without:", ""]
     for name, found in results.items():
-        rows += [f"- {name}, {way}: {why}" for way, why in found["refused"].items()]
+        if found["alone"]:
+            # Names of layers that differ by their number alone once.
+            of = (
+                re.sub(r"\.\d+\.", ".*.", found["alone"].split(" one by one")[0])
+                .split(" of ")[-1]
+                .split(", ")
+            )
+            rows.append(f"- {name}: " + ", ".join(f"`{each}`" for each in dict.fromkeys(of)))
+    rows += ["", "What Opacus does not run, and its error:", ""]
+    for name, found in results.items():
+        reasons = {}
+        for way, why in found["refused"].items():
+            reasons.setdefault(why, []).append(way.removeprefix("Opacus "))
+        rows += [f"- {name}, {' and '.join(ways)}: `{_short(why)}`" for why, ways in reasons.items()]
     return "\n".join(rows)
+
+
+def page(results, options):
+    size = " --small" if options.small else ""
+    versions = ", ".join(f"{of} {version(of)}" for of in ("torch", "transformers", "opacus"))
+    return f"""# A private step of transformers
+
+Random weights, all parameters trained; a step is clip, sum, independent noise, SGD with momentum. The page is
+written by
+
+```text
+python scripts/python/compare_transformers.py{size} --rounds {options.rounds} --write FILE
+```
+
+with {versions}, Python {platform.python_version()}.
+
+{table(results, options)}
+"""
 
 
 def main():
@@ -306,13 +342,11 @@ def main():
     results = {}
     for name in options.models.split(","):
         results[name] = measured(name, options)
-        print(table({name: results[name]}, options).splitlines()[4], flush=True)
-    versions = ", ".join(f"{of} {version(of)}" for of in ("torch", "transformers", "opacus"))
-    text = f"{table(results, options)}\n\n{versions}, Python {platform.python_version()}.\n"
+        print(table({name: results[name]}, options).splitlines()[6], flush=True)
     if options.write:
-        options.write.write_text(text)
+        options.write.write_text(page(results, options))
     else:
-        print(text)
+        print(page(results, options))
 
 
 if __name__ == "__main__":
