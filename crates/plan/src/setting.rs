@@ -35,14 +35,14 @@ macro_rules! define_settings {
 }
 
 define_settings! {
-    /// Sampled batches, which amplify privacy, as is best for each mechanism: Poisson sampling (for C with b
-    /// bands, the data are split into b groups, and each step samples from one of them, in cyclic order),
-    /// balls in bins (each example in one of N/B bins at random, once for the run), or cyclic batches if
-    /// sampling gains nothing. The row "Batches" of the privacy statement says which one was chosen: batches
-    /// must be formed in that way.
+    /// Sampled batches, which amplify privacy, in the form that is best for each mechanism: Poisson sampling
+    /// (for C with b bands, the data are split into b groups, and each step samples from one of them, in
+    /// cyclic order), balls in bins (each example is put at random, once for the run, in one of as many bins
+    /// as an epoch has batches), or cyclic batches if sampling gains nothing. The row "Batches" of the
+    /// privacy statement says which one was chosen: batches must be formed in that way.
     Poisson = "poisson";
-    /// Poisson sampling from all examples that are not in the last b - 1 batches, for C with b bands, which
-    /// amplifies privacy more.
+    /// For C with b bands: Poisson sampling from all examples that are not in the last b - 1 batches. It
+    /// amplifies privacy more than the cyclic groups of poisson.
     BMinSep = "b-min-sep";
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic = "cyclic";

@@ -104,8 +104,8 @@ pub struct Arguments {
     #[arg(long, value_parser = train_settings(), default_value = AUTO, conflicts_with = "resume")]
     pub setting: TrainSettings,
     /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... auto takes the mechanism of smallest
-    /// loss. With --compare it may be repeated, and auto compares DP-SGD, independent noise in the setting's
-    /// batches, and the mechanism of smallest loss.
+    /// loss. With --compare it may be repeated, and auto compares three: DP-SGD; independent noise in the
+    /// setting's batches; and the mechanism of smallest loss.
     #[arg(long, visible_alias = "strategy", default_value = AUTO, conflicts_with = "resume")]
     pub mechanism: Vec<String>,
     /// The loss that the mechanism is chosen for: max or rms.
