@@ -296,6 +296,9 @@ fn noise_that_single_precision_cannot_hold_is_refused() {
         p.sensitivity = p.strategy.sensitivity(&p.participation).unwrap();
     });
     assert!(mean.starts_with("least noise of a step's mean is"), "{mean}");
+    // Rows of C^-1 are longer than 1, so that a step's sum has more noise than C Z.
+    let sum = noise(|p| p.noise_multiplier *= 0.999 * 2f64.powi(100) / p.noise_std());
+    assert!(sum.starts_with("least noise of a step's sum is"), "{sum}");
 }
 
 #[test]

@@ -1,4 +1,7 @@
+use std::convert::Infallible;
+
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use rand_core::TryRng;
 
 use super::*;
 
@@ -207,4 +210,35 @@ fn batch_sizes_follow_their_stated_law() {
         // Five standard deviations of the estimate of a normal's variance.
         assert!((square - variance).abs() <= 0.36 * variance, "{sampler:?}: {square} {variance}");
     }
+}
+
+/// Words that were given, one after another.
+struct Words(Vec<u64>);
+
+impl TryRng for Words {
+    type Error = Infallible;
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0.remove(0))
+    }
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.try_next_u64().map(|word| word as u32)
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        out.chunks_mut(8)
+            .for_each(|part| part.copy_from_slice(&self.0.remove(0).to_le_bytes()[..part.len()]));
+        Ok(())
+    }
+}
+
+/// A third is 0.0101... in binary: 64 bits below its own are heads, and its own leave a third to decide.
+#[test]
+fn a_coin_is_exact_beyond_its_first_bits() {
+    let (coin, own) = (Coin::new(1, 3), u64::MAX / 3);
+    let toss = |words: &[u64]| coin.toss(&mut Words(words.to_vec()));
+    assert!(toss(&[0]) && toss(&[own - 1]) && !toss(&[own + 1]) && !toss(&[u64::MAX]));
+    assert_eq!([0, 1, 2].map(|rest| toss(&[own, rest])), [true, false, false]);
+    assert!(Coin::new(3, 3).toss(&mut Words(vec![])));
 }
