@@ -96,7 +96,7 @@ fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf}.py)
+    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses}.py)
     # Tests are words here.
     # shellcheck disable=SC2046
     stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate' $(torch_tests)
