@@ -18,7 +18,9 @@ from transformers import masking_utils
 
 from ._relied import relied
 from .torch.data.trees import examples_in, portion_of
+from .torch.ghost.choices import Choices
 from .torch.ghost.layers import Unsupported
+from .torch.model_checks import unchanged_state
 
 # Names of the Trainer's losses that replace the model's loss.
 _LOSSES = ("label_smoother", "compute_loss_func")
@@ -71,13 +73,23 @@ class ByExample(TorchFunctionMode):
             raise Unsupported(
                 f"output of model is a {type(outputs).__name__} but must be a mapping, for norms without gradients"
             )
+        # Keys and values of attention are for later passes, and no part of a loss.
         made = {
-            name: value[i : i + 1]
-            for name, value in outputs.items()
-            if isinstance(value, Tensor) and value.dim() and len(value) == self._examples
+            name: self._of_one(i, name, value) for name, value in outputs.items() if name != "past_key_values"
         }
         kind: Any = type(outputs)
         return kind(**made), None if labels is None else labels[i : i + 1]
+
+    def _of_one(self, i: int, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, (tuple, list)):
+            return tuple(self._of_one(i, name, part) for part in value)
+        if not isinstance(value, Tensor) or not value.dim() or len(value) != self._examples:
+            raise Unsupported(
+                f"output {name} of model is not one for each example but must be, for norms without gradients"
+            )
+        return value[i : i + 1]
 
 
 def follow_masks(model: nn.Module) -> bool:
@@ -132,13 +144,17 @@ class Losses:
         """
         names = frozenset(batch)
         if names not in self._known and examples_in(batch) > 0:
-            try:
-                self._compare(model, batch)
-                self._known[names] = True
-            except Exception as reason:
-                if must:
-                    raise
-                self._known[names] = False
+            reason: Exception | None = None
+            # What a forward pass stores in the model is refused, and no reason to take another way.
+            with unchanged_state(model):
+                try:
+                    self._compare(model, batch)
+                except Exception as error:
+                    reason = error
+            if reason is not None and must:
+                raise reason
+            self._known[names] = reason is None
+            if reason is not None:
                 warnings.warn(
                     f'norms="auto" takes examples one by one, which is slower: {reason}', stacklevel=3
                 )
@@ -157,6 +173,7 @@ class Losses:
             for name, loss in kept.items():
                 setattr(trainer, name, loss)
         if not isinstance(found, Tensor) or found.shape != (examples,):
+            self._known[frozenset(batch)] = False
             raise Unsupported(
                 f"loss of {type(model).__name__} is one number for {examples} examples but must be made of a mean"
                 " over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for norms without"
@@ -166,7 +183,7 @@ class Losses:
 
     def _compare(self, model: nn.Module, batch: dict[str, Any]) -> None:
         """Refuses losses of several examples together that differ from those of each example alone, without
-        dropout.
+        dropout, and models and losses that choose rows by their content.
         """
         if batch.get("attention_mask") is not None and not follow_masks(model):
             raise Unsupported(
@@ -176,15 +193,26 @@ class Losses:
         modes = [(module, module.training) for module in model.modules()]
         places = torch.tensor([0, examples_in(batch) - 1])
         some = portion_of(batch, places)
+        choices = Choices()
+        devices = {p.device for p in model.parameters() if p.is_cuda}
         model.eval()
         try:
-            with torch.no_grad(), kept_masks():
-                together = self.together(model, some)
+            with torch.no_grad(), kept_masks(), torch.random.fork_rng(devices=devices):
+                with choices:
+                    together = self.together(model, some)
                 alone = [self._of_one(model, portion_of(batch, place[None])) for place in places]
         finally:
             for module, training in modes:
                 module.training = training
-        if not torch.allclose(together.double(), torch.stack(alone).reshape(-1).double(), 0.02, 1e-4, True):
+        if choices.found:
+            raise Unsupported(
+                f"loss of {type(model).__name__} chooses rows by their content ({', '.join(sorted(choices.found))}) but"
+                " must keep all, for norms without gradients"
+            )
+        of_each = torch.stack(alone).reshape(-1).double()
+        is_half = any(p.dtype.itemsize < 4 for p in model.parameters()) or self._trainer.args.bf16
+        tolerance = 0.02 if is_half or self._trainer.args.fp16 else 1e-4
+        if not torch.allclose(together.double(), of_each, tolerance, 1e-6, True):
             raise Unsupported(
                 f"loss of {type(model).__name__} is different for an example among others than for the example alone"
                 " but must be the same, for norms without gradients"

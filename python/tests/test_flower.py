@@ -235,7 +235,7 @@ def test_a_model_that_stays_as_it_was_gets_fresh_releases(path):
         (dict(key=None), "key is None but must be a key: the ledger has not begun"),
         (
             dict(plan=an.plan(40, 4, epochs=2, epsilon=8, delta=1e-5)),
-            "participation of the plan is cyclic:10,2 of units example but must be that of users",
+            "participation of the plan is cyclic:10,2 of units example but must be min-sep:B,K of users",
         ),
     ],
 )

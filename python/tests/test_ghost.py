@@ -277,7 +277,7 @@ def looped(model, loss, x, y):
     found = []
     trained = [p for p in model.parameters() if p.requires_grad]
     for a, b in zip(x, y):
-        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
+        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained, materialize_grads=True)
         found.append(torch.cat([g.reshape(-1) for g in gradients]).double())
     return torch.stack(found)
 
@@ -689,7 +689,7 @@ def test_what_ghost_norms_do_not_know_is_refused_by_name_and_made_one_by_one(nam
     trained = [p for n, p in model.named_parameters() if not n.startswith("other")]
     wanted = []
     for a, b in zip(x, y):
-        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained)
+        gradients = torch.autograd.grad(loss(model(a[None]), b[None]), trained, materialize_grads=True)
         wanted.append(torch.cat([g.reshape(-1) for g in gradients]))
     with pytest.warns(
         UserWarning, match=f'norms="auto" makes the gradients.* one by one, which is slower: .*{message}'

@@ -269,6 +269,111 @@ def test_losses_that_are_not_known_of_each_example_are_taken_one_by_one(
         first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="ghost"))
 
 
+class Tokens(nn.Module):
+    """Predicts each token from itself; `part` makes the loss, or changes the model."""
+
+    def __init__(self, part):
+        super().__init__()
+        torch.manual_seed(1)
+        self.table, self.part, self.last = nn.Embedding(30, 6), part, nn.Linear(6, 30)
+
+    def forward(self, input_ids=None, labels=None, **_):
+        return self.part(self, torch.tanh(self.table(input_ids)), labels)
+
+
+class OfRows(nn.Module):
+    """The loss is over the rows with labels alone."""
+
+    def forward(self, model, hidden, labels):
+        logits, kept = model.last(hidden), labels != -100
+        return {"loss": nn.functional.cross_entropy(logits[kept], labels[kept]), "logits": logits}
+
+
+class Gate(nn.Module):
+    """Weights of experts, and how evenly all tokens use them."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Parameter(torch.randn(6, 3))
+        self.experts = nn.Parameter(0.3 * torch.randn(3, 6, 6))
+
+    def forward(self, x):
+        shares = (x @ self.gate).softmax(-1)
+        used = shares.mean(dim=(0, 1))
+        return torch.einsum("...e,eij,...i->...j", shares, self.experts, x), 3 * (used * used).sum()
+
+
+class Balanced(nn.Module):
+    """The loss has a term of all examples together, which is one number."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Gate()
+
+    def forward(self, model, hidden, labels):
+        hidden, balance = self.inner(hidden)
+        logits = model.last(hidden)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()) + 0.1 * balance
+        return {"loss": loss, "logits": logits}
+
+
+class FromFirst(nn.Module):
+    """Begins at the mean of the first examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("begun", torch.zeros((), dtype=torch.long))
+        self.shift = nn.Parameter(torch.zeros(6))
+
+    def forward(self, model, hidden, labels):
+        if self.begun == 0:
+            self.shift.data.copy_(-hidden.mean((0, 1)))
+            self.begun += 1
+        logits = model.last(hidden + self.shift)
+        return {
+            "loss": nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()),
+            "logits": logits,
+        }
+
+
+def with_states(outputs, labels, num_items_in_batch=None):
+    """A loss that looks at an output that most models leave out."""
+    loss = nn.functional.cross_entropy(outputs.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+    return loss if outputs.hidden_states is None else loss + outputs.hidden_states[-1].square().mean()
+
+
+TOGETHER = {
+    "rows with labels": (lambda: Tokens(OfRows()), {}, "chooses rows by their content"),
+    "a term of all examples": (lambda: Tokens(Balanced()), {}, "one by one"),
+    "states": (
+        lambda: model_of("GPT2", task="LMHeadModel", output_hidden_states=True),
+        dict(compute_loss_func=with_states),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_losses_that_look_at_more_than_an_example_have_the_sums_of_each_alone(name, tmp_path):
+    made, how, message = TOGETHER[name]
+    dim = sum(p.numel() for p in made().parameters())
+    plan = small_plan(examples=48, batch_size=8, dim=dim, clip_norm=CLIP)
+    wanted, _ = first_sums(plan, tmp_path, model=made(), how=how | dict(norms="per_example"))
+    found, said = first_sums(plan, tmp_path, model=made(), how=how)
+    assert [message in text for text in said] == [True] * (message is not None)
+    assert (found - wanted).norm() <= 1e-5 * wanted.norm() and wanted.norm() > 0.1 * CLIP
+
+
+@pytest.mark.parametrize("norms", ["auto", "per_example", "ghost"])
+def test_a_model_that_begins_at_its_first_examples_is_refused(norms, tmp_path):
+    model = Tokens(FromFirst())
+    plan = small_plan(
+        examples=48, batch_size=8, dim=sum(p.numel() for p in model.parameters()), clip_norm=CLIP
+    )
+    with pytest.raises(ValueError, match="is changed by the forward pass but must be left as it was"):
+        first_sums(plan, tmp_path, model=model, how=dict(norms=norms))
+
+
 @pytest.mark.parametrize("made", ["GPT2", "Bert"])
 def test_an_example_has_the_same_bits_whether_others_are_padded(made, plan, tmp_path):
     """Without padding in the whole batch transformers would compute attention without the mask."""

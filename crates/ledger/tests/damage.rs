@@ -199,7 +199,7 @@ fn a_header_that_forbids_writing_is_refused_in_words() {
     std::fs::write(&path, bytes).unwrap();
     let refused = looked_at(&path, &plan).unwrap_err();
     assert!(refused.is_bad_input(), "{refused:?}");
-    assert!(refused.to_string().contains("is read-only but must be a file that can be written"), "{refused}");
+    assert!(refused.to_string().contains("is read-only but must be a writable file"), "{refused}");
 }
 
 /// SQLite runs out of pages: the change is undone, the ledger reports that it is unsure, and a ledger that is

@@ -134,11 +134,9 @@ fn other_files_plans_and_runs_are_refused() {
     );
     let cyclic = antinoise_plan::choose(&cyclic).unwrap().plan;
     let refused = Ledger::open(&at("cyclic"), &cyclic, "0").unwrap_err().to_string();
-    assert!(
-        refused.starts_with(
-            "participation of the plan is cyclic:10,2 of units example but must be that of users"
-        )
-    );
+    assert!(refused.starts_with(
+        "participation of the plan is cyclic:10,2 of units example but must be min-sep:B,K of users"
+    ));
     assert!(!at("cyclic").exists(), "nothing is begun where the plan is refused");
 }
 

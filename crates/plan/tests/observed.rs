@@ -95,5 +95,5 @@ fn what_cannot_be_said_is_refused() {
     }
     let sampled = Request::new(1000, 50, Length::Epochs(2), Setting::Poisson);
     let refused = choose(&sampled).unwrap().plan.observed(&[vec![0]]).unwrap_err().to_string();
-    assert!(refused.contains("of units example but must be that of users"), "{refused}");
+    assert!(refused.contains("of units example but must be min-sep:B,K of users"), "{refused}");
 }

@@ -249,5 +249,5 @@ fn a_header_that_forbids_writing_is_refused_in_words() {
     bytes[18] = 3;
     std::fs::write(&path, bytes).unwrap();
     let refused = ended(&folder).unwrap_err();
-    check_named("byte 18", &refused, &["release.db is read-only but must be a file that can be written"]);
+    check_named("byte 18", &refused, &["release.db is read-only but must be a writable file"]);
 }

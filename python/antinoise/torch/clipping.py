@@ -41,6 +41,8 @@ PORTION = 64
 GRADIENT_VALUES = 2**28
 # Models for which the fallback from ghost norms to per-example gradients was warned of.
 _warned: WeakSet[nn.Module] = WeakSet()
+# Models that norms without gradients do not support: a later batch may hide the reason.
+_refused: WeakSet[nn.Module] = WeakSet()
 # Modules of a model whose gradients are made for each example, where norms are "auto".
 _alone: WeakKeyDictionary[nn.Module, WeakSet[nn.Module]] = WeakKeyDictionary()
 # Models that torch.func.vmap cannot run.
@@ -325,6 +327,8 @@ def _ghosts_or_each(
     of_each: Callable[[], tuple[Sums, float]],
     stacklevel: int,
 ) -> tuple[Sums, float]:
+    if norms == "auto" and model in _refused:
+        return of_each()
     found: tuple[Sums, float] | None = None
     what = ""
     try:
@@ -335,6 +339,7 @@ def _ghosts_or_each(
         if norms == "ghost":
             raise
         reason = error
+        _refused.add(model)
     if reason is not None and model not in _warned:
         _warned.add(model)
         warnings.warn(

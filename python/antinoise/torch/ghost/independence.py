@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..data.trees import leaves_of, portion_of
 from ..relied import global_hooks, hooks
+from .choices import Choices
 from .layers import Unsupported
 from .parts import Sums
 
@@ -19,9 +20,9 @@ _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 # The losses of a portion's examples, and outputs that must not depend on other examples either.
 Forward = Callable[[Any], tuple[Tensor, list[Tensor]]]
-# Runs forward and backward on a batch of that many examples; returns their outputs and losses, and the first
-# example's gradients by parameter.
-Passes = Callable[[Any, int], tuple[list[Tensor], Sums]]
+# Runs forward, under a watch, and backward on a batch of that many examples; returns their outputs and
+# losses, and the first example's gradients by parameter.
+Passes = Callable[[Any, int, Choices], tuple[list[Tensor], Sums]]
 
 
 def check_examples_independent(
@@ -32,8 +33,8 @@ def check_examples_independent(
     agreed: Callable[[bool], bool],
     tested: Hashable,
 ) -> None:
-    """Refuses a model for which an example's output or gradient depends on the other examples, or whose
-    layers do not have examples in the first dimension.
+    """Refuses a model for which an example's output or gradient depends on the other examples, whose layers
+    do not have examples in the first dimension, or that chooses rows by their content.
 
     Clipping would then not bound one example's gradient.
 
@@ -56,17 +57,24 @@ def check_examples_independent(
     if not agreed(microbatch_size > 1 and len(leaves[0]) > 0 and kind not in _tried.get(model, ())):
         return
 
+    choices = Choices()
+
     def first(other: int) -> tuple[list[Tensor], Sums]:
         portion = portion_of(batch, torch.tensor([0] + [other] * (count - 1)))
         # Both calls use the same dropout, and leave the random state unchanged.
         with torch.random.fork_rng(devices={leaf.device for leaf in leaves if leaf.is_cuda}):
-            found, gradients = passes(portion, count)
+            found, gradients = passes(portion, count, choices)
         return [o[0].detach() for o in found], gradients
 
     # The other example differs in as many tensors as any does.
     differing = torch.stack([(leaf != leaf[:1]).reshape(len(leaf), -1).any(1).cpu() for leaf in leaves])
     other = int(differing.sum(0).argmax())
     (output, gradient), (other_output, other_gradient) = first(0), first(other)
+    if agreed(bool(choices.found)):
+        raise Unsupported(
+            f"model is a {type(model).__name__} that chooses rows by their content ({', '.join(sorted(choices.found))})"
+            ' but must be one that keeps all, for norms without gradients: norms="per_example" takes it'
+        )
     same = [_same(a, b) for a, b in zip(output, other_output, strict=True)]
     same_gradient = [_same(gradient[name], other_gradient[name]) for name in gradient]
     for what, differs in (("output", not all(same)), ("gradient", not all(same_gradient))):

@@ -159,7 +159,9 @@ def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str
                 )
                 if bool((off.abs() > 1e-5 * most * at_one.nan_to_num().abs().max()).any()):
                     raise Unsupported("weight is no scale")
-            _scales.add(module)
+            # Values without meaning may hide a difference: then the next batch is tested too.
+            if bool(torch.isfinite(rest).all() & torch.isfinite(at_one).all()):
+                _scales.add(module)
     return _scale(normal, gradient, names, list(range(1, x.dim() - 1)))
 
 

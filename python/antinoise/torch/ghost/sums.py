@@ -15,6 +15,7 @@ from ..._groups import Groups
 from ..data.trees import changed, portion_of
 from ..held_sums import trainable
 from ..norms import clip_factors, portions
+from .choices import Choices
 from .independence import Forward, check_examples_independent
 from .layers import layers_of
 from .parts import Part, Sums
@@ -66,11 +67,14 @@ def ghost_sums(
     return sums, total
 
 
-def _first(taps: Taps, forward: Forward, like: Sums, batch: Any, examples: int) -> tuple[list[Tensor], Sums]:
-    """The losses and outputs of some examples, and the gradients of the first loss: those of the first
-    example only, if the model treats examples independently.
+def _first(
+    taps: Taps, forward: Forward, like: Sums, batch: Any, examples: int, choices: Choices
+) -> tuple[list[Tensor], Sums]:
+    """The losses and outputs of some examples, found under the watch of `choices`, and the gradients of the
+    first loss: those of the first example only, if the model treats examples independently.
     """
-    losses, outputs = taps.losses(forward, batch, examples)
+    with choices:
+        losses, outputs = taps.losses(forward, batch, examples)
     only_first = torch.arange(examples, device=losses.device) == 0
     sums = {name: torch.zeros_like(total) for name, total in like.items()}
     for part in taps.parts(losses):

@@ -1,0 +1,39 @@
+"""A watch for rows that a model chooses by their content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_CHOICES = (torch.bool, torch.uint8)
+
+
+class Choices(TorchDispatchMode):
+    """Records the operations whose result has a size that depends on values: masks as indices, `nonzero`,
+    `unique`, and whole numbers read from a tensor.
+
+    Rows chosen in this way, as experts of a mixture and sparse predictions choose them, belong to unknown
+    examples, also where their number is a multiple of the number of examples.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is torch.ops.aten.index.Tensor:
+            chooses = any(i is not None and i.dtype in _CHOICES for i in args[1])
+        elif func is torch.ops.aten._local_scalar_dense.default:
+            of: Tensor = args[0]
+            chooses = not of.is_floating_point() and of.dtype is not torch.bool
+        else:
+            chooses = torch.Tag.dynamic_output_shape in func.tags
+        if chooses:
+            self.found.add(str(func))
+        return func(*args, **(kwargs or {}))
