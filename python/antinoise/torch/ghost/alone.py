@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..relied import own_parameters, tree_leaves, tree_map
+from .choices import of_one_example
 from .layers import Layer, Uses
 
 _FIRST = "called with the examples in the first dimension"
@@ -66,7 +67,8 @@ class EachExample:
                 parameters = {name: p.detach().requires_grad_() for name, p in kept.items()}
                 own.update(parameters)  # type: ignore[arg-type]
                 of_one = tree_map(partial(_part, i, self._examples, lengths), (args, kwargs))
-                found.append(self._forward(*of_one[0], **of_one[1]))
+                with of_one_example():
+                    found.append(self._forward(*of_one[0], **of_one[1]))
                 self.calls[-1].append(parameters)
             joined = tree_map(_joined, *found)
         except (RuntimeError, ValueError, IndexError) as error:
@@ -83,7 +85,8 @@ class EachExample:
         kind = (self._examples, *(tuple(v.shape) for v in given))
         if kind in _compared.get(self.layer.module, ()):
             return output
-        with torch.no_grad():
+        # Compared only: its rows are in no gradient.
+        with torch.no_grad(), of_one_example():
             wanted = tree_leaves(self._forward(*args, **kwargs))
         found = tree_leaves(output)
         if len(found) != len(wanted) or not all(map(_near, found, wanted)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -10,6 +12,17 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _CHOICES = (torch.bool, torch.uint8)
+_of_one = ContextVar("of_one", default=False)
+
+
+@contextmanager
+def of_one_example() -> Iterator[None]:
+    """Says that what follows computes with the rows of a single example, among which it may choose."""
+    token = _of_one.set(True)
+    try:
+        yield
+    finally:
+        _of_one.reset(token)
 
 
 class Choices(TorchDispatchMode):
@@ -34,6 +47,6 @@ class Choices(TorchDispatchMode):
             chooses = not of.is_floating_point() and of.dtype is not torch.bool
         else:
             chooses = torch.Tag.dynamic_output_shape in func.tags
-        if chooses:
+        if chooses and not _of_one.get():
             self.found.add(str(func))
         return func(*args, **(kwargs or {}))
