@@ -94,7 +94,8 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
     let refused = |stream: &mut NoiseStream, step: usize, least: usize| {
         let at = stream.step();
         let error = stream.seek(step).unwrap_err();
-        let wanted = format!("step is {step} but must be at least {least}: noise of the steps before hides");
+        let wanted =
+            format!("step is {step} but must be at least {least}: the noise of earlier steps was handed out");
         assert!(error.is_bad_input() && error.to_string().starts_with(&wanted), "{error}");
         assert!(error.to_string().contains("seek_and_reuse_noise_unprotected") && stream.step() == at);
     };

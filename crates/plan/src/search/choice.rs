@@ -107,7 +107,7 @@ impl Choice {
 /// // For many parameters, a small state is worth a few percent of loss.
 /// request.dim = 4_000_000;
 /// let choice = choose(&request)?;
-/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "blt:4");
+/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "blt:4+column-normalized");
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
