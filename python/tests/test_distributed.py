@@ -474,7 +474,7 @@ def forward_passes_that_fail():
             if rank == 1:
                 with (
                     pytest.raises(RuntimeError, match="out of memory"),
-                    pytest.warns(UserWarning, match="clipping failed, .*: out of"),
+                    pytest.warns(UserWarning, match="clipping failed; .*: out of"),
                 ):
                     clip(5, fails=True)
             else:

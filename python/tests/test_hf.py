@@ -274,8 +274,7 @@ class Tokens(nn.Module):
 
     def __init__(self, part):
         super().__init__()
-        torch.manual_seed(1)
-        self.table, self.part, self.last = nn.Embedding(30, 6), part, nn.Linear(6, 30)
+        self.table, self.part, self.last = nn.Embedding(30, 6), part(), nn.Linear(6, 30)
 
     def forward(self, input_ids=None, labels=None, **_):
         return self.part(self, torch.tanh(self.table(input_ids)), labels)
@@ -342,9 +341,20 @@ def with_states(outputs, labels, num_items_in_batch=None):
     return loss if outputs.hidden_states is None else loss + outputs.hidden_states[-1].square().mean()
 
 
+def two_labels():
+    """As many rows with labels in each example, which look like rows of one example after the other."""
+    first = torch.arange(10) < 2
+    return [row | {"labels": torch.where(first, row["input_ids"], -100)} for row in data()]
+
+
 TOGETHER = {
-    "rows with labels": (lambda: Tokens(OfRows()), {}, "chooses rows by their content"),
-    "a term of all examples": (lambda: Tokens(Balanced()), {}, "one by one"),
+    "rows with labels": (lambda: Tokens(OfRows), {}, "one by one"),
+    "as many rows": (
+        lambda: Tokens(OfRows),
+        dict(train_dataset=two_labels()),
+        "chooses rows by their content",
+    ),
+    "a term of all examples": (lambda: Tokens(Balanced), {}, "one by one"),
     "states": (
         lambda: model_of("GPT2", task="LMHeadModel", output_hidden_states=True),
         dict(compute_loss_func=with_states),
@@ -355,7 +365,12 @@ TOGETHER = {
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_losses_that_look_at_more_than_an_example_have_the_sums_of_each_alone(name, tmp_path):
-    made, how, message = TOGETHER[name]
+    of, how, message = TOGETHER[name]
+
+    def made():
+        torch.manual_seed(1)
+        return of()
+
     dim = sum(p.numel() for p in made().parameters())
     plan = small_plan(examples=48, batch_size=8, dim=dim, clip_norm=CLIP)
     wanted, _ = first_sums(plan, tmp_path, model=made(), how=how | dict(norms="per_example"))
@@ -366,7 +381,7 @@ def test_losses_that_look_at_more_than_an_example_have_the_sums_of_each_alone(na
 
 @pytest.mark.parametrize("norms", ["auto", "per_example", "ghost"])
 def test_a_model_that_begins_at_its_first_examples_is_refused(norms, tmp_path):
-    model = Tokens(FromFirst())
+    model = Tokens(FromFirst)
     plan = small_plan(
         examples=48, batch_size=8, dim=sum(p.numel() for p in model.parameters()), clip_norm=CLIP
     )
@@ -393,7 +408,8 @@ def test_an_example_has_the_same_bits_whether_others_are_padded(made, plan, tmp_
     model.config._attn_implementation = "flash_attention_2"
     other = trainer(plan, tmp_path, model)
     with pytest.warns(
-        UserWarning, match="attention of model is of an implementation that may use attention_mask"
+        UserWarning,
+        match="attention of model is of an implementation that may depend on what attention_mask holds",
     ):
         assert not other._losses.known(model, full, False)
 

@@ -181,7 +181,7 @@ def _near(a: Any, b: Any) -> bool:
         return False
     if not a.is_floating_point() or not a.numel():
         return torch.equal(a, b)
-    a, b = a.detach().nan_to_num(), b.nan_to_num()
+    a, b = (v.detach().nan_to_num(0.0, 0.0, 0.0) for v in (a, b))
     return bool((a - b).abs().max() <= torch.finfo(a.dtype).eps ** 0.5 * b.abs().max())
 
 
@@ -191,7 +191,7 @@ def check_total(layer: Layer, name: str, made: Tensor, total: Tensor | None) -> 
     """
     found = made.sum(0)
     total = torch.zeros_like(found) if total is None else total.to(found.dtype).reshape(found.shape)
-    off = (found - total).nan_to_num().norm()
+    off = (found - total).nan_to_num(0.0, 0.0, 0.0).norm()
     tolerance = 0.1 if layer.is_half else 1e-3
-    if off > tolerance * made.nan_to_num().flatten(1).norm(dim=1).sum():
+    if off > tolerance * made.nan_to_num(0.0, 0.0, 0.0).flatten(1).norm(dim=1).sum():
         raise layer.unsupported(f"one whose {name} the loss depends on by its output alone")

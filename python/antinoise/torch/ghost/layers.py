@@ -154,10 +154,10 @@ def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str
             weights = torch.linspace(-2, 2, width, dtype=x.dtype, device=x.device)
             for weight in (weights, -weights, module.weight.detach().to(x)):  # type: ignore[operator]
                 off, most = (
-                    (at(weight) - rest - weight * normal).nan_to_num(),
+                    (at(weight) - rest - weight * normal).nan_to_num(0.0, 0.0, 0.0),
                     weight.abs().max().clamp(min=1),
                 )
-                if bool((off.abs() > 1e-5 * most * at_one.nan_to_num().abs().max()).any()):
+                if bool((off.abs() > 1e-5 * most * at_one.nan_to_num(0.0, 0.0, 0.0).abs().max()).any()):
                     raise Unsupported("weight is no scale")
             # Values without meaning may hide a difference: then the next batch is tested too.
             if bool(torch.isfinite(rest).all() & torch.isfinite(at_one).all()):
