@@ -767,7 +767,7 @@ def spellings(number):
     yield from (number, str(number), f" 0{number}", f"+{number}")
     yield from (np.uint64(number), *([np.int64(number)] if number < 2**63 else []))
     if number < 2**53:
-        yield from (float(number), np.float64(number), f"{number}.0", f"{number}e0", repr(float(number)))
+        yield from (float(number), np.float64(number), f"{number}.0", f"{number:.16e}", repr(float(number)))
     if number < 2**24:
         yield np.float32(number)
 

@@ -75,7 +75,8 @@ impl Experiment {
     }
 }
 
-/// The worst sequence of a mechanism over the audited steps.
+/// A mechanism under attack: its whitening operator over the audited steps, and the contributions of one unit
+/// that move the whitened output furthest.
 struct Attacked {
     steps: usize,
     whitening: Operator,

@@ -17,8 +17,8 @@ pub struct Settings {
     pub alpha: f64,
     /// Number of runs whose noise is tested, an even number.
     pub runs: usize,
-    /// Bound on the numbers that all runs release: there are as many further runs as `mu_lower` needs to
-    /// reach 0.9 of the stated mu, up to this bound.
+    /// Maximum number of released values, summed over all runs. After the first `runs` runs, the audit adds
+    /// runs until `mu_lower` reaches 0.9 of the stated mu or this maximum is reached.
     pub most_numbers: u64,
     /// Number of units, each an experiment of its own in every run; at least 16.
     pub units: usize,

@@ -90,7 +90,8 @@ impl Held {
         Ok(Ok(Self(held)))
     }
 
-    /// Refuses tables whose next step is `next` if the chain has releases of later steps.
+    /// Refuses a chain with releases of step `next` or later: the tables, which end before `next`, have lost
+    /// rounds.
     pub(crate) fn check_rounds(&self, next: usize) -> Result<(), String> {
         let later = self.0.keys().filter(|(part, step)| part == "releases" && *step >= next as i64);
         match (later.clone().count(), later.max()) {

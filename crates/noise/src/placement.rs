@@ -82,9 +82,9 @@ pub(crate) struct Limits {
 pub(crate) struct VectorLayout {
     pub(crate) outputs: usize,
     pub(crate) tiles: usize,
-    /// Bytes of a number of the past.
+    /// Bytes of each element of the noise state.
     pub(crate) bytes: u64,
-    /// Bytes of a number of a row made ahead.
+    /// Bytes of each element of a row of noise that is generated before its step.
     pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
     /// Coordinates of the whole stream.

@@ -250,8 +250,8 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
         all.push("which units take part in which step stays secret".into());
         if plan.release != Release::PlainFloatingPoint {
             all.push(format!(
-                "rounding errors in the part of the noise that earlier steps contribute, over all steps less than {:.1e} \
-                 of the sensitivity, may be counted as if they fell into a unit's own steps",
+                "the rounding errors of the noise that is carried over from earlier steps, in total less than {:.1e} of the \
+                 sensitivity, may be counted as if they occurred only in the steps in which a unit takes part",
                 // 1.05 rounds two digits up.
                 (plan.rounding_factor - 1.0) * 1.05
             ));

@@ -27,7 +27,7 @@ pub(crate) fn check_unit(
             Err(InvalidParameter::new("unit of the plan", "user", must_be).into())
         }
         (PrivacyUnit::Example, _, Some(most)) | (PrivacyUnit::User, true, Some(most)) => {
-            let must_be = "left out: only plans for users whose sampler forms batches have it";
+            let must_be = "left out: it is for plans of users, where a sampler forms the batches";
             Err(InvalidParameter::new("max_examples_per_user", most, must_be).into())
         }
     }

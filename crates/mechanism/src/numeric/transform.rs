@@ -52,7 +52,9 @@ impl Transform {
             product[end].im = 0.0;
         }
         let mut out = vec![0.0; self.length];
-        self.backward.process(&mut product, &mut out).expect("a product of real spectra is one");
+        self.backward
+            .process(&mut product, &mut out)
+            .expect("the product of spectra of real sequences is the spectrum of a real sequence");
         out.iter_mut().for_each(|x| *x /= self.length as f64);
         out
     }

@@ -66,7 +66,7 @@ pub(crate) trait Emits<O>: Steps {
     /// Returns noise, given with variance 1.
     fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);
 
-    /// Returns a row from memory.
+    /// Writes a stored row, which was generated at an earlier step, to `out` as `how` says.
     fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[Self::Row], out: &mut [O]);
 
     /// Digest and finiteness of the outputs from index `first` on; `None` if they are noise without a sum.

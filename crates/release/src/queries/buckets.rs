@@ -1,11 +1,11 @@
 //! The encoding of a key's buckets in the cells of the stacked vector: flat, or with noise correlated across
 //! buckets.
 //!
-//! For B buckets, a row in bucket j adds column j of a B x B integer matrix M, whose l2 norm is at most p,
-//! the points of a row. From the noisy cells y = M x + z, where x counts the rows of each bucket and z is
-//! independent noise of variance s^2, the rows are estimated as M^-1 y = x + M^-1 z, and the rows below edge
-//! j as F_j y, where F = P M^-1 and P is the matrix of prefix sums. So the estimates below two edges have
-//! covariance s^2 F_j . F_k, exactly.
+//! For B buckets, a row of data in bucket j adds column j of a B x B integer matrix M. Each column has l2
+//! norm at most p, the largest contribution of a row in grid points. From the noisy cells y = M x + z, where
+//! x counts the rows of each bucket and z is independent noise of variance s^2, the rows are estimated as
+//! M^-1 y = x + M^-1 z, and the rows below edge j as F_j y, where F = P M^-1 and P is the matrix of prefix
+//! sums. So the estimates below two edges have covariance s^2 F_j . F_k, exactly.
 //!
 //! M = p I is the flat code: a bucket's noise is s / p, and the noise of a run of k buckets is sqrt(k) times
 //! that. The correlated code is M = floor(p C), where C is the square root of the matrix of prefix sums with

@@ -76,7 +76,7 @@ fn schema() -> Schema {
     }
 }
 
-/// The data set of the rows, read from a file whose test rows are in another.
+/// Writes the rows as a CSV for training, and a CSV with one test row, and reads the data set of both.
 fn read(rows: &[(usize, String)], folder: &std::path::Path, random: &mut Random) -> Dataset {
     let mut text = String::from("person,x,y,class\n");
     rows.iter().for_each(|(person, cells)| writeln!(text, "{},{cells}", spelled(*person, random)).unwrap());

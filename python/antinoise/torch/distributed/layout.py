@@ -26,7 +26,7 @@ def is_sharded(p: Tensor) -> bool:
     """
     if not (hasattr(p, "placements") and hasattr(p, "device_mesh")):
         return False
-    if torch.__version__ < (2, 10):
+    if torch.__version__ < "2.10":
         raise RuntimeError(
             f"parameters that are sharded need PyTorch 2.10 or later, and this is {torch.__version__}: install a"
             " later version, or train replicas"

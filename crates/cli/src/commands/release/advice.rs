@@ -26,7 +26,7 @@ pub struct GuessArguments {
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "users", conflicts_with = "max_periods")]
     periods_per_user: Vec<f64>,
-    /// Guess of the rows of a median and of a heavy user in a period [default: 1,1].
+    /// Guessed number of rows in a period of a median user and of a heavy user [default: 1,1].
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "periods_per_user")]
     rows_per_user: Vec<f64>,

@@ -168,7 +168,7 @@ impl Difference {
         self.error.map(|error| self.points.abs() > BEYOND * error)
     }
 
-    /// A description of the figures: of how many runs they are means.
+    /// Says how the figures were obtained: from a single run, or as mean and standard error over the repeats.
     pub fn of(&self) -> String {
         match self.repeats {
             1 => "one run of each, so that the error is unknown".into(),
