@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..relied import own_parameters, tree_leaves, tree_map
 from .choices import of_one_example
-from .layers import Layer, Uses
+from .layers import Layer, Uses, all_finite
 
 _FIRST = "called with the examples in the first dimension"
 _APART = "one whose output of an example depends on that example alone"
@@ -75,13 +75,12 @@ class EachExample:
             raise self.layer.unsupported(_APART) from error
         finally:
             own.update(kept)
-        return self._checked(joined, args, kwargs)
+        return self._checked(joined, given, args, kwargs)
 
-    def _checked(self, output: Any, args: Any, kwargs: Any) -> Any:
+    def _checked(self, output: Any, given: list[Tensor], args: Any, kwargs: Any) -> Any:
         """Returns the output, after a comparison, once for each number of examples and all shapes, with the
         output for all examples together.
         """
-        given = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
         kind = (self._examples, *(tuple(v.shape) for v in given))
         if kind in _compared.get(self.layer.module, ()):
             return output
@@ -92,7 +91,7 @@ class EachExample:
         if len(found) != len(wanted) or not all(map(_near, found, wanted)):
             raise self.layer.unsupported(_APART)
         # Equal examples or values without meaning may hide a difference: then the next call is compared too.
-        finite = all(bool(torch.isfinite(v).all()) for v in found if isinstance(v, Tensor))
+        finite = all_finite(v for v in found if isinstance(v, Tensor))
         parts = given[0].unflatten(0, (self._examples, -1))
         if finite and (self._examples == 1 or all(bool((part != parts[0]).any()) for part in parts[1:])):
             _compared.setdefault(self.layer.module, set()).add(kind)

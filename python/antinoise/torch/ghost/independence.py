@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..data.trees import leaves_of, portion_of
 from ..relied import global_hooks, hooks
 from .choices import Choices
-from .layers import Unsupported
+from .layers import Unsupported, all_finite
 from .parts import Sums
 
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
@@ -85,8 +85,7 @@ def check_examples_independent(
                 " does"
             )
     # Equal tensors or values without meaning may hide a difference: then the next batch is tested too.
-    finite = all(bool(torch.isfinite(v).all()) for v in (*output, *gradient.values()))
-    if finite and bool(differing[:, other].all()):
+    if all_finite((*output, *gradient.values())) and bool(differing[:, other].all()):
         _tried.setdefault(model, set()).add(kind)
 
 

@@ -160,7 +160,7 @@ def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str
                 if bool((off.abs() > 1e-5 * most * at_one.nan_to_num(0.0, 0.0, 0.0).abs().max()).any()):
                     raise Unsupported("weight is no scale")
             # Values without meaning may hide a difference: then the next batch is tested too.
-            if bool(torch.isfinite(rest).all() & torch.isfinite(at_one).all()):
+            if all_finite((rest, at_one)):
                 _scales.add(module)
     return _scale(normal, gradient, names, list(range(1, x.dim() - 1)))
 
@@ -205,6 +205,11 @@ def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
         return x, gradient
     wide = torch.promote_types(torch.promote_types(x.dtype, gradient.dtype), torch.float32)
     return x.to(wide), gradient.to(wide)
+
+
+def all_finite(tensors: Iterable[Tensor]) -> bool:
+    """Whether no value is infinite or NaN."""
+    return all(bool(torch.isfinite(t).all()) for t in tensors)
 
 
 def by_rows(x: Tensor, examples: int) -> Tensor:

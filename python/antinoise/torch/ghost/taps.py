@@ -24,7 +24,7 @@ from .alone import Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
 from .independence import Forward
-from .layers import Layer, Unsupported, Uses, refused, widened
+from .layers import Layer, Unsupported, Uses, all_finite, refused, widened
 from .parts import Part, Use, part_of
 
 # Modules that are alone, whose gradients of examples were compared with their total.
@@ -329,7 +329,7 @@ class Taps:
         for (layer, name), made in self._made.items():
             check_total(layer, name, sum(made[1:], made[0]), totals.pop(name, None))
         # Values without meaning may hide a difference: then the next portion is tested too.
-        if all(bool(torch.isfinite(g).all()) for made in self._made.values() for g in made):
+        if all_finite(g for made in self._made.values() for g in made):
             _totals.update(layer.module for layer, _ in self._made)
         outside = {name for name, g in totals.items() if g is not None}
         unknown = [
