@@ -39,6 +39,30 @@ fn a_plan_weighs_state_and_says_what_it_left_out() {
     assert!(left_out.iter().any(|row| row["strategy"] == "banded-toeplitz:342"), "{left_out:?}");
 }
 
+/// The loss by which the mechanism was chosen, in the text as in the JSON.
+#[test]
+fn the_short_table_has_the_loss_of_the_objective() {
+    for (objective, shown, other, key) in
+        [("max", "max loss", "RMS loss", "max_loss"), ("rms", "RMS loss", "max loss", "rms_loss")]
+    {
+        let plan = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic \
+                    --strategy blt:2 --objective";
+        let arguments: Vec<&str> = plan.split_whitespace().chain([objective]).collect();
+        let output = antinoise().args(&arguments).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let table = text.split("\n\n").nth(1).unwrap();
+        assert!(table.contains(shown) && !table.contains(other), "{text}");
+        let found = json(&arguments);
+        for row in found["candidates"].as_array().unwrap() {
+            assert!(table.contains(&format!("{:.6}", row[key].as_f64().unwrap())), "{row} not in {text}");
+        }
+        let long = antinoise().args(arguments.iter().chain(&["--long"])).output().unwrap();
+        let long = String::from_utf8(long.stdout).unwrap();
+        assert!(long.contains(shown) && long.contains(other), "{long}");
+    }
+}
+
 #[test]
 fn a_plan_and_its_plot_are_two_files() {
     let folder = tempfile::tempdir().unwrap();

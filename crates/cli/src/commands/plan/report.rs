@@ -4,14 +4,14 @@ use std::fmt;
 
 use antinoise_accounting::{Markup, PrivacyStatement};
 use antinoise_mechanism::Adjacency;
-use antinoise_mechanism::design::Status;
+use antinoise_mechanism::design::{Objective, Status};
 use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
 use serde::Serialize;
 
 use super::super::persons::{ByExamples, by_examples, in_words, stated};
 use super::explanation::explanation;
 use crate::failure::Result;
-use crate::output;
+use crate::{output, plot};
 
 /// Output of `antinoise plan`.
 #[derive(Debug, Serialize)]
@@ -35,6 +35,9 @@ pub struct PlanChoice {
     pub long: bool,
     #[serde(skip)]
     pub adjacency: Adjacency,
+    /// The loss that is minimised and compared.
+    #[serde(skip)]
+    pub objective: Objective,
     /// Whether the dimension is known; otherwise memory is not reported.
     #[serde(skip)]
     pub has_dim: bool,
@@ -119,6 +122,7 @@ impl PlanChoice {
             epsilon_by_examples,
             long: false,
             adjacency: request.adjacency,
+            objective: request.objective,
             has_dim: request.dim > 0,
         })
     }
@@ -165,6 +169,13 @@ impl Row {
 }
 
 impl Row {
+    fn loss(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Max => self.max_loss,
+            Objective::Rms => self.rms_loss,
+        }
+    }
+
     /// Row of a baseline: independent noise in other batches, under its usual name there.
     fn of_reference(candidate: &Candidate) -> Self {
         let how = if candidate.is_amplified() { "Poisson (DP-SGD)" } else { "cyclic" };
@@ -202,20 +213,21 @@ impl PlanChoice {
     /// three of least loss.
     fn is_in_short_form(&self, i: usize) -> bool {
         let row = &self.candidates[i];
-        let less = self.candidates.iter().filter(|other| other.rms_loss < row.rms_loss).count();
+        let loss = |row: &Row| row.loss(self.objective);
+        let less = self.candidates.iter().filter(|&other| loss(other) < loss(row)).count();
         let is_baseline = row.strategy == "identity";
         i == self.chosen || is_baseline || if self.has_dim { row.on_front } else { less < 3 }
     }
 
-    /// The table, with the columns that are known.
+    /// The table, with the columns that are known; in the short form with the loss of the objective alone.
     fn table(&self) -> String {
         let long = self.long;
         let columns = [
             ("strategy", true),
             ("noise multiplier", true),
             ("sensitivity", long),
-            ("max loss", long),
-            ("RMS loss", true),
+            (plot::name(Objective::Max), long || self.objective == Objective::Max),
+            (plot::name(Objective::Rms), long || self.objective == Objective::Rms),
             ("vs independent", true),
             ("noise state", self.has_dim),
             ("noise time", self.has_dim),
