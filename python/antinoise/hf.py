@@ -8,6 +8,7 @@ Noise is made for the trained parameters only.
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from accelerate.data_loader import BatchSamplerShard, prepare_data_loader  # typ
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 from transformers.trainer_utils import HubStrategy
 from transformers.training_args import ParallelMode
 
@@ -25,7 +26,7 @@ from ._groups import Asked
 from ._hf_losses import Losses
 from ._relied import relied
 from .torch.checkpoint import check_arguments, load_noise, load_private, noise_state, save_private
-from .torch.clipping import Norms, Work, clip, code_of
+from .torch.clipping import PORTION, Norms, Work, clip, code_of
 from .torch.data.epochs import EpochSampler
 from .torch.data.loaders import HandingOut, planned_loader
 from .torch.distributed.processes import run_on_all_ranks
@@ -60,6 +61,18 @@ _OVERRIDDEN = (
 )
 
 
+def _batch_in_portions(args: TrainingArguments | None) -> tuple[TrainingArguments | None, int]:
+    """Arguments by which the batches that these would accumulate are one, and the number of examples in a
+    portion of it.
+    """
+    if args is None or args.gradient_accumulation_steps == 1:
+        return args, PORTION
+    whole, portion = copy.copy(args), args.per_device_train_batch_size
+    whole.per_device_train_batch_size = portion * args.gradient_accumulation_steps
+    whole.gradient_accumulation_steps = 1
+    return whole, portion
+
+
 class PrivateTrainer(Trainer):
     """`transformers.Trainer` that trains privately: noise, clip norm and batches come from a plan.
 
@@ -71,10 +84,12 @@ class PrivateTrainer(Trainer):
     mode is 0600. Publish the model that `save_model` writes.
 
     Args:
-        args, kwargs: As in `transformers.Trainer`, with `max_grad_norm=0` and
-            `gradient_accumulation_steps=1` in its arguments.
+        model, args, more, kwargs: As in `transformers.Trainer`, with `max_grad_norm=0` in its arguments. A
+            batch is `per_device_train_batch_size` times `gradient_accumulation_steps` examples of each
+            process: what would be accumulated is drawn as one batch, and clipped in portions of
+            `per_device_train_batch_size`. `trainer.args` are a copy with the numbers of that batch.
         plan: The plan of the run. In its place `epsilon`, `delta` and `clip_norm` make one from the training
-            arguments: their batch size over all processes, and their epochs or `max_steps`.
+            arguments: their batch over all processes, and their epochs or `max_steps`.
         key: The secret of the run; with several processes the same in each, or rank 0's. `None` draws one.
         run: Name of the run; each run needs a new pair of key and name.
         threads: Number of threads that make noise.
@@ -82,7 +97,8 @@ class PrivateTrainer(Trainer):
             (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
             one by one. `"ghost"` refuses instead. `"per_example"` makes each example's gradient.
         microbatch_size: Number of examples in one forward and backward pass. By default equal portions of at
-            most 64 for norms without gradients, and 1 for gradients of each example, which works with any
+            most 64, or of `per_device_train_batch_size` where that is accumulated, for norms without
+            gradients, and 1 for gradients of each example, which works with any
             model; more than 1 need a model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
@@ -95,7 +111,9 @@ class PrivateTrainer(Trainer):
 
     def __init__(
         self,
-        *args: Any,
+        model: Any = None,
+        args: TrainingArguments | None = None,
+        *more: Any,
         plan: Plan | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -113,7 +131,8 @@ class PrivateTrainer(Trainer):
     ) -> None:
         for name in _OVERRIDDEN:
             relied("transformers", Trainer, name)
-        super().__init__(*args, **kwargs)
+        whole, self._portion = _batch_in_portions(args)
+        super().__init__(model, whole, *more, **kwargs)
         self._plan, self._key = self._planned_for(plan, epsilon, delta, clip_norm), key
         self._how: dict[str, Any] = dict(
             run=run, threads=threads, reuse_noise_unprotected=reuse_noise_unprotected
@@ -137,11 +156,10 @@ class PrivateTrainer(Trainer):
                     "epsilon, delta or clip_norm is given but must be left out where plan is given"
                 )
             return plan
-        args, data = self.args, self.train_dataset
-        if data is None or self.model is None or not hasattr(data, "__len__"):
-            raise ValueError(
-                "plan is absent but must be given where model or a train_dataset with a length is"
-            )
+        args, model, data = self.args, self.model, self.train_dataset
+        if model is None or data is None:
+            name = "model" if model is None else "train_dataset"
+            raise ValueError(f"{name} is absent but must be given, for a plan to be made, unless a plan is")
         epochs, steps = args.num_train_epochs, args.max_steps if args.max_steps > 0 else None
         if steps is None and epochs != int(epochs):
             raise ValueError(
@@ -150,7 +168,7 @@ class PrivateTrainer(Trainer):
         batch_size = args.per_device_train_batch_size * args.world_size
         length = dict(epochs=int(epochs) if steps is None else None, steps=steps)
         how = dict(epsilon=epsilon, delta=delta, clip_norm=clip_norm)
-        return plan_for(self.model, data, batch_size=batch_size, **length, **how)
+        return plan_for(model, data, batch_size=batch_size, **length, **how)
 
     @property
     def plan(self) -> Plan:
@@ -161,7 +179,7 @@ class PrivateTrainer(Trainer):
         alone = self.args.world_size == 1
         args, whole = (
             self.args,
-            "1: a batch of the plan is one step; microbatch_size=... takes it in portions",
+            "1 in accelerator_config: the argument of TrainingArguments divides the plan's batch",
         )
         published = args.push_to_hub and args.hub_strategy in (
             HubStrategy.CHECKPOINT,
@@ -292,6 +310,7 @@ class PrivateTrainer(Trainer):
             (lambda some: (losses.together(own, some), [])) if together else None,
             code_of(self.compute_loss),
             portion_of_each=1,
+            portion=self._portion,
         )
         loss = clip(
             own,

@@ -255,7 +255,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             )
         self._plan = plan_for(
             module,
-            data_loader.dataset,  # type: ignore[arg-type]
+            data_loader.dataset,
             batch_size=data_loader.batch_size,
             epsilon=target_epsilon,
             delta=target_delta,

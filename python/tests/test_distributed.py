@@ -22,7 +22,7 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import antinoise as an
 from antinoise.torch import CorrelatedNoise, add_clipped_sums, clipped_sum_, make_private
@@ -289,8 +289,9 @@ def train_privately(plan_text, folder):
     """`make_private` plans on rank 0, for all, and each process trains with its share of a batch."""
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-    asked = dict(epsilon=4, delta=1e-5, batch_size=24, epochs=1, setting="cyclic")
-    run = make_private(model, optimizer, data(), key=key_here(), exact=True, microbatch_size=1, **asked)
+    asked = dict(epsilon=4, delta=1e-5, epochs=1, setting="cyclic")
+    dealt = DataLoader(data(), 24 // dist.get_world_size(), sampler=DistributedSampler(data()))
+    run = make_private(model, optimizer, dealt, key=key_here(), exact=True, microbatch_size=1, **asked)
     assert run.plan.to_toml() == plan_text
     for x, y in run.loader:
         run.backward(lambda x, y: nn.functional.cross_entropy(model(x), y, reduction="none"), x, y)

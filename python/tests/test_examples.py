@@ -210,10 +210,11 @@ def test_a_loader_keeps_what_is_not_the_plans():
     assert planned_loader(
         DataLoader(rows, batch_sampler=BatchSampler(SequentialSampler(rows), 20, False)), plan, sampler
     )
-    for batches in (dict(batch_size=None), dict(batch_sampler=[[1, 2]])):
-        with pytest.raises(
-            ValueError, match="sampler of the loader is .* but must be left out, and batch_size given"
-        ):
+    for batches, message in (
+        (dict(batch_size=None), "batch_size of the loader is None but must be given"),
+        (dict(batch_sampler=[[1, 2]]), "sampler of the loader is list but must be left out, and batch_size"),
+    ):
+        with pytest.raises(ValueError, match=message):
             planned_loader(DataLoader(rows, **batches), plan, sampler)
 
 

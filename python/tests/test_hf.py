@@ -39,6 +39,13 @@ def key():
     return an.Key.from_seed_insecure(5)
 
 
+class Rows(torch.utils.data.IterableDataset):
+    """Examples without numbers."""
+
+    def __iter__(self):
+        return iter(data())
+
+
 def data(count=48):
     """Sentences of several lengths, which the collator pads and masks."""
     generator = torch.Generator().manual_seed(2)
@@ -544,7 +551,12 @@ def test_a_checkpoint_is_not_gone_on_with_from_other_weights(plan, tmp_path):
 
 REFUSALS = [
     (dict(max_grad_norm=1.0), {}, "max_grad_norm is 1.0 but must be 0: the plan clips"),
-    (dict(gradient_accumulation_steps=2), {}, "gradient_accumulation_steps is 2 but must be 1"),
+    (
+        dict(accelerator_config=dict(gradient_accumulation_kwargs=dict(num_steps=2))),
+        {},
+        "gradient_accumulation_steps is 2 but must be 1 in accelerator_config",
+    ),
+    (dict(gradient_accumulation_steps=2), {}, "batch_size of the loader is 16 but must be the plan's, 8"),
     (dict(auto_find_batch_size=True), {}, "auto_find_batch_size is True but must be False"),
     (
         {},
@@ -671,11 +683,35 @@ def test_a_trainer_plans_by_itself(length, tmp_path):
     for wrong, message in (
         (dict(plan=made.plan), "epsilon, delta or clip_norm is given but must be left out where plan is"),
         (dict(epsilon=None), "epsilon is absent but must be given, unless a plan is"),
+        (dict(train_dataset=None), "train_dataset is absent but must be given, for a plan to be made"),
+        (dict(train_dataset=Rows()), "data set of the loader is a Rows but must be one with a length"),
     ):
         with pytest.raises(ValueError, match=message):
-            trainer(None, tmp_path, how=how | wrong)
+            trainer(None, tmp_path, how=how | wrong, max_steps=12)
     with pytest.raises(ValueError, match="num_train_epochs is 1.5 but must be a whole number"):
         trainer(None, tmp_path, how=how, num_train_epochs=1.5)
+
+
+@pytest.mark.parametrize("norms", ["ghost", "per_example"])
+def test_what_would_be_accumulated_are_portions_of_a_batch(norms, tmp_path):
+    passes = []
+    for parts in (1, 4):
+        how = dict(plan=None, epsilon=4, delta=1e-5, clip_norm=CLIP, norms=norms, model=gpt2())
+        sizes = dict(per_device_train_batch_size=8 // parts, gradient_accumulation_steps=parts)
+        made = trainer(None, tmp_path, how["model"], how=how, num_train_epochs=2, **sizes)
+        counts = []
+        made.model.register_forward_pre_hook(
+            lambda module, args, kwargs: counts.append(len(kwargs["input_ids"])), with_kwargs=True
+        )
+        made.train()
+        assert made.plan.batch_size == 8 and made.noise.step == made.state.global_step == STEPS
+        assert made.args.gradient_accumulation_steps == 1 and made.args.train_batch_size == 8
+        passes.append((made.seen, set(counts)))
+    (whole, _), (portions, counts) = passes
+    # Two and three examples are those of the checks of losses and of independence.
+    assert counts == ({1, 2, 3} if norms == "ghost" else {1})
+    near = dict(rtol=0, atol=1e-6)
+    assert all(torch.allclose(a, b, **near) for a, b in zip(whole, portions, strict=True))
 
 
 def test_a_batch_that_is_not_the_plans_is_refused(plan, tmp_path):

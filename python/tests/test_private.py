@@ -47,11 +47,15 @@ def test_it_makes_the_bits_of_the_longer_way(setting, norms):
         by_hand.step()
         by_hand.zero_grad()
     model, optimizer, run = private(plan, norms=norms)
-    for x, y in run.loader:
-        found = run.backward(of_each(model), x, y)
-        optimizer.step()
-        optimizer.zero_grad()
-    assert run.noise.step == noise.step == plan.steps and found == wanted
+    assert run.epochs == range(2) and len(run.loader) == 12
+    for _ in run.epochs:
+        for x, y in run.loader:
+            found = run.backward(of_each(model), x, y)
+            optimizer.step()
+            optimizer.zero_grad()
+    with pytest.raises(RuntimeError, match="All 24 steps of the plan have been made: no batch is left"):
+        next(iter(run.loader))
+    assert run.epochs == range(2, 2) and run.noise.step == noise.step == plan.steps and found == wanted
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), longer.parameters()))
     assert run.statement == plan.statement
 
@@ -67,6 +71,9 @@ def test_it_plans_by_itself():
     )
     assert again.plan == run.plan
     assert all(map(torch.equal, next(iter(run.loader)), next(iter(again.loader))))
+    ranks = torch.utils.data.DistributedSampler(TensorDataset(*data()), 1, 0)
+    dealt = DataLoader(TensorDataset(*data()), batch_size=20, sampler=ranks)
+    assert private(None, dataset=dealt, **asked)[2].plan == run.plan
     _, _, auto = private(None, **(asked | dict(batch_size=20, setting="auto")))
     assert auto.plan == an.plan(240, dim=93, **(asked | dict(batch_size=20, setting="poisson")))
 
@@ -103,6 +110,51 @@ def test_a_batch_encoding_keeps_its_class(plan):
     batch = transformers.BatchEncoding({"x": x[:20], "y": y[:20]})
     run.backward(lambda b: of_each(model)(b.x, b["y"]), batch)
     assert torch.equal(sums_of(model), sums_of(plain))
+
+
+def of_class(kind):
+    """Data whose batches are of this kind, and the losses of a batch."""
+    rows = list(TensorDataset(*data()))
+    if kind == "a tensor":
+        return (
+            [torch.cat([x, y[None]]) for x, y in rows],
+            None,
+            lambda each, b: each(b[:, :6].contiguous(), b[:, 6].long()),
+        )
+    if kind == "a dict":
+        return [{"x": x, "y": y} for x, y in rows], None, lambda each, b: each(b["x"], b["y"])
+    if kind == "a named tuple":
+        return [Pair(x, y) for x, y in rows], None, lambda each, b: each(b.x, b.y)
+    if kind == "a BatchEncoding":
+        made = pytest.importorskip("transformers").BatchEncoding
+
+        def collate(rows):
+            x, y = zip(*rows, strict=True)
+            return made({"x": torch.stack(x), "y": torch.stack(y)})
+
+        return rows, collate, lambda each, b: each(b.x, b["y"])
+    return rows, None, lambda each, b: each(*b)
+
+
+def trained_on(plan, kind):
+    rows, collate, losses = of_class(kind)
+    model, optimizer, run = private(plan, dataset=rows, loader=dict(collate_fn=collate))
+    for _ in run.epochs:
+        for batch in run.loader:
+            run.backward(lambda batch: losses(of_each(model), batch), batch)
+            optimizer.step()
+            optimizer.zero_grad()
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("kind", ["a tensor", "a list", "a named tuple", "a dict", "a BatchEncoding"])
+@pytest.mark.parametrize("setting", ["cyclic", "poisson"])
+def test_a_loop_over_batches_of_any_structure(setting, kind):
+    plan = small_plan(
+        dim=100, clip_norm=CLIP, setting=setting, mechanism="identity", batch_size=3, steps=60, epochs=None
+    )
+    assert setting == "cyclic" or 0 in [len(batch) for batch in an.Batches(plan, key())]
+    assert torch.equal(trained_on(plan, kind), trained_on(plan, "tensors"))
 
 
 SIZES = dict(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12)
@@ -207,35 +259,6 @@ def test_what_is_wrong_is_refused(plan):
     assert run.noise.step == 2
 
 
-def test_arguments_that_fit_no_plan_are_refused(plan):
-    short = TensorDataset(*(t[:239] for t in data()))
-    asked = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2)
-    for how, message in (
-        (
-            dict(plan=plan, dataset=short),
-            "data set of the loader is of 239 examples but must be of the plan's 240",
-        ),
-        (dict(plan=plan, epsilon=3), "epsilon is given but must be left out where plan is given"),
-        (dict(plan=plan, setting="cyclic"), "setting is given but must be left out where plan is given"),
-        (dict(plan=plan, clip_norm=0.5), "clip_norm is 0.5 but must be left out, or the plan's, 0.7"),
-        (dict(plan=None, **(asked | dict(epsilon=None))), "epsilon is absent but must be given"),
-        (dict(plan=None, **(asked | dict(epochs=None))), "epochs"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            private(how.pop("plan"), **how)
-    model = small_model()
-    with pytest.raises(ValueError, match="parameters of the optimizer are others"):
-        make_private(model, torch.optim.SGD(model[0].parameters(), lr=1.0), TensorDataset(*data()), plan=plan)
-    # A refused argument of the loader leaves the optimizer as it was, and the key unused.
-    model = small_model()
-    optimizer, examples = optimizer_of(model), TensorDataset(*data())
-    with pytest.raises(ValueError, match="batch_size is given but must be left out"):
-        make_private(model, optimizer, examples, plan=plan, key=key(), loader=dict(batch_size=3))
-    assert make_private(model, optimizer, examples, plan=plan, key=key()).noise.serves(optimizer)
-    with pytest.warns(UserWarning, match=r"delta is 0.1 but should be well below 1 / examples = 4.17e-3"):
-        an.plan(240, 20, epochs=1, epsilon=1.0, delta=0.1, mechanism="identity")
-
-
 def test_noise_that_was_never_attached_is_noticed(plan):
     model = small_model()
     optimizer, noise = optimizer_of(model), CorrelatedNoise(model, plan, key())
@@ -305,20 +328,44 @@ def test_the_default_portion_divides_a_batch_evenly(examples, size, monkeypatch)
     drop_sums(model.parameters())
 
 
-def test_steps_go_from_state_to_state(plan):
+@pytest.mark.parametrize("steps", [STEPS // 2, STEPS // 2 + 5])
+def test_a_resumption_continues_within_its_epoch(plan, steps):
+    model, optimizer, run = private(plan)
+    saved = None
+    for _ in run.epochs:
+        for x, y in run.loader:
+            run.backward(of_each(model), x, y)
+            optimizer.step()
+            if run.noise.step == steps:
+                saved = copy.deepcopy((model.state_dict(), optimizer.state_dict())), run.noise.state_dict()
+    (weights, moments), state = saved
+    other, again, resumed = private(plan, key=None)
+    other.load_state_dict(weights)
+    again.load_state_dict(moments)
+    resumed.noise.load_state_dict(state)
+    assert resumed.epochs == range(1, 2)
+    batches = []
+    for _ in resumed.epochs:
+        for x, y in resumed.loader:
+            resumed.backward(of_each(other), x, y)
+            again.step()
+            batches.append(x)
+    assert len(batches) == STEPS - steps and resumed.noise.step == STEPS
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
+
+
+def test_a_broken_epoch_is_continued_without_its_unfinished_sum(plan):
     model, optimizer, run = private(plan)
     for x, y in run.loader:
         run.backward(of_each(model), x, y)
-        optimizer.step()
-        if run.noise.step == STEPS // 2:
+        if run.noise.step == 3:
             break
-    saved = run.noise.state_dict(), model.state_dict(), copy.deepcopy(optimizer.state_dict())
-    other, again, resumed = private(plan, key=None)
-    other.load_state_dict(saved[1])
-    again.load_state_dict(saved[2])
-    resumed.noise.load_state_dict(saved[0])
-    for one, opt, here in ((model, optimizer, run), (other, again, resumed)):
-        for x, y in here.loader:
-            here.backward(of_each(one), x, y)
-            opt.step()
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
+        optimizer.step()
+    assert held_sum(model[0].weight).examples == 20
+    sizes = []
+    for x, y in run.loader:
+        assert held_sum(model[0].weight) is None
+        run.backward(of_each(model), x, y)
+        optimizer.step()
+        sizes.append(len(x))
+    assert sizes == [20] * 9 and run.epochs == range(1, 2)

@@ -173,6 +173,8 @@ class Work:
     tested: Hashable = None
     # The default number of examples in a portion of per-example gradients; None lets memory decide.
     portion_of_each: int | None = None
+    # The default maximum number of examples in other portions.
+    portion: int = PORTION
 
 
 def _of_pair(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> Work:
@@ -237,7 +239,7 @@ def clip(
         with unchanged_state(model):
             work, count, grouped, spacing = run_on_all_ranks(check) if sharded else check()
             most = max(all_gather(count)) if sharded else count
-            size = equal_portion(most) if microbatch_size is None else microbatch_size
+            size = equal_portion(most, work.portion) if microbatch_size is None else microbatch_size
             each = work.portion_of_each if microbatch_size is None else microbatch_size
             of_each = partial(_of_each, model, work, count, grouped, spacing, each, most)
             if norms == "per_example" or spacing is not None or work.of_portion is None:
@@ -248,7 +250,9 @@ def clip(
                 if sharded:
                     sums, losses = sharded_sums(parameters, partial(by_ghosts, size), count, size)
                 else:
-                    some_alone = partial(_by_ghosts, model, norms, by_ghosts, microbatch_size, most)
+                    some_alone = partial(
+                        _by_ghosts, model, norms, by_ghosts, microbatch_size, most, work.portion
+                    )
                     sums, losses = _ghosts_or_each(model, norms, some_alone, of_each, stacklevel + 1)
         hold(parameters, sums, count, clip_norm, spacing, sources=sources_of(work.batch))
     return torch.tensor(losses / max(count, 1), dtype=torch.float64)
@@ -277,7 +281,7 @@ def _of_each(
     if microbatch_size is not None:
         return of(microbatch_size, spacing)
     dim = sum(p.numel() for p in trainable(model).values())
-    size = equal_portion(most, max(1, min(PORTION, GRADIENT_VALUES // max(1, dim))))
+    size = equal_portion(most, max(1, min(work.portion, GRADIENT_VALUES // max(1, dim))))
     if size > 1 and model not in _one_by_one:
         try:
             return of(size, spacing)
@@ -297,6 +301,7 @@ def _by_ghosts(
     by_ghosts: Callable[..., tuple[Sums, float]],
     microbatch_size: int | None,
     most: int,
+    portion: int,
 ) -> tuple[tuple[Sums, float], Unsupported | None]:
     """Sums by ghost norms, with gradients for each example only in the modules that need them, in portions
     that fit a bound on memory. Also returns the reason if a module was added to these.
@@ -305,7 +310,7 @@ def _by_ghosts(
     alone: WeakSet[nn.Module] = _alone.setdefault(model, WeakSet()) if norms == "auto" else WeakSet()
     while True:
         own = [p for module in alone for p in module.parameters(recurse=False) if p.requires_grad]
-        fitting = max(1, min(PORTION, GRADIENT_VALUES // max(1, sum(p.numel() for p in own))))
+        fitting = max(1, min(portion, GRADIENT_VALUES // max(1, sum(p.numel() for p in own))))
         size = equal_portion(most, fitting) if microbatch_size is None else microbatch_size
         try:
             return by_ghosts(size, alone=alone), reason

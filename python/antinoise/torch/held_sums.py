@@ -70,6 +70,14 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
+def trained(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The trained parameters by name. Refuses a model without any."""
+    found = trainable(model)
+    if not found:
+        raise ValueError("model is one without trainable parameters but must have some")
+    return found
+
+
 def held_sum(p: nn.Parameter) -> ClippedSum | None:
     """The sum that was left for `p`, if any."""
     return _held.get(p)

@@ -29,8 +29,8 @@ from .distributed.processes import (
 )
 from .distributed.sharded import reshard
 from .distributed.share import Share
-from .held_sums import drop_sums, trainable
-from .optimizer_guard import check_only_noise, guard, has_hook, mark_noisy
+from .held_sums import drop_sums, trainable, trained
+from .optimizer_guard import check_holds, check_only_noise, guard, has_hook, mark_noisy
 from .origin import ORIGIN, UNKNOWN, Origin, differences, digest_of_data, origin_of
 from .prefetch import NoiseRows
 from .state import as_tensor, extra_of, readable, total_of, words_of
@@ -98,8 +98,8 @@ class CorrelatedNoise(NotCopied):
         # An external sampler's batches are not drawn here.
         self._external = external_batches or plan.sampler["kind"] == "external"
         reshard(model)
-        self._model, self._parameters = ref(model), trainable(model)
-        raise_on_all_ranks(self._whatever_is_wrong())
+        self._model, self._parameters = ref(model), run_on_all_ranks(lambda: trained(model))
+        run_on_all_ranks(self._check_unit)
         self._layout = self._layout_now()
         self._digest = digest_of((name, shape) for name, shape, _, _ in self._layout)
         check_same_on_all_ranks("plan", plan.digest)
@@ -133,13 +133,10 @@ class CorrelatedNoise(NotCopied):
         await_sums(self)
         guard(self)
 
-    def _whatever_is_wrong(self) -> ValueError | None:
-        if not self._parameters:
-            return ValueError("model is one without trainable parameters but must have some")
+    def _check_unit(self) -> None:
         if self._plan.unit == "user" and not self._sums_in_grad:
             must_be = "example: clipped_sum_ clips examples; for users, clip their gradients and give sums_in_grad=True"
-            return ValueError(f"unit of the plan is user but must be {must_be}")
-        return None
+            raise ValueError(f"unit of the plan is user but must be {must_be}")
 
     def _use(self, stream: NoiseStream, waiting: Tensor | None = None) -> None:
         if self._reuse:
@@ -292,12 +289,7 @@ class CorrelatedNoise(NotCopied):
                 "grad_scale of the optimizer is set but must not be: gradients would be a multiple of what"
                 " was clipped"
             )
-        # A parameter that was added later would be moved by its raw gradient.
-        held = [p for group in optimizer.param_groups for p in group["params"]]
-        if {id(p) for p in held} != {id(p) for p in self._parameters.values()}:
-            raise ValueError(
-                "parameters of the optimizer are others but must be the model's trainable ones, all of them"
-            )
+        check_holds(optimizer, self._parameters)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # The hook gets the optimizer itself first.

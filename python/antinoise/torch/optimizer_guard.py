@@ -5,7 +5,7 @@ noise.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -55,7 +55,22 @@ def has_hook(optimizer: Optimizer, handle: Any) -> bool:
     return handle.id in relied("torch", optimizer, "_optimizer_step_pre_hooks")
 
 
-def check_only_noise(noise: Guarded, parameters: Iterable[nn.Parameter]) -> None:
+def check_holds(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) -> None:
+    """Refuses an optimizer that holds other parameters than these: one without noise would be moved by its
+    raw gradient.
+    """
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    missing = [name for name, p in parameters.items() if id(p) not in held]
+    others = len(held) - (len(parameters) - len(missing))
+    if missing or others:
+        found = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {others} others"] * bool(others)
+        raise ValueError(
+            f"parameters of the optimizer are others but must be the model's trainable ones, all of them: it is"
+            f" {' and '.join(found)}"
+        )
+
+
+def check_only_noise(noise: Guarded | None, parameters: Iterable[nn.Parameter]) -> None:
     """Refuses a second noise of the same parameters: each sum is released with one noise."""
     held = list(parameters)
     for other in list(_guarded):

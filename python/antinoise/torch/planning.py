@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from typing import Any
 
 from torch import nn
 
 from .. import Plan, plan
+from .data.loaders import number_of_examples
 from .distributed.processes import all_gather, rank_and_world, run_on_all_ranks
-from .held_sums import trainable
+from .held_sums import trained
 
 
-def plan_for(model: nn.Module, examples: Sized, **how: Any) -> Plan:
+def plan_for(model: nn.Module, dataset: Any, **how: Any) -> Plan:
     """The plan that rank 0 chooses for the trained parameters of `model`.
 
     Args:
-        model: The model, of which the number of coordinates is taken.
-        examples: The data set, of which the length is taken.
+        model: The model, of which the number of trained coordinates is taken.
+        dataset: The data set, of which the length is taken.
         how: Further arguments of `antinoise.plan`, of which None stands for absent.
 
     Raises:
-        ValueError: An argument is absent, or no plan fits.
+        ValueError: An argument is absent, the model has no trainable parameters, the data set has no
+            length, or no plan fits.
     """
     rank, world = rank_and_world()
 
@@ -29,8 +30,8 @@ def plan_for(model: nn.Module, examples: Sized, **how: Any) -> Plan:
         for name in ("epsilon", "delta", "batch_size"):
             if how[name] is None:
                 raise ValueError(f"{name} is absent but must be given, unless a plan is")
-        dim = sum(p.numel() for p in trainable(model).values())
-        return plan(len(examples), dim=dim, **how) if rank == 0 else None
+        examples, dim = number_of_examples(dataset), sum(p.numel() for p in trained(model).values())
+        return plan(examples, dim=dim, **how) if rank == 0 else None
 
     made = run_on_all_ranks(choose)
     if world > 1:

@@ -13,10 +13,29 @@ from .. import Key, Plan
 from .._groups import Asked
 from .._once import NotCopied
 from .clipping import Norms, Work, clip, code_of
-from .data.loaders import planned_loader
-from .distributed.processes import rank_and_world
+from .data.epochs import EpochSampler
+from .data.loaders import check_sampler, loader_of, number_of_examples, planned_loader
+from .distributed.processes import rank_and_world, run_on_all_ranks
+from .distributed.sharded import reshard
+from .held_sums import trained
 from .noise import CorrelatedNoise
+from .optimizer_guard import check_holds, check_only_noise
 from .planning import plan_for
+
+
+def work_of(losses: Callable[..., Tensor], batch: tuple[Any, ...]) -> Callable[[], Work]:
+    """The work of clipping `losses(*batch)`, which returns the loss of each example."""
+    if not callable(losses):
+        raise TypeError(
+            f"losses is a {type(losses).__name__} but must be a function that returns the loss of each"
+            " example, followed by its arguments: backward(lambda x, y: cross_entropy(model(x), y,"
+            ' reduction="none"), x, y)'
+        )
+
+    def work() -> Work:
+        return Work(batch, lambda one: losses(*one), lambda some: (losses(*some), []), code_of(losses))
+
+    return work
 
 
 class PrivateRun(NotCopied):
@@ -25,19 +44,31 @@ class PrivateRun(NotCopied):
     Attributes:
         plan: The plan: data, privacy, batches and noise.
         noise: The run's `CorrelatedNoise`, attached to the optimizer; `noise.state_dict()` saves it.
-        loader: A `DataLoader` of the plan's batches from the next step, each handed out once.
+        loader: A `DataLoader` of the plan's batches, each handed out once. A pass is an epoch, and begins
+            with the next step. A pass after the plan's last step is refused.
     """
 
     def __init__(
-        self, model: nn.Module, noise: CorrelatedNoise, plan: Plan, loader: DataLoader[Any], **how: Any
+        self,
+        model: nn.Module,
+        noise: CorrelatedNoise,
+        plan: Plan,
+        loader: DataLoader[Any],
+        batches: EpochSampler,
+        **how: Any,
     ) -> None:
         self.plan, self.noise, self.loader = plan, noise, loader
-        self._model, self._how = model, how
+        self._model, self._batches, self._how = model, batches, how
 
     @property
     def statement(self) -> str:
         """The privacy statement of the run."""
         return self.noise.statement
+
+    @property
+    def epochs(self) -> range:
+        """The epochs that are not finished, counted from 0; fewer after a resumption."""
+        return self._batches.epochs_left
 
     def backward(self, losses: Callable[..., Tensor], *batch: Any) -> Tensor:
         """Clips the gradient of each example's loss and leaves their sum for the optimizer's step, which
@@ -65,17 +96,7 @@ class PrivateRun(NotCopied):
             ValueError: The losses are not one number per example, tensors disagree about the number of
                 examples, or the model cannot be clipped example by example.
         """
-        if not callable(losses):
-            raise TypeError(
-                f"losses is a {type(losses).__name__} but must be a function that returns the loss of each"
-                " example, followed by its arguments: backward(lambda x, y: cross_entropy(model(x), y,"
-                ' reduction="none"), x, y)'
-            )
-
-        def work() -> Work:
-            return Work(batch, lambda one: losses(*one), lambda some: (losses(*some), []), code_of(losses))
-
-        return clip(self._model, work, self.plan.clip_norm, **self._how, stacklevel=3)
+        return clip(self._model, work_of(losses, batch), self.plan.clip_norm, **self._how, stacklevel=3)
 
 
 def make_private(
@@ -104,22 +125,25 @@ def make_private(
     pass of the loop.
 
         run = make_private(model, optimizer, data, epsilon=4, delta=1e-6, batch_size=100, epochs=3)
-        for x, y in run.loader:
-            run.backward(lambda x, y: cross_entropy(model(x), y, reduction="none"), x, y)
-            optimizer.step()
-            optimizer.zero_grad()
+        for epoch in run.epochs:
+            for x, y in run.loader:
+                run.backward(lambda x, y: cross_entropy(model(x), y, reduction="none"), x, y)
+                optimizer.step()
+                optimizer.zero_grad()
 
-    It is short for `antinoise.plan`, `CorrelatedNoise(...).attach(optimizer)`, `noise.loader(dataset)` and
+    It is short for `antinoise.plan`, `CorrelatedNoise(...).attach(optimizer)`, a loader of its batches and
     `clipped_sum_`, with the same checks and the same bits. With several processes, rank 0 plans.
 
     Args:
         model: The model; parameters that are not trained have `requires_grad=False` already.
         optimizer: It holds the trainable parameters of `model` and no others.
         dataset: The examples, always in the same order; or a `DataLoader` of them, whose batch size, workers
-            and `collate_fn` are kept.
+            and `collate_fn` are kept. The plan's batches replace those of its sampler, which may shuffle or
+            distribute examples, and nothing else.
         epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `setting`.
         delta: Probability in the claim, below 1 / examples.
-        batch_size: (Expected) number of examples in a batch, over all processes.
+        batch_size: (Expected) number of examples in a batch, over all processes. By default that of a
+            `DataLoader`, which is a process's share of it.
         epochs, steps: The length of the training: one of them.
         clip_norm: Bound on the L2 norm of each example's gradient.
         setting: How batches are formed, as in `antinoise.plan`. `"auto"` compares sampled batches with
@@ -134,36 +158,53 @@ def make_private(
         loader: Further arguments of `DataLoader`, such as `num_workers`.
 
     Returns:
-        A `PrivateRun` with `loader`, `backward`, `plan`, `noise` and `statement`.
+        A `PrivateRun` with `loader`, `epochs`, `backward`, `plan`, `noise` and `statement`.
 
     Raises:
-        ValueError: An argument is absent, contradicts the plan or fits no plan; the optimizer holds other
-            parameters; or the plan is of another number of examples than `dataset` has.
+        ValueError: An argument is absent, contradicts the plan or fits no plan; the data set has no length;
+            the loader has a sampler of its own; the model has no trainable parameters; the optimizer holds
+            other parameters; or the plan is of another number of examples than `dataset` has.
+        RuntimeError: The optimizer, or another one of these parameters, has a noise already.
     """
     given = dataset if isinstance(dataset, DataLoader) else None
-    if given is not None and loader:
-        raise ValueError("loader is given but must be left out where dataset is a DataLoader, which has it")
-    asked = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps)
     examples: Any = dataset if given is None else given.dataset
-    if plan is None:
-        if asked["batch_size"] is None and given is not None:
-            asked["batch_size"] = given.batch_size
+    asked = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps)
+
+    def check() -> None:
+        if given is not None and loader:
+            raise ValueError(
+                "loader is given but must be left out where dataset is a DataLoader, which has it"
+            )
+        number_of_examples(examples)
+        if given is not None:
+            check_sampler(given.batch_sampler)
+        if plan is not None:
+            _refuse_contradictions(plan, asked, clip_norm, setting)
+        reshard(model)
+        parameters = trained(model)
+        check_holds(optimizer, parameters)
+        check_only_noise(None, parameters.values())
+
+    # Before a plan is designed, which can take minutes.
+    run_on_all_ranks(check)
+    planned = plan
+    if planned is None:
+        if given is not None and batch_size is None:
+            own: Any = given.batch_sampler
+            asked["batch_size"] = own.batch_size * rank_and_world()[1]
         setting = "poisson" if setting == "auto" else setting
         planned = plan_for(model, examples, clip_norm=clip_norm, setting=setting, **asked)
-    else:
-        _refuse_contradictions(plan, asked, clip_norm, setting)
-        planned = plan
     noise = CorrelatedNoise(model, planned, key, run=run, prefetch=prefetch)
+    sampler = EpochSampler(planned, noise.discard_sums)
     if given is None:
-        batches = noise.loader(examples, **(loader or {}))
+        batches = loader_of(examples, planned, sampler, **(loader or {}))
     else:
-        batches = planned_loader(given, planned, noise.batch_sampler(), shares=rank_and_world()[1])
+        batches = planned_loader(given, planned, sampler, shares=rank_and_world()[1])
     # Last: an argument that is refused leaves the optimizer as it was.
-    noise.attach(optimizer)
-    how = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
-    return PrivateRun(
-        model, noise, planned, batches, grid_spacing=planned.grid_spacing if exact else None, **how
-    )
+    noise.attach(optimizer, sampler)
+    how: dict[str, Any] = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
+    how |= dict(grid_spacing=planned.grid_spacing if exact else None)
+    return PrivateRun(model, noise, planned, batches, sampler, **how)
 
 
 def _refuse_contradictions(plan: Plan, asked: Mapping[str, Any], clip_norm: float, setting: str) -> None:

@@ -28,6 +28,11 @@ class EpochSampler(BatchSampler):
             raise RuntimeError(f"All {steps} steps of the plan have been made: no batch is left.")
         return self._shares(first, min(first - first % self._epoch + self._epoch, steps))
 
+    @property
+    def epochs_left(self) -> range:
+        """The epochs that are not finished, counted from 0."""
+        return range(self._next_step() // self._epoch, -(-len(self._made()) // self._epoch))
+
     def __len__(self) -> int:
         """Batches in a whole epoch."""
         return self._epoch

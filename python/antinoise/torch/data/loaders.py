@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch.utils import data
-from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
 
 from ... import Plan
 from .batches import BatchSampler, CollateEmpty
@@ -72,16 +79,38 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
     return PlannedLoader(dataset, batch_sampler=sampler, **how)
 
 
+def number_of_examples(dataset: Any) -> int:
+    """The length of a data set. Refuses one whose examples have no numbers."""
+    numbered = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+    if isinstance(dataset, IterableDataset) or not numbered:
+        raise ValueError(
+            f"data set of the loader is a {type(dataset).__name__} but must be one with a length, whose"
+            " examples have numbers, such as a list of them: the plan says which numbers make a batch"
+        )
+    return len(dataset)
+
+
 def check_examples(dataset: Any, plan: Plan) -> None:
     """Refuses a data set that the plan's numbers of examples do not fit."""
-    if isinstance(dataset, IterableDataset):
+    if (found := number_of_examples(dataset)) != plan.examples:
         raise ValueError(
-            f"data set of the loader is a {type(dataset).__name__} but must be one whose examples have"
-            " numbers"
+            f"data set of the loader is of {found} examples but must be of the plan's {plan.examples}"
         )
-    if len(dataset) != plan.examples:
+
+
+def check_sampler(batches: Any) -> None:
+    """Refuses batches of a loader that are not in order, shuffled or dealt out to processes: the plan's take
+    their place, so that any other choice of examples would be lost.
+    """
+    if batches is None:
+        raise ValueError("batch_size of the loader is None but must be given: a batch of the plan is a step")
+    if type(batches) is not data.BatchSampler or not isinstance(
+        batches.sampler, (RandomSampler, SequentialSampler, DistributedSampler)
+    ):
+        found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
         raise ValueError(
-            f"data set of the loader is of {len(dataset)} examples but must be of the plan's {plan.examples}"
+            f"{found} but must be left out, and batch_size given: the plan samples, and its batches would"
+            " replace those of the sampler"
         )
 
 
@@ -100,11 +129,7 @@ def planned_loader(
     """
     check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
-    if type(batches) is not data.BatchSampler or not isinstance(
-        batches.sampler, (RandomSampler, SequentialSampler)
-    ):
-        found = f"sampler of the loader is {type(getattr(batches, 'sampler', batches)).__name__}"
-        raise ValueError(f"{found} but must be left out, and batch_size given: the plan samples")
+    check_sampler(batches)
     wanted = -(-plan.batch_size // shares)
     if batches.batch_size != wanted:
         must_be = (
