@@ -18,7 +18,7 @@ const MOST: usize = 2;
 const TABLES: &[Table] = &[
     Table { name: "run", row: "name", columns: &["name", "value"] },
     Table { name: "participations", row: "user, step", columns: &["user", "step"] },
-    Table { name: "releases", row: "step", columns: &["step", "base", "noisy_sum"] },
+    Table { name: "noisy_sums", row: "step", columns: &["step", "base", "noisy_sum"] },
     Table { name: "chain", row: "number", columns: &["number", "part", "step", "content", "token"] },
 ];
 
@@ -40,7 +40,7 @@ static SAVED: LazyLock<Saved> = LazyLock::new(|| {
     let mut ledger = Ledger::open(&path, &plan, "0").expect("a ledger");
     for users in [&["ada", "grace"][..], &["edsger"], &[], &["ada", "barbara"]] {
         let charged = ledger.charge(users).expect("they may");
-        ledger.release(charged, "base", &[1, 2, 3]).expect("a release");
+        ledger.record_noisy_sum(charged, "base", &[1, 2, 3]).expect("a noisy sum");
     }
     let participations = ledger.participations().expect("rows");
     drop(ledger);
@@ -83,10 +83,10 @@ fn looked_at(path: &Path, is_mended: bool) -> Result<(), Error> {
     assert!(all.windows(MOST + 1).all(|some| some[0].0 != some[MOST].0), "{all:?}");
     let observed = ledger.observed()?;
     assert!(observed.participations <= all.len() && observed.steps <= 8);
-    ledger.last_release()?;
+    ledger.last_noisy_sum()?;
     if ledger.step() < 8 {
         let charged = ledger.charge(&["somebody new"])?;
-        ledger.release(charged, "", &[])?;
+        ledger.record_noisy_sum(charged, "", &[])?;
     }
     Ok(())
 }
@@ -106,12 +106,12 @@ fn mend(database: &Connection) -> rusqlite::Result<()> {
     parts.extend(
         users.iter().map(|(step, (count, sum))| ("participations", *step, format!("{count} {}", hex(sum)))),
     );
-    let mut select = database.prepare("SELECT step, base, noisy_sum FROM releases")?;
+    let mut select = database.prepare("SELECT step, base, noisy_sum FROM noisy_sums")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let (base, sum): (String, Option<Vec<u8>>) = (row.get(1)?, row.get(2)?);
         let digest = Sha256::digest(sum.unwrap_or_default());
-        parts.push(("releases", row.get(0)?, format!("{} {base}", hex(&digest))));
+        parts.push(("noisy_sums", row.get(0)?, format!("{} {base}", hex(&digest))));
     }
     database.execute("DELETE FROM chain", [])?;
     let mut token = "antinoise ledger".to_string();

@@ -2,7 +2,7 @@
 
 use antinoise_input::BadInput;
 use antinoise_mechanism::Adjacency;
-use antinoise_plan::{Accountant, Length, Plan, PrivacyUnit, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{Accountant, Length, Plan, PrivacyUnit, ArithmeticKind, Request, Setting, choose};
 
 use crate::strategy::least_sensitivity;
 
@@ -53,7 +53,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Request::new(60, 10, Length::Epochs(1), Setting::Stream),
         user(of(8, federated)),
         Request { adjacency: Adjacency::ReplaceOne, ..of(6, Setting::Cyclic) },
-        Request { release: ReleaseKind::PlainFloatingPoint, ..of(6, Setting::Cyclic) },
+        Request { arithmetic: ArithmeticKind::PlainFloatingPoint, ..of(6, Setting::Cyclic) },
     ];
     let chosen =
         requests.map(|request| choose(&Request { thorough: false, ..request }).expect("a plan").plan);

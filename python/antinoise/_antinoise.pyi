@@ -55,7 +55,7 @@ def plan(
     noise_time: float | None = None,
     tolerance: float = 0.05,
     thorough: bool = True,
-    release: Literal["grid", "plain"] = "grid",
+    arithmetic: Literal["grid", "plain"] = "grid",
 ) -> Plan:
     """Chooses a mechanism for a training run and states its privacy.
 
@@ -88,7 +88,7 @@ def plan(
         noise_time: Bound on the estimated time for one step's noise on one core, in seconds.
         tolerance: Excess over the smallest loss that is accepted for a smaller state, as a fraction of it.
         thorough: False leaves out strategies that take seconds to optimise.
-        release: `"grid"` adds noise in whole numbers on a grid, which leaves no trace of floating point;
+        arithmetic: `"grid"` adds noise in whole numbers on a grid, which leaves no trace of floating point;
             `"plain"` adds in floating point.
 
     Returns:
@@ -383,17 +383,17 @@ class Plan:
     def workload(self) -> str:
         """The workload of which the losses are computed."""
     @property
-    def release(self) -> Literal["grid", "plain"]:
+    def arithmetic(self) -> Literal["grid", "plain"]:
         """Whether sums and noise are added on a grid or in floating point."""
     @property
     def expected_batch_size(self) -> float:
         """The divisor of the noisy sum."""
     @property
     def grid_spacing(self) -> float | None:
-        """The spacing of the grid, a power of two; None for plain releases."""
+        """The spacing of the grid, a power of two; None for plain arithmetic."""
     @property
     def widened_clip_norm(self) -> float:
-        """Bound on the change of a step's released sum by one unit, rounding included."""
+        """Bound on the change of a step's noisy sum by one unit, rounding included."""
     @property
     def sum_allowance(self) -> float:
         """The part of `widened_clip_norm` that allows for rounding of the clipped sum."""
@@ -423,7 +423,7 @@ class Key:
     @staticmethod
     def from_seed_insecure(seed: int) -> Key:
         """A key from a number, for tests: it protects nothing. Each new stream of such a key forgets which of
-        its noise was released before.
+        its noise was used before.
         """
     @staticmethod
     def broadcast(exchange: Callable[[NDArray[np.uint8]], object], key: Key | None = None) -> Key:
@@ -635,10 +635,10 @@ class NoiseStream:
             scale: A factor.
 
         Raises:
-            RuntimeError: The step was released with another sum, or all steps have been made.
+            RuntimeError: The step's noise is in use with another sum, or all steps have been made.
             ValueError: `gradient` has another dtype, length or stride.
         """
-    def release(self, sum: _Row, out: _Row) -> None:
+    def add_to_sum(self, sum: _Row, out: _Row) -> None:
         """Adds the next row to a sum, on the plan's grid if it has one.
 
         Args:
@@ -646,12 +646,12 @@ class NoiseStream:
             out: float32, of the same length: the noisy sum.
 
         Raises:
-            RuntimeError: The step was released with another sum, or all steps have been made.
+            RuntimeError: The step's noise is in use with another sum, or all steps have been made.
             ValueError: The sum is not finite or beyond the grid, or an array does not fit.
         """
     def _make_ahead_into(self, out: _Row) -> None: ...
-    def _forget_released(self, step: int) -> None: ...
-    def _release_made(self, step: int, digest: int) -> None: ...
+    def _forget_noisy_sums(self, step: int) -> None: ...
+    def _noisy_sum_made(self, step: int, digest: int) -> None: ...
     @staticmethod
     def _digest_numbers(first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     def seek(
@@ -668,7 +668,7 @@ class NoiseStream:
             progress: Called from time to time with the step that was reached and with `step`.
             reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that
             nobody
-                sees what was released under it.
+                sees the noisy sums made with it.
         """
     def save(self, path: _Path) -> None:
         """Writes step, state and the run's key to a file of mode 0600. **As secret as the key.**
@@ -760,7 +760,7 @@ class Ledger:
         """The path of the file."""
     @property
     def step(self) -> int:
-        """The next step; all earlier steps are released."""
+        """The next step; all earlier steps are finished."""
     def eligible(self, users: Iterable[str]) -> list[str]:
         """Those of `users` who may take part in the next step."""
     def charge(self, users: Iterable[str]) -> None:
@@ -772,7 +772,7 @@ class Ledger:
         Raises:
             ValueError: One of them may not take part; then nobody is recorded.
         """
-    def release(self, step: int, base: str, noisy_sum: bytes) -> None:
+    def record_noisy_sum(self, step: int, base: str, noisy_sum: bytes) -> None:
         """Records the noisy sum of the next step in place of the previous one.
 
         Args:
@@ -783,9 +783,9 @@ class Ledger:
         Raises:
             ValueError: `step` is not the next step, or its users were not charged.
         """
-    def last_release(self) -> tuple[int, str, bytes] | None:
-        """Step of the last release, its base (a digest of the model that the step started from) and its noisy
-        sum; None before the first release.
+    def last_noisy_sum(self) -> tuple[int, str, bytes] | None:
+        """Step of the last noisy sum, its base (a digest of the model that the step started from) and its
+        bytes; None before the first one.
         """
     def bind(self, name: str, value: str) -> None:
         """Records, once, a value that identifies the ledger in addition to plan and run.

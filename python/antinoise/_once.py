@@ -10,9 +10,7 @@ class NotCopied:
 
     def _refuse_copy(self) -> NoReturn:
         what = type(self).__name__
-        raise TypeError(
-            f"a {what} cannot be pickled or copied: two of them would release the same noise twice"
-        )
+        raise TypeError(f"a {what} cannot be pickled or copied: two of them would use the same noise twice")
 
     def __copy__(self) -> NoReturn:
         self._refuse_copy()

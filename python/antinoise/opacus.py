@@ -284,7 +284,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         """Opacus's `save_checkpoint`, with the noise's state.
 
         The file is **as secret as the key** until the plan's last step is made: with it, the noise can be
-        removed from the releases. Its mode is 0600.
+        removed from the noisy sums. Its mode is 0600.
         """
         refuse_sharded(module)
         state = dict(checkpoint_dict or {})

@@ -76,7 +76,7 @@ def plan():
 
 @pytest.fixture(scope="session")
 def plain():
-    return small_plan(release="plain")
+    return small_plan(arithmetic="plain")
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def naive_means(plan, cohorts, run=None, start=START):
             (clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort),
             np.zeros(DIM),
         )
-        stream.release(np.asarray(total), out)
+        stream.add_to_sum(np.asarray(total), out)
         row = (row.astype(float) + out.astype(float) / plan.expected_batch_size).astype(np.float32)
         yield row
 
@@ -168,7 +168,7 @@ def serve(folder, attempt, point, step):
     class Noted(Seen):
         def aggregate_train(self, server_round, replies):
             replies = list(replies)
-            # The wrapped strategy sees the last released step.
+            # The wrapped strategy sees the last finished step.
             note(
                 kind="seen", step=strategy.ledger.step - 1, row=row_of(replies[0].content["arrays"]).tolist()
             )
@@ -190,7 +190,7 @@ def serve(folder, attempt, point, step):
     strategy._ledger = Watched(strategy.ledger)
     around(strategy.ledger, "bind", "the beginning")
     around(strategy.ledger, "charge", "the charge")
-    around(strategy.ledger, "release", "the release")
+    around(strategy.ledger, "record_noisy_sum", "the noisy sum")
     around(strategy, "_sum", "the sum")
     around(strategy, "_as_reply", "the reply")
     model = arrays_of(np.load(saved)) if saved.exists() else START

@@ -122,7 +122,7 @@ def means(plan, steps):
     stream, found = an.NoiseStream(plan, DIM, an.Key.from_seed_insecure(5)), []
     for step in range(steps):
         row = np.empty(DIM, np.float32)
-        stream.release(sums(step).numpy(), row)
+        stream.add_to_sum(sums(step).numpy(), row)
         found.append(torch.from_numpy(row).double() / plan.expected_batch_size)
     return found
 
@@ -385,7 +385,7 @@ def own_and_reduced_sums():
         gradient = torch.cat([p.grad.reshape(-1) for p in one.parameters()])
         total += gradient * min(1, plan.clip_norm / gradient.norm())
     row = np.empty(len(total), np.float32)
-    an.NoiseStream(plan, len(total), an.Key.from_seed_insecure(5)).release(total.numpy(), row)
+    an.NoiseStream(plan, len(total), an.Key.from_seed_insecure(5)).add_to_sum(total.numpy(), row)
     noise = CorrelatedNoise(model, plan, key_here(), external_batches=True, reuse_noise_unprotected=True)
     share = slice(rank * 20 // world, (rank + 1) * 20 // world)
     clipped_sum_(model, loss, x[share], y[share], plan.clip_norm)
@@ -416,7 +416,7 @@ def sums_of_one():
     noise.apply_()
     dim = sum(p.numel() for p in model.parameters())
     row = np.empty(dim, np.float32)
-    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(np.ones(dim), row)
+    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).add_to_sum(np.ones(dim), row)
     assert torch.equal(gathered(model), torch.from_numpy(row).double() / plan.expected_batch_size)
     # One process has integer sums, the other float64 sums; also if one has no example.
     own = small_model()

@@ -137,15 +137,15 @@ def test_noise_is_added_to_the_points():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     CorrelatedNoise(model, plan, an.Key.from_seed_insecure(5), external_batches=True).attach(optimizer)
     points = points_of(model, (x, y), spacing=plan.grid_spacing)
-    released = np.empty(dim, np.float32)
-    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).release(
-        points.numpy() * plan.grid_spacing, released
+    noisy_sum = np.empty(dim, np.float32)
+    an.NoiseStream(plan, dim, an.Key.from_seed_insecure(5)).add_to_sum(
+        points.numpy() * plan.grid_spacing, noisy_sum
     )
     clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1, grid_spacing=plan.grid_spacing)
     optimizer.step()
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
     assert torch.equal(
-        mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
+        mean, torch.from_numpy((noisy_sum.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
     )
     clipped_sum_(model, loss, x, y, CLIP, microbatch_size=1, grid_spacing=2 * plan.grid_spacing)
     with pytest.raises(ValueError, match="grid_spacing of the sum"):

@@ -64,7 +64,7 @@ def test_one_step_is_bit_by_bit_that_of_a_stream(path):
     for user in grid.asked[0]:
         total += clipped(trained(user, row).astype(float) - row, (1 - 2**-20) * PLAN.clip_norm)
     out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
-    stream.release(total, out)
+    stream.add_to_sum(total, out)
     assert np.array_equal(
         row_of(inner.seen[0][0].content["arrays"]), (row + out.astype(float) / COHORT).astype(np.float32)
     )
@@ -96,7 +96,7 @@ def test_the_divisor_does_not_depend_on_who_answers(path):
         COHORT - 1,
     )
     stream, out, row = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32), row_of(START)
-    stream.release(clipped(kept[0].astype(float) - row, PLAN.clip_norm), out)
+    stream.add_to_sum(clipped(kept[0].astype(float) - row, PLAN.clip_norm), out)
     assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), row + out / COHORT, atol=3e-4)
 
 
@@ -157,7 +157,7 @@ def test_what_is_no_update_counts_as_zero(path, record, what):
     found = []
     for left_out in grid.asked[0]:
         out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
-        stream.release(
+        stream.add_to_sum(
             sum(clipped(trained(u, row).astype(float) - row, 0.5) for u in grid.asked[0] if u != left_out),
             out,
         )
@@ -217,7 +217,7 @@ def test_a_strategy_that_fails_gets_the_same_bits_again(path):
     assert np.array_equal(seen[1], seen[2]) and not np.array_equal(seen[2], seen[3])
 
 
-def test_a_model_that_stays_as_it_was_gets_fresh_releases(path):
+def test_a_model_that_stays_as_it_was_gets_fresh_noisy_sums(path):
     class Idle(Seen):
         def aggregate_train(self, server_round, replies):
             super().aggregate_train(server_round, replies)
@@ -277,6 +277,6 @@ def test_it_is_not_copied(path):
         lambda: copy.copy(strategy),
         lambda: copy.deepcopy(strategy),
     ):
-        with pytest.raises(TypeError, match="two of them would release the same noise twice"):
+        with pytest.raises(TypeError, match="two of them would use the same noise twice"):
             copied()
     assert isinstance(strategy, Strategy) and not isinstance(strategy, FedAvg)

@@ -1,4 +1,4 @@
-"""Users take part as the plan allows, and no noise is released twice, also after a server is killed."""
+"""Users take part as the plan allows, and no noise is used twice, also after a server is killed."""
 
 import json
 import os
@@ -26,9 +26,9 @@ from antinoise.flower import CorrelatedNoise, Ledger
 
 
 class Failing(Watched):
-    """A ledger whose releases cannot be written."""
+    """A ledger whose noisy sums cannot be written."""
 
-    def release(self, step, base, noisy_sum):
+    def record_noisy_sum(self, step, base, noisy_sum):
         raise OSError("disk is full")
 
 
@@ -122,7 +122,7 @@ def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
         later.close()
 
 
-def test_a_release_that_came_to_no_model_is_for_the_model_that_it_started_from(path, monkeypatch):
+def test_a_noisy_sum_that_came_to_no_model_is_for_the_model_that_it_started_from(path, monkeypatch):
     strategy = wrapped(path)
     left = train(strategy, FakeGrid(), 1).arrays
     monkeypatch.setattr(strategy, "_as_reply", lambda private: (_ for _ in ()).throw(OSError("disk is full")))
@@ -156,9 +156,9 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
             "UPDATE participations SET user = 'somebody' WHERE user = (SELECT MIN(user) FROM participations)",
             "the participants of step",
         ),
-        ("DELETE FROM releases WHERE step = 1", "1 rounds are missing: it had released step 1"),
-        ("UPDATE releases SET base = 'x' WHERE step = 0", "the release of step 0"),
-        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 1", "the release of step 1"),
+        ("DELETE FROM noisy_sums WHERE step = 1", "1 rounds are missing: it had recorded step 1"),
+        ("UPDATE noisy_sums SET base = 'x' WHERE step = 0", "the noisy sum of step 0"),
+        ("UPDATE noisy_sums SET noisy_sum = x'00' WHERE step = 1", "the noisy sum of step 1"),
         ("UPDATE run SET value = 'x' WHERE name = 'layout'", "the recorded values"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
         (
@@ -260,7 +260,7 @@ def test_the_ledger_refuses_what_the_plan_does(path):
 
     def step():
         ledger.charge([])
-        ledger.release(ledger.step, "", b"")
+        ledger.record_noisy_sum(ledger.step, "", b"")
 
     ledger.charge(["a", "b"])
     for users in (["a"], ["c", "b"], ["d", "d"]):
@@ -270,13 +270,13 @@ def test_the_ledger_refuses_what_the_plan_does(path):
         ):
             ledger.charge(users)
     assert ledger.participations() == [("a", 0), ("b", 0)] and ledger.eligible(["a", "c"]) == ["c"]
-    with pytest.raises(ValueError, match="step of a release is 1 but must be 0, which comes next"):
-        ledger.release(1, "", b"")
+    with pytest.raises(ValueError, match="step of a noisy sum is 1 but must be 0, which comes next"):
+        ledger.record_noisy_sum(1, "", b"")
     with pytest.raises(
         ValueError, match="users of step 1 is not recorded but must be recorded before their updates are used"
     ):
         step()
-        ledger.release(1, "", b"")
+        ledger.record_noisy_sum(1, "", b"")
     step()
     assert ledger.eligible(["a", "c"]) == ["c"]
     step()
@@ -295,8 +295,8 @@ POINTS = [
     "after the charge",
     "before the sum",
     "after the sum",
-    "before the release",
-    "after the release",
+    "before the noisy sum",
+    "after the noisy sum",
     "before the reply",
     "in the strategy",
     "before the model is saved",
@@ -312,7 +312,7 @@ def served(folder, attempt, point, step):
 
 
 def check_run(folder):
-    """After kills and restarts: each step's noise was in one release, and the ledger counts every user who
+    """After kills and restarts: each step's noise was in one noisy sum, and the ledger counts every user who
     was asked."""
     seen, asked = defaultdict(set), defaultdict(list)
     last = {}
@@ -324,7 +324,7 @@ def check_run(folder):
         else:
             seen[entry["step"]].add(tuple(entry["row"]))
     assert sorted(seen) == list(range(PLAN.steps)) and {len(found) for found in seen.values()} == {1}
-    # The released updates are those of the cohort asked last.
+    # The updates in the noisy sum are those of the cohort asked last.
     wanted = list(naive_means(PLAN, [last[t] for t in range(PLAN.steps)]))
     for t, row in enumerate(wanted):
         assert np.allclose(next(iter(seen[t])), row, atol=1e-3), t

@@ -39,7 +39,7 @@ from antinoise.jax.layout import Layout, ranges_of
 
 DIM = 8 * 12 + 8 + 1
 PLAN = small_plan(dim=DIM)
-PLAIN = small_plan(dim=DIM, release="plain")
+PLAIN = small_plan(dim=DIM, arithmetic="plain")
 UNEVEN = small_plan(dim=DIM, examples=250)  # a batch size that single precision does not hold
 
 
@@ -109,7 +109,7 @@ def test_rows_have_the_same_bits_in_every_layout_and_each_coordinate_is_made_onc
 
 @pytest.mark.parametrize("plan", [PLAN, PLAIN, UNEVEN], ids=["grid", "plain", "uneven"])
 @pytest.mark.parametrize("name, params, made", LAYOUTS, ids=[name for name, *_ in LAYOUTS])
-def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
+def test_a_noisy_mean_is_the_streams_over_the_batch(plan, name, params, made):
     noise, stream, out = (
         noise_of(params, plan, key()),
         an.NoiseStream(plan, DIM, key()),
@@ -120,8 +120,8 @@ def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
         if step == 2:  # arrays of JAX, laid out otherwise
             with jax.enable_x64(True):
                 sums = jax.tree.map(jnp.asarray, sums)
-        stream.release(flat(sums).astype(np.float64), out)
-        mean = noise.release(sums)
+        stream.add_to_sum(flat(sums).astype(np.float64), out)
+        mean = noise.noisy_mean(sums)
         assert same(flat(mean), (out.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
         assert all(
             m.sharding == p.sharding
@@ -131,9 +131,9 @@ def test_a_release_is_the_streams_over_the_batch(plan, name, params, made):
 
 def test_means_have_the_parameters_precision():
     params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), tree())
-    mean = noise_of(params, PLAN, key()).release(jax.tree.map(lambda p: np.ones(p.shape), params))
+    mean = noise_of(params, PLAN, key()).noisy_mean(jax.tree.map(lambda p: np.ones(p.shape), params))
     stream, out = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32)
-    stream.release(np.ones(DIM), out)
+    stream.add_to_sum(np.ones(DIM), out)
     assert {leaf.dtype for leaf in jax.tree.leaves(mean)} == {jnp.dtype(jnp.bfloat16)}
     assert same(flat(mean), (out.astype(np.float64) / 20).astype(np.float32).astype(jnp.bfloat16))
 
@@ -217,13 +217,13 @@ def elementwise(params, example):
 @pytest.mark.parametrize(
     "kind, loss", [(AxisType.Auto, loss), (AxisType.Explicit, elementwise)], ids=["auto", "explicit"]
 )
-def test_sums_and_releases_of_a_mesh(kind, loss):
+def test_sums_and_noisy_means_of_a_mesh(kind, loss):
     for name, params, _ in list(layouts(kind))[2:5]:
         sums = clipped_sum(loss, params, (X, Y), 1.0)
         assert np.allclose(flat(sums.total), naive(tree(), X, Y, 1.0, loss)[0], rtol=1e-4, atol=1e-5), name
         out = np.empty(DIM, np.float32)
-        an.NoiseStream(PLAN, DIM, key()).release(flat(sums.total), out)
-        mean = noise_of(params, PLAN, key()).release(sums)
+        an.NoiseStream(PLAN, DIM, key()).add_to_sum(flat(sums.total), out)
+        mean = noise_of(params, PLAN, key()).noisy_mean(sums)
         assert same(flat(mean), out / np.float32(20)) and mean["w"].sharding == params["w"].sharding
 
 
@@ -296,40 +296,40 @@ def test_an_empty_batch_is_a_sum_of_zeros():
             r"\['w'\] is of dtype int32 but must be of a floating one",
         ),
         (lambda: noise_of({}, PLAN, key()), "params is a tree without numbers but must have some"),
-        (lambda: noise_of(tree(), PLAN, key()).next(), "release of the plan is grid but must be plain"),
+        (lambda: noise_of(tree(), PLAN, key()).next(), "arithmetic of the plan is grid but must be plain"),
         (
-            lambda: noise_of(tree(), PLAN, key()).release(tree()),
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean(tree()),
             "sum is of dtype float32 but must be float64: sums in less precision",
         ),
         (
-            lambda: noise_of(tree(), PLAN, key()).release([np.zeros(DIM)]),
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean([np.zeros(DIM)]),
             "sums is a tree .* but must be the parameters'",
         ),
         (
-            lambda: noise_of(tree(), PLAN, key()).release(
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean(
                 {"b": np.zeros(8), "s": np.zeros(1), "w": np.zeros((8, 12))}
             ),
             r"\['s'\] of sums is of shape \(1,\) but must be of \(\)",
         ),
         (
-            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 20, 1.5)),
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean(ClippedSum(None, 20, 1.5)),
             "clip_norm of the sum is 1.5 but must be the plan's, 1.0",
         ),
         (
-            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 19, 1.0)),
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean(ClippedSum(None, 19, 1.0)),
             "batch of step 0 is of 19 examples but must be the plan's",
         ),
         (
-            lambda: noise_of(tree(), PLAN, key()).release(ClippedSum(None, 10**8, 1.0)),
+            lambda: noise_of(tree(), PLAN, key()).noisy_mean(ClippedSum(None, 10**8, 1.0)),
             "but must be smaller, for its sum to be exact enough",
         ),
         (
-            lambda: noise_of(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).release(
+            lambda: noise_of(tree(), small_plan(dim=DIM, setting="federated", min_sep=12), key()).noisy_mean(
                 ClippedSum(None, 20, 1.0)
             ),
             "unit of the plan is user but must be example",
         ),
-        (lambda: add_noise(PLAN), "release of the plan is grid but must be plain"),
+        (lambda: add_noise(PLAN), "arithmetic of the plan is grid but must be plain"),
         (
             lambda: noise_addition_transform(noise_of(tree(), PLAN, key()), sensitivity=1.1),
             "sensitivity is 1.1 but must be above 0 and at most",
@@ -351,8 +351,8 @@ def test_sums_in_single_precision_are_taken_from_who_answers_for_them():
         an.NoiseStream(PLAN, DIM, key()),
         np.empty(DIM, np.float32),
     )
-    stream.release(flat(tree()).astype(np.float64), out)
-    assert same(flat(noise.release(tree())), (out.astype(np.float64) / 20).astype(np.float32))
+    stream.add_to_sum(flat(tree()).astype(np.float64), out)
+    assert same(flat(noise.noisy_mean(tree())), (out.astype(np.float64) / 20).astype(np.float32))
     assert (
         noise.statement.startswith(PLAN.statement)
         and "Assumed, not proved: that one example moves the sums" in noise.statement
@@ -369,13 +369,13 @@ def test_a_whole_training_sees_the_noisy_mean_alone():
         sums = clipped_sum(loss, params, (x[examples], y[examples]), PLAN.clip_norm)
         with pytest.raises((ValueError, TypeError, AttributeError)):
             optax.apply_updates(params, optimizer.update(sums, state, params)[0])
-        stream.release(flat(sums.total), out)
-        updates, state = optimizer.update(noise.release(sums), state, params)
+        stream.add_to_sum(flat(sums.total), out)
+        updates, state = optimizer.update(noise.noisy_mean(sums), state, params)
         params = optax.apply_updates(params, updates)
         own = own + np.float32(-0.1) * (out.astype(np.float64) / 20).astype(np.float32)
     assert noise.step == PLAN.steps and np.allclose(flat(params), own, rtol=1e-6, atol=1e-6)
     with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
-        noise.release(jax.tree.map(lambda p: np.zeros(p.shape), params))
+        noise.noisy_mean(jax.tree.map(lambda p: np.zeros(p.shape), params))
 
 
 def test_noise_enters_a_jitted_step_as_an_argument():
@@ -428,7 +428,7 @@ def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
                 lambda p, step=step: p.astype(jnp.float64 if double else jnp.float32) * (step + 1), params
             )
             got, state = update(sums, state)
-            stream.release(flat(sums).astype(np.float64), out)
+            stream.add_to_sum(flat(sums).astype(np.float64), out)
             assert (
                 same(flat(got), out.astype(np.float64) if double else out)
                 and int(state.step) == step + 1 == noise.step
@@ -486,14 +486,14 @@ def test_a_run_goes_on_where_it_was_saved(layout, tmp_path):
 def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
     params, folder = LAYOUTS[layout][1], tmp_path / "state"
     made = noise_of(params, PLAN, key(), run="a")
-    made.release(jax.tree.map(lambda p: np.zeros(p.shape), params))
+    made.noisy_mean(jax.tree.map(lambda p: np.zeros(p.shape), params))
     made.save(folder, params)
     how = dict(plan=PLAN, run="a", external_batches=True)
     changed = [params | {name: leaf.at[(0,) * leaf.ndim].add(1e-6)} for name, leaf in params.items()]
     for other in changed:
         with pytest.raises(
             RuntimeError,
-            match="^params are not as when the noise of step 1 was saved: another sum would be released",
+            match="^params are not as when the noise of step 1 was saved: another sum would be added",
         ):
             Noise.resume(folder, other, **how)
         assert Noise.resume(folder, other, reuse_noise_unprotected=True, **how).step == 1
@@ -506,7 +506,7 @@ def test_it_is_not_copied_and_a_key_makes_it_once():
     secret = an.Key.from_os()
     noise = noise_of(tree(), PLAN, secret)
     for copied in (lambda: pickle.dumps(noise), lambda: copy.copy(noise), lambda: copy.deepcopy(noise)):
-        with pytest.raises(TypeError, match="two of them would release the same noise twice"):
+        with pytest.raises(TypeError, match="two of them would use the same noise twice"):
             copied()
     with pytest.raises(ValueError, match="a name that is new to this key"):
         noise_of(tree(), PLAN, secret)
@@ -525,7 +525,7 @@ def test_a_row_is_not_compiled_into_a_step():
     wrong = [
         lambda s: tx.update(s, state, params, noise=row)[0],
         lambda s: noise.next(),
-        lambda s: noise.release(params),
+        lambda s: noise.noisy_mean(params),
     ]
     for step, what in zip(
         wrong,
@@ -553,9 +553,10 @@ def test_sums_that_are_not_finite_are_refused(plan):
     sums = {n: np.zeros(p.shape) for n, p in tree().items()}
     sums["w"][3, 4] = np.nan
     with pytest.raises(
-        ValueError, match="sum is not finite, or beyond what a release can hold, but must be a sum of clipped"
+        ValueError,
+        match="sum is not finite, or beyond what a noisy sum can hold, but must be a sum of clipped",
     ):
-        noise.release(sums)
+        noise.noisy_mean(sums)
     assert noise.step == 0
 
 
@@ -566,14 +567,14 @@ def test_batches_go_on_with_the_noise(tmp_path):
         assert np.array_equal(examples, wanted[step])
         if step == 2:
             break
-        noise.release(zeros)
+        noise.noisy_mean(zeros)
     noise.save(tmp_path / "state", params)
     noise.save(tmp_path / "state", params)
     later, found = Noise.resume(tmp_path / "state", params, PLAN), []
     for at, examples in enumerate(later.batches()):
         if at != 5:  # dropped, and the same one comes again
             found.append(examples)
-            later.release(zeros)
+            later.noisy_mean(zeros)
     assert later.step == PLAN.steps and len(found) == PLAN.steps - 2
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted[2:], strict=True))
     assert sorted(p.name for p in (tmp_path / "state").iterdir()) == [
@@ -594,7 +595,7 @@ def test_a_checkpoint_that_was_damaged_or_mixed_is_refused(tmp_path):
     for folder, (steps, secret, run) in zip(folders, of):
         noise = Noise(params, PLAN, secret, run=run, external_batches=True)
         for _ in range(steps):
-            noise.release({"w": np.zeros((8, 12)), "b": np.zeros(8)})
+            noise.noisy_mean({"w": np.zeros((8, 12)), "b": np.zeros(8)})
         noise.save(folder, params)
 
     def resumed():
@@ -633,7 +634,7 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
     noise = Noise(params, plan, key())
 
     def step(noise=noise):
-        return noise.release(zeros) if plan is PLAN or noise.step % 2 else noise.next()
+        return noise.noisy_mean(zeros) if plan is PLAN or noise.step % 2 else noise.next()
 
     with pytest.raises(
         RuntimeError, match="Step 0 has no batch of its own: none was handed out since the last step"
@@ -668,7 +669,7 @@ def test_each_step_has_its_own_batch(plan, tmp_path):
             " the plan's"
         ),
     ):
-        noise.release(ClippedSum(None, 19, 1.0))
+        noise.noisy_mean(ClippedSum(None, 19, 1.0))
     step()
     noise.save(tmp_path / "state", params)
     later = Noise.resume(tmp_path / "state", params, plan)
@@ -698,15 +699,15 @@ except ValueError as error:
     assert "noise is different in processes [1] but must be that of process 0" in str(error)
     noise = Noise(params, plan, an.Key.from_seed_insecure(9), **how)
     want = np.empty(8, np.float32)
-    an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).release(np.zeros(8), want)
-    mean = noise.release(zeros)
+    an.NoiseStream(plan, 8, an.Key.from_seed_insecure(9)).add_to_sum(np.zeros(8), want)
+    mean = noise.noisy_mean(zeros)
     for name, whole in (("a", want[:4]), ("b", want[4:])):
         for shard in mean[name].addressable_shards:
             assert np.array_equal(np.asarray(shard.data), whole[shard.index] / np.float32(20))
     noise.save(folder, params)
     assert Noise.resume(folder, params, plan, **how).step == 1
     if rank == 1:
-        noise.release(zeros)
+        noise.noisy_mean(zeros)
         noise.save(folder, params)
     try:
         Noise.resume(folder, params, plan, **how)
@@ -756,7 +757,7 @@ flat = lambda tree: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(t
 for examples in noise.batches():
     sums = gradient(params, x[examples], y[examples])
     noisy, state = update(sums, state)
-    stream.release(flat(sums).astype("d"), out)
+    stream.add_to_sum(flat(sums).astype("d"), out)
     assert np.array_equal(flat(noisy), out) and np.abs(out).max() > 0
     params = jax.tree.map(lambda p, n: p - 0.01 * n, params, noisy)
     steps += 1

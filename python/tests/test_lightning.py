@@ -108,7 +108,7 @@ def by_hand(plan, steps=STEPS):
             )
             each += gradient * min(1.0, CLIP / np.linalg.norm(gradient))
         assert np.allclose(total, each, rtol=1e-4, atol=1e-5) and np.abs(total).max() > 0.1
-        stream.release(total, row)
+        stream.add_to_sum(total, row)
         mean = torch.from_numpy((row.astype(np.float64) / 20).astype(np.float32))
         for p, part in zip(net.parameters(), mean.split([p.numel() for p in net.parameters()]), strict=True):
             p.grad = part.view(p.shape)

@@ -28,7 +28,7 @@ def test_numbers_are_those_of_the_command_line(tmp_path, antinoise):
     for name in ("epsilon", "epsilon_lower", "delta", "unit", "adjacency", "accountant"):
         assert getattr(plan, name) == numbers["privacy"][name], name
     assert plan.sampler == numbers["sampler"] == {"kind": "cyclic", "groups": 12}
-    assert (plan.participation, plan.workload, plan.release) == ("cyclic:12,2", "prefix", "grid")
+    assert (plan.participation, plan.workload, plan.arithmetic) == ("cyclic:12,2", "prefix", "grid")
     assert plan.expected_batch_size == 20
     assert plan.noise_std >= plan.noise_multiplier * plan.sensitivity["value"] * plan.widened_clip_norm
     assert plan.widened_clip_norm > plan.clip_norm + plan.sum_allowance
@@ -108,7 +108,7 @@ def test_settings():
         ),
         (dict(setting="federated"), "min_sep is absent but must be given with setting federated"),
         (dict(min_sep=3), "min_sep is 3 but must be left out: only setting federated takes it"),
-        (dict(release="exact"), 'release is "exact" but must be grid or plain'),
+        (dict(arithmetic="exact"), 'arithmetic is "exact" but must be grid or plain'),
         (dict(unit="row"), 'unit is "row" but must be example or user'),
         (dict(unit="user"), "unit of the plan is user but must be example"),
         (dict(memory=1), "memory is 1 but must be at least"),

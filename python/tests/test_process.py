@@ -98,7 +98,7 @@ def test_ctrl_c_stops_a_long_seek_and_a_long_design():
         epsilon=4,
         delta=1e-9,
         mechanism="blt:4",
-        release="plain",
+        arithmetic="plain",
     )
     noise = an.NoiseStream(plan, 10**5, an.Key.from_os(), threads=1)
     for _ in range(3):

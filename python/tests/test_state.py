@@ -36,7 +36,7 @@ def noise_state(noise):
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 @pytest.mark.parametrize("mechanism", ["identity", "blt:2", "banded-toeplitz:8", "banded-inverse:4"])
 def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
-    plan = small_plan(release=kind, mechanism=mechanism)
+    plan = small_plan(arithmetic=kind, mechanism=mechanism)
     whole = rows(stream(plan), STEPS)
     halves = [stream(plan, shard) for shard in HALVES]
     for half in halves:
@@ -178,22 +178,22 @@ def test_a_key_is_handed_over_by_one_exchange(plan):
         an.NoiseStream(plan, DIM, first)
 
 
-def test_whole_points_make_the_release(plan):
-    released, alone = (an.NoiseStream(plan, DIM, key()) for _ in range(2))
+def test_whole_points_make_the_noisy_sum(plan):
+    added, alone = (an.NoiseStream(plan, DIM, key()) for _ in range(2))
     sum, row, points = (
         np.random.default_rng(3).normal(size=DIM),
         np.empty(DIM, np.float32),
         np.empty(DIM, np.int32),
     )
     for _ in range(3):
-        released.release(sum, row)
+        added.add_to_sum(sum, row)
         alone.next_points_into(points)
         whole = np.rint(sum / plan.grid_spacing).astype(np.int64) + points
         assert points.any() and (row == (whole * plan.grid_spacing).astype(np.float32)).all()
-    plain = small_plan(release="plain")
+    plain = small_plan(arithmetic="plain")
     assert plain.grid_spacing is None
     for noise, out, message in (
-        (an.NoiseStream(plain, DIM, key()), points, "release of the plan is plain but must be grid"),
+        (an.NoiseStream(plain, DIM, key()), points, "arithmetic of the plan is plain but must be grid"),
         (alone, points.astype(np.int64), "out is of dtype int64 but must be of dtype int32"),
         (alone, points[1:], "out's length is 2999"),
     ):

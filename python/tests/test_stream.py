@@ -30,7 +30,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 def test_bits_are_those_of_the_command_line(kind, tmp_path, key_file, antinoise):
-    plan, path, out = small_plan(release=kind), tmp_path / "plan.toml", tmp_path / "noise.npy"
+    plan, path, out = small_plan(arithmetic=kind), tmp_path / "plan.toml", tmp_path / "noise.npy"
     plan.save(path)
     asked = ["--plan", path, "--dim", DIM, "--key-file", key_file, "--out", out, "--run", "third"]
     made = antinoise("noise", *asked, "--json")
@@ -67,12 +67,12 @@ def test_shards_are_parts_of_the_whole(plan):
     assert same(np.hstack([rows(half, 5) for half in halves]), whole)
 
 
-def test_a_release_is_the_sum_and_the_noise(plan, plain):
+def test_a_noisy_sum_is_the_sum_and_the_noise(plan, plain):
     sums = np.random.default_rng(1).normal(size=DIM)
     out, noise = np.empty(DIM, np.float32), rows(stream(plain), 1)[0]
-    stream(plain).release(sums, out)
+    stream(plain).add_to_sum(sums, out)
     assert same(out, (sums + noise.astype(np.float64)).astype(np.float32))
-    stream(plan).release(sums, out)
+    stream(plan).add_to_sum(sums, out)
     spacing = float(
         next(line for line in plan.to_toml().splitlines() if line.startswith("spacing")).split("=")[1]
     )
@@ -80,7 +80,7 @@ def test_a_release_is_the_sum_and_the_noise(plan, plain):
     on_grid = rows(stream(plan), 1)[0].astype(np.float64)
     assert np.abs(out - on_grid - sums).max() <= spacing * 0.5 + 1e-5
     zeros = np.empty(DIM, np.float32)
-    stream(plan).release(np.zeros(DIM), zeros)
+    stream(plan).add_to_sum(np.zeros(DIM), zeros)
     assert same(zeros, rows(stream(plan), 1)[0])
 
 
@@ -104,8 +104,8 @@ def test_a_row_may_lie_in_several_places(plan, plain):
     assert same(np.concatenate([matrix.ravel(), np.array(vector), np.frombuffer(rest, np.float32)]), row)
     sums = np.random.default_rng(2).normal(size=DIM)
     whole, parts = np.empty(DIM, np.float32), [np.empty(n, np.float32) for n in (1, 4000, 999)]
-    stream(plan).release(sums, whole)
-    stream(plan).release((sums[:17], sums[17:]), tuple(parts))
+    stream(plan).add_to_sum(sums, whole)
+    stream(plan).add_to_sum((sums[:17], sums[17:]), tuple(parts))
     assert same(np.concatenate(parts), whole)
     gradient, parts = np.ones(DIM, np.float32), [np.ones(2500, np.float32) for _ in range(2)]
     stream(plain).add_next_into(gradient, 2.0)
@@ -147,7 +147,7 @@ def test_no_step_after_the_last(plan):
     noise.seek(STEPS)
     for again in (
         lambda: noise.next_into(row),
-        lambda: noise.release(np.zeros(DIM), row),
+        lambda: noise.add_to_sum(np.zeros(DIM), row),
         lambda: noise.next_into([row[:5], row[5:]]),
     ):
         with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
@@ -205,17 +205,17 @@ def test_a_place_that_is_not_a_row_is_refused(plan, out, message):
     assert noise.step == 0
 
 
-def test_sum_and_release_are_apart(plan):
+def test_sum_and_noisy_sum_are_apart(plan):
     memory, noise = np.zeros(DIM), stream(plan)
     with pytest.raises(ValueError, match="out is arrays that share memory"):
-        noise.release(memory, memory.view(np.float32)[:DIM])
+        noise.add_to_sum(memory, memory.view(np.float32)[:DIM])
     for wrong, message in (
         (memory.astype(np.float32), "sum is of dtype float32 but must be of dtype float64"),
         (memory[1:], "sum's length is 4999 but must be the shard's 5000"),
     ):
         with pytest.raises(ValueError, match=message):
-            noise.release(wrong, np.empty(DIM, np.float32))
-    with pytest.raises(ValueError, match="release of the plan is grid but must be plain"):
+            noise.add_to_sum(wrong, np.empty(DIM, np.float32))
+    with pytest.raises(ValueError, match="arithmetic of the plan is grid but must be plain"):
         noise.add_next_into(np.empty(DIM, np.float32))
 
 

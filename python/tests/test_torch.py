@@ -66,19 +66,19 @@ def test_portions_of_a_batch_add_up(plan):
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 def test_a_step_sees_sum_and_noise_over_the_batch_size(kind):
-    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, release=kind), data()
+    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, arithmetic=kind), data()
     model, optimizer, noise = made(plan)
     by_hand = an.NoiseStream(plan, dim(model), key())
     for _ in range(3):
         clipped_sum_(model, loss, x[:20], y[:20], CLIP)
         sums, before = sums_of(model).numpy(), [p.detach().clone() for p in model.parameters()]
-        released = np.empty(dim(model), np.float32)
-        by_hand.release(sums, released)
+        noisy_sum = np.empty(dim(model), np.float32)
+        by_hand.add_to_sum(sums, noisy_sum)
         optimizer.step()
         mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
         assert torch.equal(
             mean,
-            torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32)),
+            torch.from_numpy((noisy_sum.astype(np.float64) / plan.expected_batch_size).astype(np.float32)),
         )
         assert not any(held_sum(p) for p in model.parameters())
         assert all((p != old).any() for p, old in zip(model.parameters(), before))
@@ -90,7 +90,7 @@ def test_a_missing_gradient_is_zero_and_its_noise_is_not(plan):
     model, optimizer, _ = made(plan)
     optimizer.step()
     expected = np.empty(dim(model), np.float32)
-    an.NoiseStream(plan, dim(model), key()).release(np.zeros(dim(model)), expected)
+    an.NoiseStream(plan, dim(model), key()).add_to_sum(np.zeros(dim(model)), expected)
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
     assert mean.abs().min() > 0
     assert torch.equal(mean, torch.from_numpy((expected.astype(np.float64) / 20).astype(np.float32)))
@@ -101,16 +101,16 @@ def test_sums_may_lie_in_grad_where_that_is_said(plan):
     for p in model.parameters():
         p.grad = torch.ones_like(p)
     optimizer.step()
-    released = np.empty(dim(model), np.float32)
-    an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
+    noisy_sum = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).add_to_sum(np.ones(dim(model)), noisy_sum)
     assert torch.equal(
         torch.cat([p.grad.reshape(-1) for p in model.parameters()]),
-        torch.from_numpy(released.astype(np.float64) / 20),
+        torch.from_numpy(noisy_sum.astype(np.float64) / 20),
     )
 
 
 @pytest.mark.parametrize("wild", [1e9, -1e9, 2.0**28])
-def test_large_sums_are_released_alike(plan, wild):
+def test_large_sums_get_noise_alike(plan, wild):
     at_once, ahead = (
         made(plan, small_model(torch.float64), sums_in_grad=True, prefetch=ahead) for ahead in (False, True)
     )

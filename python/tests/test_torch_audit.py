@@ -1,8 +1,8 @@
 """The audit of plain PyTorch, compared with the batches and the noise that Rust makes of the same key,
 which `antinoise audit` tests.
 
-With the key, the noise is subtracted from each release, which must leave the clipped sum of the plan's
-batch; parameters must follow from releases; an interruption and shards must change no bit. Each planted
+With the key, the noise is subtracted from each noisy sum, which must leave the clipped sum of the plan's
+batch; parameters must follow from noisy sums; an interruption and shards must change no bit. Each planted
 fault is found by its own row of the audit.
 """
 
@@ -22,7 +22,7 @@ FEATURES, CLASSES, CLIP, RATE, MOMENTUM = 4, 3, 0.7, 0.5, 0.9
 DIM = (FEATURES + 1) * CLASSES
 PLANS = {
     "cyclic": dict(),
-    "cyclic, plain": dict(mechanism="banded-toeplitz:5", release="plain"),
+    "cyclic, plain": dict(mechanism="banded-toeplitz:5", arithmetic="plain"),
     "dense": dict(mechanism="dense"),
     "tree": dict(mechanism="honaker-full"),
     "poisson": dict(setting="poisson", mechanism="identity"),
@@ -99,15 +99,15 @@ class Training:
         self.noise.load_state_dict(state["noise"])
 
     def run(self, interrupted=None):
-        """Records each step's batch, release (the optimizer's gradient times the expected batch size) and
+        """Records each step's batch, noisy sum (the optimizer's gradient times the expected batch size) and
         parameters."""
         while len(self.seen) < self.plan.steps:
             self.noise.attach(self.optimizer)
             for batch in self.batches():
                 self.put_sum(batch)
-                release = self.step()
+                noisy_sum = self.step()
                 self.optimizer.zero_grad()
-                self.seen.append((batch, release, flat(self.model.parameters())))
+                self.seen.append((batch, noisy_sum, flat(self.model.parameters())))
                 if len(self.seen) == interrupted:
                     self.interrupt()
                     break
@@ -147,7 +147,7 @@ class OptimizerWithoutNoise(Training):
     def step(self):
         before = flat(self.model.parameters())
         batch = next(iter(an.Batches(self.plan, self.key())))  # any sum at all
-        release = super().step()
+        noisy_sum = super().step()
         with torch.no_grad():
             moved = (
                 before
@@ -156,7 +156,7 @@ class OptimizerWithoutNoise(Training):
                 / self.plan.expected_batch_size
             )
             nn.utils.vector_to_parameters(torch.from_numpy(moved).float(), self.model.parameters())
-        return release
+        return noisy_sum
 
 
 class BatchesOfAnotherRun(Training):
@@ -204,7 +204,7 @@ def shards_with_shared_counters(plan, key):
 def rows_of(plan, streams):
     rows = [[np.empty(size, np.float32) for size in sizes] for sizes in [[4, 5, DIM - 9]] * plan.steps]
     for place, stream in enumerate(streams):
-        # The audit's trainings already released under the same noise.
+        # The audit's trainings already used the same noise.
         stream.seek(0, reuse_noise_unprotected=True)
         for row in rows:
             stream.next_into(row[place])
@@ -237,31 +237,31 @@ class Audit:
         ]
         rows = {
             "batches": [batch for batch, _, _ in seen] != self.batches,
-            "release": not self.released_sums(training(self.plan, self.key), seen),
+            "noisy sum": not self.noisy_sums(training(self.plan, self.key), seen),
             "optimizer": any(not self.optimized(run) for run in (seen, again)),
             "resumption": any(differ),
             "shards": (shards(self.plan, self.key) != self.noise).any(),
         }
         return {name for name, rejected in rows.items() if rejected}
 
-    def released_sums(self, data, seen):
-        """Releases minus Rust's noise are the clipped sums of Rust's batches, up to a point of the grid and
+    def noisy_sums(self, data, seen):
+        """Noisy sums minus Rust's noise are the clipped sums of Rust's batches, up to a point of the grid and
         single precision.
         """
         parameters, far = np.zeros(DIM), 0.0
-        for (_, release, after), noise, batch in zip(
+        for (_, noisy_sum, after), noise, batch in zip(
             seen, self.noise.astype(np.float64), self.batches, strict=True
         ):
-            found = release - noise - clipped(parameters, data.x.numpy(), data.y.numpy(), batch)
+            found = noisy_sum - noise - clipped(parameters, data.x.numpy(), data.y.numpy(), batch)
             far = max(far, np.abs(found / ((self.plan.grid_spacing or 0) + 1e-5 * (1 + np.abs(noise)))).max())
             parameters = after
         return far <= 1
 
     def optimized(self, seen):
-        """Parameters follow from releases by SGD with momentum."""
+        """Parameters follow from noisy sums by SGD with momentum."""
         velocity, parameters, far = np.zeros(DIM), np.zeros(DIM), 0.0
-        for _, release, after in seen:
-            velocity = MOMENTUM * velocity + release / self.plan.expected_batch_size
+        for _, noisy_sum, after in seen:
+            velocity = MOMENTUM * velocity + noisy_sum / self.plan.expected_batch_size
             far = max(
                 far,
                 np.abs(parameters - RATE * velocity - after).max()
@@ -289,9 +289,9 @@ def test_the_torch_path_is_accepted_under_every_sampler(audit):
 @pytest.mark.parametrize(
     "fault, row",
     [
-        (TwiceTheClipNorm, "release"),
-        (MomentumBeforeNoise, "release"),
-        (NoiseOfAnotherRun, "release"),
+        (TwiceTheClipNorm, "noisy sum"),
+        (MomentumBeforeNoise, "noisy sum"),
+        (NoiseOfAnotherRun, "noisy sum"),
         (BatchesOfAnotherRun, "batches"),
         (OptimizerWithoutNoise, "optimizer"),
         (PastLost, "resumption"),

@@ -86,7 +86,7 @@ class Numbered(torch.utils.data.Dataset):
 
 
 class Loop:
-    """A training loop by hand, and the examples of its releases."""
+    """A training loop by hand, and the examples of its noisy sums."""
 
     def __init__(self, plan, workers=0, state=None, raw=False):
         self.model, self.optimizer, self.noise = made(plan, external_batches=False)
@@ -267,7 +267,7 @@ ACTIONS = {"draw": 8, "step": 8, "again": 2, "old": 2, "break": 1, "resume": 1, 
 
 @pytest.mark.parametrize("workers, sequences", [(0, 40), (2, 4)])
 def test_whatever_a_loop_does_the_schema_holds_or_it_is_refused(plan, workers, sequences):
-    """Random loops that draw, drop, step, use current or old batches again, break and resume: each release
+    """Random loops that draw, drop, step, use current or old batches again, break and resume: each noisy sum
     is of its own step's batch.
     """
     refused = made_steps = finished = 0

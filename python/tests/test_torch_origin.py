@@ -1,5 +1,5 @@
 """A state resumes only with the weights, the data and the optimizer that it was saved with: an error names
-what changed, and nothing is released."""
+what changed, and no noisy sum is made."""
 
 import pytest
 from conftest import STEPS
@@ -67,9 +67,7 @@ def refused(run, what):
     before = [p.detach().clone() for p in run.model.parameters()]
     with pytest.raises(
         RuntimeError,
-        match=(
-            f"^{what} are not as when the state of step {SAVED_AT} was saved: another sum would be released"
-        ),
+        match=(f"^{what} are not as when the state of step {SAVED_AT} was saved: another sum would be added"),
     ):
         run.steps(STEPS)
     assert run.noise.step == SAVED_AT and all(

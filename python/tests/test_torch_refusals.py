@@ -78,7 +78,7 @@ def test_what_would_void_the_claim_is_refused(plan):
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 def test_sums_in_single_precision_are_taken_from_who_answers_for_them(kind):
-    plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
+    plan = small_plan(dim=100, clip_norm=CLIP, arithmetic=kind)
     model, optimizer, noise = made(plan, sums_in_grad=True)
     for p in model.parameters():
         p.grad = torch.ones_like(p)
@@ -154,11 +154,11 @@ def test_examples_are_no_users():
     with pytest.raises(ValueError, match="unit is example but must be user, that of the sum so far"):
         clipped_sum_(model, loss, x[:20], y[:20], plan.clip_norm)
     optimizer.step()
-    released = np.empty(dim(model), np.float32)
-    an.NoiseStream(plan, dim(model), key()).release(np.ones(dim(model)), released)
+    noisy_sum = np.empty(dim(model), np.float32)
+    an.NoiseStream(plan, dim(model), key()).add_to_sum(np.ones(dim(model)), noisy_sum)
     mean = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
     assert torch.equal(
-        mean, torch.from_numpy((released.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
+        mean, torch.from_numpy((noisy_sum.astype(np.float64) / plan.expected_batch_size).astype(np.float32))
     )
 
 

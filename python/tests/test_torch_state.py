@@ -56,7 +56,7 @@ def test_a_run_that_is_resumed_has_the_same_bits(plan, tmp_path):
 
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 def test_noise_that_is_made_ahead_has_the_same_bits(kind):
-    plan = small_plan(dim=100, clip_norm=CLIP, release=kind)
+    plan = small_plan(dim=100, clip_norm=CLIP, arithmetic=kind)
     whole, ahead = run(plan, STEPS), run(plan, STEPS, prefetch=True)
     assert all(torch.equal(p, ahead["model"][name]) for name, p in whole["model"].items())
     # A row made ahead is part of the state, whichever process resumes.
@@ -103,7 +103,7 @@ def test_a_run_does_not_go_back(plan):
     model.zero_grad()
     noise.apply_()
     with pytest.raises(
-        ValueError, match="step of the state is 1 but must be at least 2: noise after it is in releases"
+        ValueError, match="step of the state is 1 but must be at least 2: noise after it is in noisy sums"
     ):
         noise.load_state_dict(state)
     other = CorrelatedNoise(small_model(), plan, external_batches=True)
@@ -114,7 +114,7 @@ def test_a_run_does_not_go_back(plan):
 @pytest.mark.parametrize("kind", ["grid", "plain"])
 @pytest.mark.parametrize("first, then", [(False, False), (True, True), (True, False), (False, True)])
 def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
-    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, release=kind), data()
+    plan, (x, y) = small_plan(dim=100, clip_norm=CLIP, arithmetic=kind), data()
     saved = CorrelatedNoise(small_model(), plan, external_batches=True)
     saved.apply_()
     state = saved.state_dict()
@@ -128,9 +128,7 @@ def test_one_state_that_is_resumed_twice_hides_one_sum(kind, first, then):
         return model[0].weight.grad, noise
 
     grad, _ = resumed(first, slice(0, 20))
-    with pytest.raises(
-        RuntimeError, match="the noise of step 1 hides a sum that was released in this process"
-    ):
+    with pytest.raises(RuntimeError, match="the noise of step 1 is in a noisy sum of this process"):
         resumed(then, slice(20, 40))
     again, noise = resumed(then, slice(0, 20))
     assert torch.equal(grad, again) and noise.step == 2
@@ -146,7 +144,7 @@ def test_sums_that_are_too_large_for_whole_points_are_refused_before_their_step_
     for step in range(3):
         for p in model.parameters():
             p.grad = torch.full_like(p, wild)
-        with pytest.raises(ValueError, match="sum is not finite, or beyond what a release can hold"):
+        with pytest.raises(ValueError, match="sum is not finite, or beyond what a noisy sum can hold"):
             optimizer.step()
         assert noise.step == step
         for own, others in zip(model.parameters(), calm[0].parameters()):
@@ -156,19 +154,19 @@ def test_sums_that_are_too_large_for_whole_points_are_refused_before_their_step_
         assert all(torch.equal(p, q) for p, q in zip(model.parameters(), calm[0].parameters()))
 
 
-def test_a_release_that_is_made_ahead_has_the_digest_of_any():
-    from antinoise.torch.noisy_sum_digest import digest_of_release
+def test_a_noisy_sum_that_is_made_ahead_has_the_digest_of_any():
+    from antinoise.torch.noisy_sum_digest import digest_of_noisy_sum
 
-    plain, compared = small_plan(dim=9000, release="plain", clip_norm=CLIP), 0
+    plain, compared = small_plan(dim=9000, arithmetic="plain", clip_norm=CLIP), 0
     for sizes in ([5000], [1, 1023, 4000], [1500, 2048, 0, 77], [3, 1021, 1, 4096]):
         by_rust = an.NoiseStream(plain, sum(sizes), an.Key.from_os())
         row = torch.empty(sum(sizes))
-        by_rust.release(torch.randn(sum(sizes), dtype=torch.float64), row)
-        digest = digest_of_release(row.split(sizes))
+        by_rust.add_to_sum(torch.randn(sum(sizes), dtype=torch.float64), row)
+        digest = digest_of_noisy_sum(row.split(sizes))
         # The step's noise can be used again for the same sum only.
-        by_rust._release_made(0, digest)
+        by_rust._noisy_sum_made(0, digest)
         with pytest.raises(RuntimeError, match="the noise of step 0 hides a sum"):
-            by_rust._release_made(0, digest ^ 1)
+            by_rust._noisy_sum_made(0, digest ^ 1)
         compared += 1
     assert compared == 4
 

@@ -13,7 +13,7 @@ noise = an.NoiseStream(plan, 10, key, shard=[(0, 5), (5, 10)])
 row = np.empty(10, np.float32)
 noise.next_into(row)
 noise.next_into([row[:4], bytearray(4 * 6)])
-noise.release(np.zeros(10), row)
+noise.add_to_sum(np.zeros(10), row)
 noise.seek(7, progress=lambda at, of: print(at, of))
 total: int = sum(len(batch) for batch in an.Batches(plan, key))
 worst: float = an.loss("blt", 100, order=2)["sensitivity"]["value"] + an.compare(["blt"], [8])[0]["rms_loss"]

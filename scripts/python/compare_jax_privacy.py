@@ -29,18 +29,18 @@ def of_antinoise(what: str, dim: int, threads: int) -> Callable[[], object]:
     import antinoise as an
     from antinoise.jax import Noise
 
-    release = "grid" if "grid" in what else "plain"
+    arithmetic = "grid" if "grid" in what else "plain"
     plan = an.plan(
-        100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism="blt:4", release=release
+        100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism="blt:4", arithmetic=arithmetic
     )
     if "NumPy" in what:
         stream, row = an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads), np.empty(dim, np.float32)
         return lambda: stream.next_into(row)
     noise = Noise(jnp.zeros(dim, jnp.float32), plan, an.Key.from_os(), threads=threads, external_batches=True)
-    if release == "plain":
+    if arithmetic == "plain":
         return lambda: jax.block_until_ready(noise.next())
     sums = np.zeros(dim)
-    return lambda: jax.block_until_ready(noise.release(sums))
+    return lambda: jax.block_until_ready(noise.noisy_mean(sums))
 
 
 def of_jax_privacy(dim: int) -> Callable[[], object]:
@@ -73,7 +73,7 @@ CONTESTANTS = [
     THEIRS,
     "antinoise, plain, into NumPy memory",
     "antinoise, plain, a jax.Array",
-    "antinoise, a release on the grid, a jax.Array",
+    "antinoise, a noisy mean on the grid, a jax.Array",
 ]
 
 

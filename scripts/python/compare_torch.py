@@ -26,13 +26,20 @@ THEIRS, BLT = "tensor.normal_()", "BLT of 4 buffers into a tensor"
 
 def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
     made: dict[str, Callable[[], object]] = {THEIRS: torch.empty(dim).normal_}
-    for name, mechanism, release in (
+    for name, mechanism, arithmetic in (
         ("independent into a tensor", "identity", "plain"),
         (BLT, "blt:4", "plain"),
-        ("BLT of 4 buffers, released on the grid", "blt:4", "grid"),
+        ("BLT of 4 buffers, on the grid", "blt:4", "grid"),
     ):
         plan = an.plan(
-            100_000, 100, steps=1_000, epsilon=4, delta=1e-6, dim=dim, mechanism=mechanism, release=release
+            100_000,
+            100,
+            steps=1_000,
+            epsilon=4,
+            delta=1e-6,
+            dim=dim,
+            mechanism=mechanism,
+            arithmetic=arithmetic,
         )
         stream, row, sums = (
             an.NoiseStream(plan, dim, an.Key.from_os(), threads=threads),
@@ -43,9 +50,9 @@ def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
         def step(
             stream: an.NoiseStream = stream,
             row: torch.Tensor = row,
-            sums: torch.Tensor | None = sums if release == "grid" else None,
+            sums: torch.Tensor | None = sums if arithmetic == "grid" else None,
         ) -> None:
-            stream.next_into(row) if sums is None else stream.release(sums, row)
+            stream.next_into(row) if sums is None else stream.add_to_sum(sums, row)
 
         made[name] = step
     return made

@@ -11,7 +11,7 @@ all is killed twice (SIGKILL), wherever it is when a third and two thirds of the
 again.
 
 Printed are what the ledger holds of every run (users, least separation, most steps of a user), the test loss
-before and after, and how many noise steps were released: one for each round, kills or not.
+before and after, and how many steps of noise were used: one for each round, kills or not.
 """
 
 import argparse
@@ -174,7 +174,7 @@ def check(folder: Path, mechanism: str, options: argparse.Namespace) -> str:
     made, counted = ledger.step, sum(map(len, steps.values()))
     ledger.close()
     return (
-        f"{made} releases, {len(steps)} users, {counted} participations, at least {apart} apart, at most"
+        f"{made} noisy sums, {len(steps)} users, {counted} participations, at least {apart} apart, at most"
         f" {most} of one user"
     )
 

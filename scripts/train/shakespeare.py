@@ -218,7 +218,7 @@ that is fixed beforehand. The first 4,000 characters of a training speaker are u
 update is clipped to 1; the server runs SGD with momentum 0.9.
 
 Epsilon 8 is that of one training. Each row is the best of a dozen or more trainings on the same users (rates, dampings, seeds), which epsilon
-does not pay for, and keys came from seeds: an experiment on public text, not a release. The tree and independent noise have no damping to choose.
+does not pay for, and keys came from seeds: an experiment on public text, not a publication. The tree and independent noise have no damping to choose.
 
 The predicted RMS loss is that of the plan for `momentum:0.9`, with its noise, for a clip norm of 1 and divided by the cohort. It counts the
 noise of all rounds alike; training forgets what early noise did. So a strategy is also designed for `momentum:0.9,DAMPING`, as if the server

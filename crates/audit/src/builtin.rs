@@ -10,7 +10,7 @@ use crate::{AuditInputs, Claim, Error, Mechanism};
 /// This project's mechanism, with one key for all of its runs.
 ///
 /// With the feature `train` the gradients are computed, clipped and summed by `antinoise-train`; without it
-/// they are clipped by definition, and only the noise and its release are this project's own code.
+/// they are clipped by definition, and only the noise and its addition are this project's own code.
 #[derive(Debug)]
 pub struct BuiltinMechanism {
     claim: Claim,
@@ -18,13 +18,13 @@ pub struct BuiltinMechanism {
     sums: Memo,
     /// Each process's stream, and its builder for resumption.
     processes: Vec<(StreamBuilder, NoiseStream)>,
-    released: Vec<f32>,
+    noisy_sum: Vec<f32>,
 }
 
 impl BuiltinMechanism {
     /// The mechanism of `claim`, with a key made from `seed`: the noise of an audit protects nothing.
     pub fn new(claim: Claim, seed: u64) -> Self {
-        Self { claim, seed, sums: Memo::default(), processes: Vec::new(), released: Vec::new() }
+        Self { claim, seed, sums: Memo::default(), processes: Vec::new(), noisy_sum: Vec::new() }
     }
 }
 
@@ -73,7 +73,7 @@ impl Mechanism for BuiltinMechanism {
             Ok((builder, stream))
         };
         self.processes = (0..processes).map(process).collect::<Result<_, _>>()?;
-        self.released = vec![0.0; dim];
+        self.noisy_sum = vec![0.0; dim];
         Ok(())
     }
 
@@ -91,15 +91,15 @@ impl Mechanism for BuiltinMechanism {
         Ok(())
     }
 
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         let sum = self.sums.of(inputs, batch, || clipped_sum(inputs, batch, self.claim.clip_norm))?;
-        let (mut sum, mut released) = (&sum[..], &mut self.released[..]);
+        let (mut sum, mut noisy_sum) = (&sum[..], &mut self.noisy_sum[..]);
         for (_, stream) in &mut self.processes {
             let (own, others) = sum.split_at(stream.len());
-            let (filled, rest) = released.split_at_mut(stream.len());
-            stream.release(own, filled)?;
-            (sum, released) = (others, rest);
+            let (filled, rest) = noisy_sum.split_at_mut(stream.len());
+            stream.add_to_sum(own, filled)?;
+            (sum, noisy_sum) = (others, rest);
         }
-        Ok(self.released.iter().copied().map(f64::from).collect())
+        Ok(self.noisy_sum.iter().copied().map(f64::from).collect())
     }
 }

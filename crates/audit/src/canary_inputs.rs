@@ -58,14 +58,14 @@ impl CanaryInputs {
         Ok(Self { inputs: AuditInputs::new(units, parameters, features, labels)?, units })
     }
 
-    /// Number of coordinates of a release.
+    /// Number of coordinates of a noisy sum.
     pub(crate) fn dim(&self) -> usize {
         self.inputs.dim()
     }
 
-    /// The component of `release` along u_j.
-    pub(crate) fn along(&self, release: &[f64], j: usize) -> f64 {
-        (release[j] - release[self.units + j]) * std::f64::consts::FRAC_1_SQRT_2
+    /// The component of `noisy_sum` along u_j.
+    pub(crate) fn along(&self, noisy_sum: &[f64], j: usize) -> f64 {
+        (noisy_sum[j] - noisy_sum[self.units + j]) * std::f64::consts::FRAC_1_SQRT_2
     }
 
     /// The examples that take part in every step, in addition to the units.

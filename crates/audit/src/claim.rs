@@ -2,18 +2,18 @@
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
-use antinoise_plan::{CLIP_ROUNDING, ReleaseKind, VerifiedPlan};
+use antinoise_plan::{ArithmeticKind, CLIP_ROUNDING, VerifiedPlan};
 
 use crate::Error;
 
-/// The claim: the releases are G + C^-1 Z, where Z is independent normals of standard deviation `noise_std`;
-/// the l2 sensitivity of a sum G to one unit is at most `widened_clip_norm`; and the run is `mu`-GDP for
-/// every unit of the schema.
+/// The claim: the noisy sums are G + C^-1 Z, where Z is independent normals of standard deviation
+/// `noise_std`; the l2 sensitivity of a sum G to one unit is at most `widened_clip_norm`; and the run is
+/// `mu`-GDP for every unit of the schema.
 ///
 /// ```
 /// use antinoise_audit::Claim;
 /// use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, design::{Objective, StrategySpec}};
-/// use antinoise_plan::ReleaseKind;
+/// use antinoise_plan::ArithmeticKind;
 /// let problem = Problem {
 ///     steps: 16,
 ///     workload: Workload::Prefix,
@@ -21,7 +21,7 @@ use crate::Error;
 ///     objective: Objective::Max,
 /// };
 /// let strategy = "blt:2".parse::<StrategySpec>()?.design(&problem)?.value;
-/// let claim = Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 2.0, ReleaseKind::Grid)?;
+/// let claim = Claim::of_strategy(strategy, Participation::Single, Adjacency::ZeroOut, 2.0, ArithmeticKind::Grid)?;
 /// assert_eq!(claim.mu, 0.5);
 /// # Ok::<(), antinoise_audit::Error>(())
 /// ```
@@ -67,7 +67,7 @@ impl Claim {
             widened_clip_norm: plan.widened_clip_norm(),
             noise_std: plan.noise_std(),
             mu: 1.0 / plan.noise_multiplier,
-            grid: plan.release.grid()?,
+            grid: plan.arithmetic.grid()?,
         })
     }
 
@@ -81,17 +81,17 @@ impl Claim {
         participation: Participation,
         adjacency: Adjacency,
         noise_multiplier: f64,
-        release: ReleaseKind,
+        arithmetic: ArithmeticKind,
     ) -> Result<Self, Error> {
         let sensitivity = strategy.sensitivity(&participation)?.under(adjacency);
         let mu = 1.0 / positive("noise_multiplier", noise_multiplier)?;
         let summed = 1.0 + CLIP_ROUNDING;
-        let (grid, widened_clip_norm) = match release {
-            ReleaseKind::Grid => {
+        let (grid, widened_clip_norm) = match arithmetic {
+            ArithmeticKind::Grid => {
                 let grid = Grid::for_clip_norm(1.0, DIM, GRID_INCREASE)?;
                 (Some(grid), grid.clip_norm(summed, DIM)?)
             }
-            ReleaseKind::PlainFloatingPoint => (None, summed),
+            ArithmeticKind::PlainFloatingPoint => (None, summed),
         };
         let noise_std = noise_multiplier * sensitivity.value * SINGLE_PRECISION_MARGIN * widened_clip_norm;
         Ok(Self {

@@ -1,7 +1,7 @@
 //! An audit of private mechanisms as black boxes.
 //!
-//! A [`Claim`] describes the releases R (steps x dim) of a mechanism: R = G + C^-1 Z, where G is the sums of
-//! clipped gradients and Z is independent N(0, nu^2), with mu-GDP for every unit that a schema allows.
+//! A [`Claim`] describes the noisy sums R (steps x dim) of a mechanism: R = G + C^-1 Z, where G is the sums
+//! of clipped gradients and Z is independent N(0, nu^2), with mu-GDP for every unit that a schema allows.
 //! [`audit`] searches for sequences of gradients that come closest to violating the claim, runs them and
 //! their neighbours through the mechanism under audit, which implements [`Mechanism`], and tests
 //!
@@ -11,8 +11,8 @@
 //! - that neither processes nor interruptions change a bit;
 //! - that C (R - G) / nu are independent standard normals, across steps, coordinates and runs;
 //! - that the most powerful test does not distinguish neighbours better than mu-GDP allows;
-//! - for a plan's training (`Training`, feature `train`): its batches, that a release minus its noise is the
-//!   clipped sum, that the optimizer sees nothing else, and that it resumes without changes.
+//! - for a plan's training (`Training`, feature `train`): its batches, that a noisy sum minus its noise is
+//!   the clipped sum, that the optimizer sees nothing else, and that it resumes without changes.
 //!
 //! A correct mechanism is rejected with probability at most alpha, over all tests. Acceptance is not a proof:
 //! see `docs/audit.md`.
@@ -20,7 +20,7 @@
 //! ```
 //! use antinoise_audit::{Claim, BuiltinMechanism, Settings, audit};
 //! use antinoise_mechanism::{Adjacency, Participation, Problem, Workload, design::{Objective, StrategySpec}};
-//! use antinoise_plan::ReleaseKind;
+//! use antinoise_plan::ArithmeticKind;
 //! let schema = Participation::Cyclic { min_sep: 4, max_participations: 3 };
 //! let problem = Problem {
 //!     steps: 12,
@@ -29,7 +29,7 @@
 //!     objective: Objective::Rms,
 //! };
 //! let strategy = "banded-toeplitz:4".parse::<StrategySpec>()?.design(&problem)?.value;
-//! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, ReleaseKind::Grid)?;
+//! let mut claim = Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 1.0, ArithmeticKind::Grid)?;
 //! let settings = Settings { examples: 1000, units: 32, ..Settings::new(1e-3, 12) };
 //! let report = audit(&claim, &mut BuiltinMechanism::new(claim.clone(), 1), &settings)?;
 //! assert!(report.accepted);
@@ -42,7 +42,7 @@
 //! # Layers
 //!
 //! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks. Claim
-//! and mechanism meet in `experiment`; the tests themselves see only sums and releases.
+//! and mechanism meet in `experiment`; the tests themselves see only sums and noisy sums.
 //!
 //! ```layers
 //! error, random, stats, report: errors; random numbers; quantiles; figures and their verdict

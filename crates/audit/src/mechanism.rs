@@ -48,7 +48,7 @@ impl AuditInputs {
         })
     }
 
-    /// Number of coordinates of a gradient, and of a release.
+    /// Number of coordinates of a gradient, and of a noisy sum.
     pub fn dim(&self) -> usize {
         self.parameters.len()
     }
@@ -93,7 +93,7 @@ pub(crate) fn linear_model(features: usize) -> Result<Model, Error> {
     Ok(Model::logistic(ImageShape { height: 1, width: features, channels: 1 }, 2)?)
 }
 
-/// A mechanism under audit: it clips and sums gradients, and releases the sums with noise.
+/// A mechanism under audit: it clips and sums gradients, and adds noise to the sums.
 pub trait Mechanism {
     /// The sum of the clipped [gradients](AuditInputs::gradient) of a batch, to which the noise is added.
     ///
@@ -102,7 +102,7 @@ pub trait Mechanism {
     fn sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error>;
 
     /// Starts run number `run` over `dim` coordinates, which are divided among `processes` processes. Runs
-    /// are independent of each other; the number of processes does not change a bit of a release.
+    /// are independent of each other; the number of processes does not change a bit of a noisy sum.
     ///
     /// # Errors
     /// If the mechanism cannot be built.
@@ -115,15 +115,15 @@ pub trait Mechanism {
     }
 
     /// Ends every process of the run; new processes continue from saved files. This changes no bit of later
-    /// releases.
+    /// noisy sums.
     ///
     /// # Errors
     /// If a state cannot be saved or resumed.
     fn interrupt(&mut self) -> Result<(), Error>;
 
-    /// The release of the run's next step: the sum over `batch`, plus noise.
+    /// The noisy sum of the run's next step: the sum over `batch`, plus noise.
     ///
     /// # Errors
     /// If there is no further step.
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error>;
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error>;
 }

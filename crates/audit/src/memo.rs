@@ -43,7 +43,7 @@ impl Memo {
     }
 }
 
-/// A hash function that is fast compared with a release; hits are verified by comparing the batches.
+/// A hash function that is fast compared with a step; hits are verified by comparing the batches.
 fn mixed(hash: u64, &example: &usize) -> u64 {
     (hash.rotate_left(5) ^ example as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
 }

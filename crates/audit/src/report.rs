@@ -39,8 +39,8 @@ pub struct Report {
     /// for a smaller mu.
     pub mu_lower: f64,
     /// The limit of `mu_lower` for many runs, if the mechanism satisfies its claim: the largest distance
-    /// found between neighbours in the releases. Smaller than the stated mu if the claim counts noise as
-    /// known that is never released, or is an upper bound.
+    /// found between neighbours in the noisy sums. Smaller than the stated mu if the claim counts noise as
+    /// known that is never used, or is an upper bound.
     pub mu_reachable: f64,
     /// Number of audited steps: all, or the first ones of a long plan.
     pub steps_audited: usize,
@@ -51,7 +51,7 @@ pub struct Report {
     pub runs_wanted: usize,
     /// The lower bound on mu that the runs should prove: 0.91 of the stated mu, or less if less is reachable.
     pub mu_wanted: f64,
-    /// The limit, from the settings, on the count of released numbers.
+    /// The limit, from the settings, on the count of noisy numbers.
     pub most_numbers: u64,
     /// The tests.
     pub tests: Vec<Test>,
@@ -70,18 +70,18 @@ impl Report {
             let share = self.runs as f64 / self.runs_wanted as f64;
             format!(
                 "The power is limited by the number of runs: {} were made of the {} that would show a mu of {:.3}, since an audit \
-                 releases at most {:.1e} numbers ({share:.1e} of the experiments).",
+                 draws at most {:.1e} numbers ({share:.1e} of the experiments).",
                 self.runs, self.runs_wanted, self.mu_wanted, self.most_numbers as f64
             )
         });
-        let released = (self.mu_reachable < NEARLY * self.mu_stated).then(|| {
+        let reach = (self.mu_reachable < NEARLY * self.mu_stated).then(|| {
             format!(
-                "The power is limited by what is released: the farthest neighbours that were found are {:.3} apart in it, and no \
+                "The power is limited by what the noisy sums show: the farthest neighbours that were found are {:.3} apart in it, and no \
                  number of runs shows more.",
                 self.mu_reachable
             )
         });
-        runs.into_iter().chain(released).collect()
+        runs.into_iter().chain(reach).collect()
     }
 }
 
@@ -111,10 +111,11 @@ mod tests {
             "limited by the number of runs: 50 were made of the 200 that would show a mu of 0.910"
         ));
         assert!(
-            of(50, 1.0).contains("at most 3.0e9 numbers") && !of(50, 1.0).contains("by what is released")
+            of(50, 1.0).contains("at most 3.0e9 numbers")
+                && !of(50, 1.0).contains("by what the noisy sums show")
         );
         assert!(of(200, 0.8).contains(
-            "limited by what is released: the farthest neighbours that were found are 0.800 apart"
+            "limited by what the noisy sums show: the farthest neighbours that were found are 0.800 apart"
         ));
         assert_eq!(report(50, 0.8).limits().len(), 2);
     }

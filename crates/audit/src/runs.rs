@@ -110,9 +110,9 @@ impl<'a> Runs<'a> {
             interrupted_before: interrupted.into_iter().collect(),
         };
         let mut residuals = vec![vec![0.0; experiment.steps]; experiment.canaries.dim()];
-        self.guessed(&course, membership_tests, |runs, t, release| {
+        self.guessed(&course, membership_tests, |runs, t, noisy_sum| {
             let sum = runs.sum(&experiment.batches[run % 2][t])?;
-            for ((residual, r), g) in residuals.iter_mut().zip(release).zip(&*sum) {
+            for ((residual, r), g) in residuals.iter_mut().zip(noisy_sum).zip(&*sum) {
                 residual[t] = r - g;
             }
             Ok(())
@@ -120,7 +120,7 @@ impl<'a> Runs<'a> {
         Ok(residuals)
     }
 
-    /// A run, with a guess about each unit; calls `see` with each release.
+    /// A run, with a guess about each unit; calls `see` with each noisy sum.
     fn guessed(
         &mut self,
         course: &Course,
@@ -138,12 +138,12 @@ impl<'a> Runs<'a> {
             if course.interrupted_before.contains(&t) {
                 self.mechanism.interrupt()?;
             }
-            let release = self.mechanism.release(&experiment.canaries.inputs, batch)?;
+            let noisy_sum = self.mechanism.noisy_sum(&experiment.canaries.inputs, batch)?;
             for (j, (arm, statistic)) in experiment.arms.iter().zip(&mut statistics).enumerate() {
-                let moved = experiment.canaries.along(&release, j) - base[j];
+                let moved = experiment.canaries.along(&noisy_sum, j) - base[j];
                 *statistic += membership_tests[arm.attack].weights[t] * moved;
             }
-            see(self, t, &release)?;
+            see(self, t, &noisy_sum)?;
         }
         for (arm, statistic) in experiment.arms.iter().zip(statistics) {
             membership_tests[arm.attack].add(arm.takes_part(run), statistic);
@@ -161,9 +161,9 @@ impl<'a> Runs<'a> {
         let steps = self.experiment.steps.min(COMPARED_STEPS);
         let plain = Course { run: 0, processes: 1, interrupted_before: Vec::new() };
         let interruptions = (0..INTERRUPTIONS).map(|_| self.random.midway(steps)).collect();
-        let expected = self.releases(&plain, steps)?;
+        let expected = self.noisy_sums(&plain, steps)?;
         let mut test = |name: &str, course: Course| -> Result<Test, Error> {
-            let found = self.releases(&course, steps)?;
+            let found = self.noisy_sums(&course, steps)?;
             let differ = expected.iter().zip(&found).filter(|(x, y)| x.to_bits() != y.to_bits()).count();
             let missing = expected.len().abs_diff(found.len());
             Ok(Test::new(name, (differ + missing) as f64, 0.0))
@@ -180,14 +180,14 @@ impl<'a> Runs<'a> {
         ])
     }
 
-    fn releases(&mut self, course: &Course, steps: usize) -> Result<Vec<f64>, Error> {
+    fn noisy_sums(&mut self, course: &Course, steps: usize) -> Result<Vec<f64>, Error> {
         self.mechanism.begin(course.run, self.experiment.canaries.dim(), course.processes)?;
         let mut all = Vec::with_capacity(steps * self.experiment.canaries.dim());
         for (t, batch) in self.experiment.batches[0][..steps].iter().enumerate() {
             if course.interrupted_before.contains(&t) {
                 self.mechanism.interrupt()?;
             }
-            all.extend(self.mechanism.release(&self.experiment.canaries.inputs, batch)?);
+            all.extend(self.mechanism.noisy_sum(&self.experiment.canaries.inputs, batch)?);
         }
         Ok(all)
     }

@@ -7,7 +7,7 @@ use crate::Error;
 /// Maximum number of audited steps. C is lower triangular, so the first steps of a longer run are a mechanism
 /// of their own.
 pub(crate) const MOST_STEPS: usize = 1 << 15;
-/// Default bound on the numbers released to distinguish neighbours: a minute or two on one core.
+/// Default bound on the noisy numbers drawn to distinguish neighbours: a minute or two on one core.
 const MOST_NUMBERS: u64 = 3_000_000_000;
 
 /// Settings of an audit.
@@ -17,7 +17,7 @@ pub struct Settings {
     pub alpha: f64,
     /// Number of runs whose noise is tested, an even number.
     pub runs: usize,
-    /// Maximum number of released values, summed over all runs. After the first `runs` runs, the audit adds
+    /// Maximum number of noisy values, summed over all runs. After the first `runs` runs, the audit adds
     /// runs until `mu_lower` reaches 0.9 of the stated mu or this maximum is reached.
     pub most_numbers: u64,
     /// Number of units, each an experiment of its own in every run; at least 16.

@@ -1,4 +1,4 @@
-//! Every class, schema and kind of release satisfies its claim, and the audit proves nine tenths of the
+//! Every class, schema and kind of arithmetic satisfies its claim, and the audit proves nine tenths of the
 //! stated mu.
 
 mod common;
@@ -6,13 +6,13 @@ mod common;
 use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class};
-use antinoise_plan::ReleaseKind;
+use antinoise_plan::ArithmeticKind;
 use common::{design, schemas};
 
 const STEPS: usize = 24;
 
 /// All classes, as they are, with normalised columns and restarted, under four schemas, in both kinds of
-/// release, at a false-alarm probability of 1e-3 each.
+/// arithmetic, at a false-alarm probability of 1e-3 each.
 #[test]
 fn every_class_is_accepted_and_its_mu_is_seen() {
     let (mut audited, mut unseen, mut rejected) = (0, Vec::new(), Vec::new());
@@ -26,26 +26,26 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
                 _ => base,
             };
             let strategy = design(spec, STEPS, &schema);
-            for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
+            for arithmetic in [ArithmeticKind::PlainFloatingPoint, ArithmeticKind::Grid] {
                 let claim =
-                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0, release)
+                    Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0, arithmetic)
                         .unwrap();
                 let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
                 let mut real = BuiltinMechanism::new(claim.clone(), 1000 + (i * 4 + j) as u64);
                 let report = audit(&claim, &mut real, &settings).unwrap();
-                // For these, part of the noise that the stated sensitivity counts as known is never released,
+                // For these, part of the noise that the stated sensitivity counts as known is never used,
                 // or the sensitivity is an upper bound.
                 let part = matches!(class, Class::Tree | Class::SmoothTree) || spec != base;
                 let wanted =
                     if part { f64::min(report.mu_stated, report.mu_reachable) } else { report.mu_stated };
                 if report.mu_lower < 0.9 * wanted {
                     unseen.push(format!(
-                        "{spec} {schema} {release:?}: {} of {}",
+                        "{spec} {schema} {arithmetic:?}: {} of {}",
                         report.mu_lower, report.mu_reachable
                     ));
                 }
                 if !report.accepted {
-                    rejected.push(format!("{spec} {schema} {release:?}: {report:#?}"));
+                    rejected.push(format!("{spec} {schema} {arithmetic:?}: {report:#?}"));
                 }
                 audited += 1;
             }

@@ -7,7 +7,7 @@ use antinoise_audit::{
 };
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
-use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{ArithmeticKind, Length, Request, Setting, VerifiedPlan, choose};
 use common::{design, schemas};
 
 const STEPS: usize = 8;
@@ -18,7 +18,7 @@ fn rejections(alpha: f64, seed: u64) -> usize {
     let schema = Participation::Cyclic { min_sep: 4, max_participations: 2 };
     let strategy = design("banded-toeplitz:6".parse().unwrap(), STEPS, &schema);
     let claim =
-        Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ReleaseKind::PlainFloatingPoint)
+        Claim::of_strategy(strategy, schema, Adjacency::ZeroOut, 0.5, ArithmeticKind::PlainFloatingPoint)
             .unwrap();
     let rejected = |i: u64| {
         let settings = Settings { alpha, runs: 4, most_numbers: 0, units: 16, examples: 8, seed: i };
@@ -106,10 +106,11 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
                 audit_with_training(&claim, &mut real, &settings(plan.steps), &mut training, &mut |_, _| ())
             } else {
                 let (strategy, schema) = &strategies[(7 * i) as usize % strategies.len()];
-                let release = if i % 2 == 0 { ReleaseKind::Grid } else { ReleaseKind::PlainFloatingPoint };
+                let arithmetic =
+                    if i % 2 == 0 { ArithmeticKind::Grid } else { ArithmeticKind::PlainFloatingPoint };
                 let adjacency = if i % 3 == 0 { Adjacency::ReplaceOne } else { Adjacency::ZeroOut };
                 let claim =
-                    Claim::of_strategy(strategy.clone(), schema.clone(), adjacency, 1.0, release).unwrap();
+                    Claim::of_strategy(strategy.clone(), schema.clone(), adjacency, 1.0, arithmetic).unwrap();
                 audit(&claim, &mut BuiltinMechanism::new(claim.clone(), seed), &settings(24))
             };
             let report = report.unwrap();

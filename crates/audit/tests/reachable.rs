@@ -1,4 +1,4 @@
-//! What the releases of a tree let anyone see, computed densely from their law alone: the audit's search
+//! What the noisy sums of a tree let anyone see, computed densely from their law alone: the audit's search
 //! misses nothing of it.
 
 mod common;
@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
-use antinoise_plan::ReleaseKind;
+use antinoise_plan::ArithmeticKind;
 use common::design;
 
 const STEPS: usize = 64;
 
-/// (N N^T)^-1 of the noise N Z that is released, from the recursion that makes it: seed by seed, and Gauss
+/// (N N^T)^-1 of the noise N Z in the noisy sums, from the recursion that makes it: seed by seed, and Gauss
 /// and Jordan.
 fn precision(strategy: &antinoise_mechanism::AnyStrategy) -> Vec<Vec<f64>> {
     let recursion = strategy.recursion().unwrap();
@@ -69,9 +69,9 @@ fn patterns(schema: &Participation) -> Vec<Vec<usize>> {
     }
 }
 
-/// Between which numbers the largest distance of two neighbours in the releases lies, in standard deviations
-/// of the seed noise: the square is g^T (N N^T)^-1 g of contributions g_t, of length 1 at most, at the steps
-/// of a pattern. With equal signs it is one of these; none is above the sum of magnitudes.
+/// Between which numbers the largest distance of two neighbours in the noisy sums lies, in standard
+/// deviations of the seed noise: the square is g^T (N N^T)^-1 g of contributions g_t, of length 1 at most, at
+/// the steps of a pattern. With equal signs it is one of these; none is above the sum of magnitudes.
 fn farthest(schema: &Participation, precision: &[Vec<f64>]) -> (RangeInclusive<f64>, usize) {
     let (mut low, mut high) = (0f64, 0f64);
     let patterns = patterns(schema);
@@ -104,7 +104,7 @@ fn no_unit_is_farther_from_its_neighbour_than_the_audit_says_can_be_seen() {
                 schema.clone(),
                 Adjacency::ZeroOut,
                 1.0,
-                ReleaseKind::PlainFloatingPoint,
+                ArithmeticKind::PlainFloatingPoint,
             );
             let claim = claim.unwrap();
             let settings = Settings { most_numbers: 0, examples: 100, ..Settings::new(1e-3, STEPS) };

@@ -55,16 +55,16 @@ impl Mechanism for Counted {
         Ok(())
     }
 
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         let counts: Vec<i64> = self.sum(inputs, batch)?.into_iter().map(|x| x as i64).collect();
         let (release, _) = self.release.as_mut().expect("a run was begun");
         let period = Period::Number(self.step);
         self.step += 1;
         release.freeze_counts(&period, &counts).unwrap();
         let sums: Vec<f64> = release.publish().unwrap().iter().map(|row| row.value.value()).collect();
-        let released = sums.iter().zip(&self.last).map(|(sum, last)| sum - last).collect();
+        let noisy_sum = sums.iter().zip(&self.last).map(|(sum, last)| sum - last).collect();
         self.last = sums;
-        Ok(released)
+        Ok(noisy_sum)
     }
 }
 

@@ -7,7 +7,7 @@ use antinoise_audit::{AuditInputs, BuiltinMechanism, Claim, Error, Mechanism, Re
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Recursion, Workload};
 use antinoise_noise::{Cipher, Key, SeedNoise};
-use antinoise_plan::ReleaseKind;
+use antinoise_plan::ArithmeticKind;
 use common::{design, sum_by_definition};
 
 const STEPS: usize = 24;
@@ -22,7 +22,7 @@ fn strategies() -> Vec<AnyStrategy> {
 }
 
 fn claim(strategy: &AnyStrategy) -> Claim {
-    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ReleaseKind::PlainFloatingPoint)
+    Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, 1.0, ArithmeticKind::PlainFloatingPoint)
         .unwrap()
 }
 
@@ -62,7 +62,7 @@ fn a_low_sensitivity_shows_in_the_runs() {
         CYCLIC,
         Adjacency::ZeroOut,
         0.5,
-        ReleaseKind::PlainFloatingPoint,
+        ArithmeticKind::PlainFloatingPoint,
     )
     .unwrap();
     claim.noise_std *= 0.8;
@@ -93,7 +93,7 @@ fn rows_normalised_instead_of_columns() {
             Participation::Single,
             Adjacency::ZeroOut,
             1.0,
-            ReleaseKind::PlainFloatingPoint,
+            ArithmeticKind::PlainFloatingPoint,
         )
         .unwrap();
         assert!(run(&claim, &mut real(&claim)).accepted);
@@ -107,7 +107,7 @@ fn rows_normalised_instead_of_columns() {
 fn the_allowance_of_the_grid_dropped() {
     for strategy in strategies() {
         let of = |sigma| {
-            Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, sigma, ReleaseKind::Grid)
+            Claim::of_strategy(strategy.clone(), CYCLIC, Adjacency::ZeroOut, sigma, ArithmeticKind::Grid)
                 .unwrap()
         };
         let mut claim = of(1.0);
@@ -184,7 +184,7 @@ impl Mechanism for Naive {
         Ok(())
     }
 
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         let mut out = self.sum(inputs, batch)?;
         let mut z = vec![0.0; out.len()];
         for (seed, column) in self.columns.iter().enumerate().filter(|(_, column)| column[self.step] != 0.0) {
@@ -322,7 +322,7 @@ impl Mechanism for Broken {
         }
     }
 
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
         if let Fault::Reset { same_key } = self.fault
             && self.step == STEPS / 2
         {
@@ -330,12 +330,12 @@ impl Mechanism for Broken {
         }
         if std::mem::take(&mut self.skipped) {
             for _ in 1..self.step {
-                self.real.release(inputs, &[])?;
+                self.real.noisy_sum(inputs, &[])?;
             }
         }
         self.step += 1;
-        // The real noise: the release of an empty batch.
-        let (sum, mut noise) = (self.sum(inputs, batch)?, self.real.release(inputs, &[])?);
+        // The real noise: the noisy sum of an empty batch.
+        let (sum, mut noise) = (self.sum(inputs, batch)?, self.real.noisy_sum(inputs, &[])?);
         match self.fault {
             Fault::Halves => {
                 let half = noise.len() / 2;
@@ -400,9 +400,9 @@ impl Mechanism for Summed {
         self.real.interrupt()
     }
 
-    fn release(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
-        // The real noise: the release of an empty batch.
-        let noise = self.real.release(inputs, &[])?;
+    fn noisy_sum(&mut self, inputs: &AuditInputs, batch: &[usize]) -> Result<Vec<f64>, Error> {
+        // The real noise: the noisy sum of an empty batch.
+        let noise = self.real.noisy_sum(inputs, &[])?;
         Ok(self.sum(inputs, batch)?.into_iter().zip(noise).map(|(sum, noise)| sum + noise).collect())
     }
 }

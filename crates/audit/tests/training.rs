@@ -115,7 +115,7 @@ impl<'a> Broken<'a> {
         let plan = self.inputs.plan();
         let (recursion, dim) = (plan.strategy.recursion()?, self.inputs.parameters());
         let builder = NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run.clone());
-        Ok(builder.grid(plan.release.grid()?).build(Key::from_seed_insecure(3))?)
+        Ok(builder.grid(plan.arithmetic.grid()?).build(Key::from_seed_insecure(3))?)
     }
 
     fn batch(&self) -> Vec<usize> {
@@ -176,16 +176,16 @@ impl Training for Broken<'_> {
             self.sums.iter_mut().zip(&sum).for_each(|(kept, sum)| *kept = 0.9 * *kept + sum);
             sum.clone_from(&self.sums);
         }
-        let mut release = vec![0.0; sum.len()];
-        self.noise.as_mut().expect("a run was begun").release(&sum, &mut release)?;
+        let mut noisy_sum = vec![0.0; sum.len()];
+        self.noise.as_mut().expect("a run was begun").add_to_sum(&sum, &mut noisy_sum)?;
         let UpdateRule::Sgd { learning_rate, momentum } = self.inputs.rule() else { unreachable!("SGD") };
         let share = (1.0 / self.inputs.plan().expected_batch_size()) as f32;
         for (i, theta) in self.parameters.iter_mut().enumerate() {
-            let noisy = if self.fault == Fault::OptimizerSeesSums { sum[i] as f32 } else { release[i] };
+            let noisy = if self.fault == Fault::OptimizerSeesSums { sum[i] as f32 } else { noisy_sum[i] };
             self.velocity[i] = momentum as f32 * self.velocity[i] + share * noisy;
             *theta -= learning_rate as f32 * self.velocity[i];
         }
-        Ok(StepRecord { batch, release, parameters: self.parameters.clone() })
+        Ok(StepRecord { batch, noisy_sum, parameters: self.parameters.clone() })
     }
 }
 

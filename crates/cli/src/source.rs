@@ -109,7 +109,7 @@ impl SourceOptions {
         let strategy = self.strategy.as_ref().expect("clap asks for it");
         let solution = strategy.solve(&problem)?;
         let designed_for = strategy.designed_for(&problem)?;
-        let adjacency = self.design.released.adjacency;
+        let adjacency = self.design.problem.adjacency;
         Ok(Source { problem, adjacency, solution, designed_for, plan: None })
     }
 }

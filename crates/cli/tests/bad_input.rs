@@ -298,7 +298,7 @@ const CASES: &[Case] = &[
             ("--weight-decay", &["x", "-1", "nan", "inf", "10"]),
             ("--zero-beyond", POSITIVE),
             ("--repeats", &["x", "0", "-1", "nan"]),
-            ("--released-models", &["x", "0", "-1", "2"]),
+            ("--published-models", &["x", "0", "-1", "2"]),
             ("--seed", &["x", "-1", "nan", "1.5"]),
             ("--resume", &["/nonexistent"]),
         ],

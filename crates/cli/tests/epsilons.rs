@@ -115,7 +115,7 @@ fn nothing_is_written_for_epsilons_that_cannot_be_used() {
     json(&train("1,2", &out).output().unwrap());
     let study = out.join("epsilon-1").join("run.toml");
     let before = fs::read(&study).unwrap();
-    let mut resumed = antinoise("train --json --released-models 2 --resume");
+    let mut resumed = antinoise("train --json --published-models 2 --resume");
     resumed.arg(&out);
     refused(resumed);
     assert_eq!(fs::read(&study).unwrap(), before);

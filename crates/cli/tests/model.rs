@@ -225,7 +225,7 @@ fn the_default_learning_rate_depends_on_no_row() {
         "{said}"
     );
     // A comparison tries its half and its double, and gives away the model of the default.
-    let compared = json(&train("one", "--compare --repeats 1 --released-models all --json"));
+    let compared = json(&train("one", "--compare --repeats 1 --published-models all --json"));
     let rates: Vec<f64> = compared["runs"][0]["by_learning_rate"]
         .as_array()
         .unwrap()
@@ -245,7 +245,7 @@ fn several_models_are_trained_only_where_that_is_asked_for() {
         ("--epsilon 1,2", "--epsilon is 1,2"),
         ("--repeats 2", "--repeats is 2"),
         ("--mechanism blt:2 --mechanism identity", "--mechanism is blt:2, identity"),
-        ("--released-models all", "--released-models is given"),
+        ("--published-models all", "--published-models is given"),
     ] {
         let output = antinoise(&format!("{train} {option}"), folder.path());
         refused(&output, name);
@@ -278,7 +278,7 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
     let at = |found: &Value, index: usize| found["runs"][0]["by_learning_rate"][index][1].as_f64().unwrap();
     let one = json(&antinoise(&format!("{train} --out one"), folder.path()));
     assert_eq!(accuracy("one"), at(&one, 1));
-    let all = json(&antinoise(&format!("{train} --released-models all --out all"), folder.path()));
+    let all = json(&antinoise(&format!("{train} --published-models all --out all"), folder.path()));
     let best = (0..3).map(|index| at(&all, index)).fold(0.0, f64::max);
     assert_eq!(accuracy("all"), best);
     let statement: Value =
@@ -292,7 +292,7 @@ fn the_model_of_a_comparison_is_the_one_that_its_statement_covers() {
         card("all").contains("recomputes the figures of one model") && card("one").contains("recomputes its")
     );
     // The model chosen among all may be in other hands: no later statement covers one model only.
-    let refused = antinoise("train --resume all --released-models 1", folder.path());
+    let refused = antinoise("train --resume all --published-models 1", folder.path());
     assert_eq!(refused.status.code(), Some(2));
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(message.contains("is 1 but must be all or more: the model in"), "{message}");

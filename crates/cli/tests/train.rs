@@ -216,7 +216,7 @@ fn layers_are_clipped_apart_where_that_is_asked_for_and_all_say_so() {
     assert_eq!(resume(&path("layer")).status.code(), Some(2));
 }
 
-/// How many models were released is read from `run.toml`: altered by hand, it would make a stated epsilon
+/// How many models were published is read from `run.toml`: altered by hand, it would make a stated epsilon
 /// untrue.
 #[test]
 fn a_run_whose_description_was_altered_is_refused() {
@@ -332,7 +332,7 @@ fn options_that_nothing_heeds_are_refused() {
     }
 }
 
-/// Trained anew, the model would be a second release of the same data under the statement of one.
+/// Trained anew, the model would be a second model of the same data under the statement of one.
 #[test]
 fn a_model_without_its_checkpoint_is_not_trained_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -414,7 +414,7 @@ fn what_does_not_fit_is_refused_before_a_folder_is_made() {
 
 /// The epsilon of several models is that of all of them together, and the report says how many were trained.
 #[test]
-fn several_released_models_cost_more_than_one() {
+fn several_published_models_cost_more_than_one() {
     let folder = tempfile::tempdir().unwrap();
     let row = |more: &str, name: &str| {
         let mut command =
@@ -433,30 +433,30 @@ fn several_released_models_cost_more_than_one() {
     };
     let epsilon = |row: &Value| row["epsilon"].as_f64().unwrap();
     let (one, report) = row("", "one");
-    assert_eq!((&one["models_trained"], &one["models_released"]), (&4.into(), &1.into()));
+    assert_eq!((&one["models_trained"], &one["models_published"]), (&4.into(), &1.into()));
     assert!(report.contains("4 private models") && report.contains("does not cover"));
-    let (two, _) = row("--released-models 2", "two");
-    let (all, report) = row("--released-models all", "all");
-    assert_eq!(all["models_released"], 4);
+    let (two, _) = row("--published-models 2", "two");
+    let (all, report) = row("--published-models all", "all");
+    assert_eq!(all["models_published"], 4);
     assert!(!report.contains("does not cover the choice"));
     assert!(report.contains("Epsilon is that of 4 models from the same data together"));
     assert!(report.contains("models trained on the same data beyond these 4"));
     // By simulation one model alone is amplified, and several are not.
     let (alone, report) = row("--setting poisson", "bins");
     assert!(report.contains("a statistical bound") && !report.contains("from the same data together"));
-    let (together, report) = row("--setting poisson --released-models all", "all in bins");
+    let (together, report) = row("--setting poisson --published-models all", "all in bins");
     assert!(report.contains("Epsilon is that of 4 models") && !report.contains("a statistical bound"));
     assert!(epsilon(&together) > 2.0 * epsilon(&alone), "{alone} {together}");
     assert!(epsilon(&one) < epsilon(&two) && epsilon(&two) < epsilon(&all), "{one} {two} {all}");
-    let too_many = antinoise(TRAINING).args(["--released-models", "2", "--out", "never"]).output().unwrap();
+    let too_many = antinoise(TRAINING).args(["--published-models", "2", "--out", "never"]).output().unwrap();
     assert_eq!(too_many.status.code(), Some(2));
-    assert!(stderr(&too_many).contains("--released-models"), "{}", stderr(&too_many));
+    assert!(stderr(&too_many).contains("--published-models"), "{}", stderr(&too_many));
 }
 
 /// A statement that covers every choice must not depend on one: results decided how many learning rates were
 /// tried.
 #[test]
-fn all_models_are_not_released_after_results_chose_their_number() {
+fn all_models_are_not_published_after_results_chose_their_number() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let done = antinoise("train --model logistic --mechanism identity --epochs 1 --repeats 1")
@@ -464,12 +464,12 @@ fn all_models_are_not_released_after_results_chose_their_number() {
         .arg(&out)
         .output();
     assert!(done.unwrap().status.success());
-    let resumed = |released: &str| {
-        antinoise("train").arg("--resume").arg(&out).args(["--released-models", released]).output().unwrap()
+    let resumed = |published: &str| {
+        antinoise("train").arg("--resume").arg(&out).args(["--published-models", published]).output().unwrap()
     };
     let refused = resumed("all");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("released-models"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("published-models"), "{}", stderr(&refused));
     assert!(resumed("2").status.success(), "a number is no choice");
 }
 
@@ -488,7 +488,7 @@ fn the_words_of_a_comparison_say_what_each_row_costs() {
     };
     let one = words("", "one");
     assert!(one.contains("At the same privacy") && one.contains("best of its learning rates"), "{one}");
-    let several = words("--released-models 4", "several");
+    let several = words("--published-models 4", "several");
     assert!(!several.contains("At the same privacy") && several.contains("At epsilon"), "{several}");
 }
 

@@ -11,7 +11,7 @@
 //!
 //! `--folder PATH` keeps one run there, with its ledger and checkpoints, under a key of its own: the same
 //! command resumes it after a kill. Without a folder, keys are made from seeds and runs leave nothing: an
-//! experiment, not a release.
+//! experiment, not a publication.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! [`Federation`] runs such rounds for a plan of users. A round is charged in the ledger before an update is
-//! computed, and recorded as released before anyone sees its result; checkpoints follow. After a kill at any
-//! moment, the run resumes with the cohorts that were charged, so that no round's noise ever hides two
+//! computed, and its noisy sum recorded before anyone sees its result; checkpoints follow. After a kill at
+//! any moment, the run resumes with the cohorts that were charged, so that no round's noise ever hides two
 //! different sums (`docs/training.md`).
 //!
 //! # Layers

@@ -60,7 +60,7 @@ pub struct Round {
     pub loss: f64,
 }
 
-/// The users of a round, and the proof that they were charged if the round's release is still to come.
+/// The users of a round, and the proof that they were charged if the round's noisy sum is still to come.
 struct Cohort {
     users: Vec<usize>,
     charged: Option<Charged>,
@@ -111,12 +111,12 @@ impl<P: Population> Federation<'_, P> {
         };
         let noise_start = Instant::now();
         let mut mean = vec![0.0; self.run.parameters.len()];
-        self.run.noise.release(&sum.gradient, &mut mean)?;
+        self.run.noise.add_to_sum(&sum.gradient, &mut mean)?;
         self.run.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
-        let released = digest(&mean);
+        let noisy_sum = digest(&mean);
         let recorded = match charged {
-            Some(charged) => self.ledger.release(charged, &base, &released).map_err(Error::from),
-            None => self.check_again(step, &base, &released),
+            Some(charged) => self.ledger.record_noisy_sum(charged, &base, &noisy_sum).map_err(Error::from),
+            None => self.check_again(step, &base, &noisy_sum),
         };
         if let Err(refused) = recorded {
             // The parameters did not move: the round is still to come, also in a checkpoint that is saved
@@ -135,12 +135,12 @@ impl<P: Population> Federation<'_, P> {
         Ok(Round { step, cohort, clipped: sum.clipped, loss })
     }
 
-    /// Refuses a repeated release that differs from the one recorded in the ledger.
-    fn check_again(&self, step: usize, base: &str, released: &[u8]) -> Result<(), Error> {
-        if self.ledger.has_released(step, base, released)? {
+    /// Refuses a repeated noisy sum that differs from the one recorded in the ledger.
+    fn check_again(&self, step: usize, base: &str, noisy_sum: &[u8]) -> Result<(), Error> {
+        if self.ledger.has_noisy_sum(step, base, noisy_sum)? {
             Ok(())
         } else {
-            Err(another(step, "of another noisy sum".into()).into())
+            Err(another(step, "another one".into()).into())
         }
     }
 
@@ -152,7 +152,7 @@ impl<P: Population> Federation<'_, P> {
         available: impl Fn(usize, usize) -> bool,
     ) -> Result<Cohort, Error> {
         if step < self.ledger.step() {
-            // Released before the kill, but after the last checkpoint.
+            // Recorded before the kill, but after the last checkpoint.
             let found = self.ledger.base(step)?;
             if found.as_deref() != Some(base) {
                 return Err(another(step, found.unwrap_or_else(|| "none".into())).into());
@@ -196,7 +196,7 @@ impl<P: Population> Federation<'_, P> {
 fn another(step: usize, got: String) -> InvalidParameter {
     let must_be = "the same as this run computes: ledger and checkpoint belong to different runs, users were added to the \
                    ledger, or the data changed. It is refused because the same noise would hide two different sums";
-    InvalidParameter::new(format!("release of step {step} in the ledger"), got, must_be)
+    InvalidParameter::new(format!("noisy sum of step {step} in the ledger"), got, must_be)
 }
 
 /// SHA-256 of the numbers, little-endian.

@@ -49,7 +49,7 @@ impl<'a, P: Population> Federation<'a, P> {
         Ok(begun)
     }
 
-    /// Resumes the run in `folder` from its last checkpoint. Rounds that were charged or released since then
+    /// Resumes the run in `folder` from its last checkpoint. Rounds that were charged or recorded since then
     /// are repeated with the cohorts in the ledger, with the same bits.
     ///
     /// # Errors

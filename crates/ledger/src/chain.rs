@@ -22,8 +22,8 @@ pub(crate) enum Part {
     Run,
     /// The users of a step.
     Participations(usize),
-    /// The base of a step's release, and a digest of its noisy sum.
-    Release(usize),
+    /// The base of a step's noisy sum, and a digest of its noisy sum.
+    NoisySum(usize),
 }
 
 impl Part {
@@ -31,7 +31,7 @@ impl Part {
         match self {
             Self::Run => ("run", 0),
             Self::Participations(step) => ("participations", step),
-            Self::Release(step) => ("releases", step),
+            Self::NoisySum(step) => ("noisy_sums", step),
         }
     }
 }
@@ -90,13 +90,13 @@ impl Held {
         Ok(Ok(Self(held)))
     }
 
-    /// Refuses a chain with releases of step `next` or later: the tables, which end before `next`, have lost
-    /// rounds.
+    /// Refuses a chain with noisy sums of step `next` or later: the tables, which end before `next`, have
+    /// lost rounds.
     pub(crate) fn check_rounds(&self, next: usize) -> Result<(), String> {
-        let later = self.0.keys().filter(|(part, step)| part == "releases" && *step >= next as i64);
+        let later = self.0.keys().filter(|(part, step)| part == "noisy_sums" && *step >= next as i64);
         match (later.clone().count(), later.max()) {
             (missing @ 1.., Some((_, last))) => {
-                Err(format!("{missing} rounds are missing: it had released step {last}"))
+                Err(format!("{missing} rounds are missing: it had recorded step {last}"))
             }
             _ => Ok(()),
         }
@@ -107,7 +107,7 @@ impl Held {
     }
 
     /// Compares every part with the tables; the inner error names an altered part. `users`: the users of all
-    /// released steps and of the next one, `next`.
+    /// finished steps and of the next one, `next`.
     pub(crate) fn check(
         mut self,
         database: &Connection,
@@ -123,18 +123,18 @@ impl Held {
                 return Ok(Err(format!("the participants of step {step}")));
             }
         }
-        let mut select = database.prepare("SELECT step, base, noisy_sum FROM releases ORDER BY step")?;
+        let mut select = database.prepare("SELECT step, base, noisy_sum FROM noisy_sums ORDER BY step")?;
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
             let (step, base, sum): (u32, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let step = step as usize;
-            let held = self.take("releases", step).unwrap_or_default();
+            let held = self.take("noisy_sums", step).unwrap_or_default();
             let same = match sum {
-                Some(sum) => step + 1 == next && held == release(&base, &sum),
+                Some(sum) => step + 1 == next && held == self::noisy_sum(&base, &sum),
                 None => step + 1 < next && held.split_once(' ').is_some_and(|(_, written)| written == base),
             };
             if !same {
-                return Ok(Err(format!("the release of step {step}")));
+                return Ok(Err(format!("the noisy sum of step {step}")));
             }
         }
         Ok(match self.0.into_keys().next() {
@@ -160,8 +160,8 @@ pub(crate) fn run(database: &Connection) -> rusqlite::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-/// The content of a release. The sum itself is deleted at the next release; its digest remains.
-pub(crate) fn release(base: &str, noisy_sum: &[u8]) -> String {
+/// The content of a noisy sum. The sum itself is deleted at the next one; its digest remains.
+pub(crate) fn noisy_sum(base: &str, noisy_sum: &[u8]) -> String {
     format!("{} {}", hex(&Sha256::digest(noisy_sum)), base)
 }
 

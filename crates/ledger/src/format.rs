@@ -14,7 +14,7 @@ pub(crate) const FORMAT: Format = Format {
     tables: &[
         chain::TABLE,
         "CREATE TABLE participations (user TEXT NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (user, step)) WITHOUT ROWID",
-        "CREATE TABLE releases (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB)",
+        "CREATE TABLE noisy_sums (step INTEGER PRIMARY KEY, base TEXT NOT NULL, noisy_sum BLOB)",
         "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ],
 };

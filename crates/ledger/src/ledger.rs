@@ -1,4 +1,4 @@
-//! The ledger: users are charged, and steps are released.
+//! The ledger: users are charged, and their noisy sums are recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{Error, Result, file};
 const PLAN: &str = "plan";
 const RUN: &str = "run";
 
-/// The SQLite file of a run: the users who took part in each step, and the last release. It belongs to one
+/// The SQLite file of a run: the users who took part in each step, and the last noisy sum. It belongs to one
 /// plan and run, is used by one process at a time, and only its owner can read it. Every change is on disk
 /// before the call returns.
 ///
@@ -27,7 +27,7 @@ const RUN: &str = "run";
 /// use antinoise_ledger::Ledger;
 /// let mut ledger = Ledger::open(&folder.path().join("ledger.db"), &plan, "0")?;
 /// let charged = ledger.charge(&["ada", "grace"])?; // and now their gradients may be asked for
-/// ledger.release(charged, "", &[])?;
+/// ledger.record_noisy_sum(charged, "", &[])?;
 /// assert_eq!(ledger.eligible(["ada", "edsger"]), ["edsger"]);
 /// assert!(ledger.charge(&["edsger", "ada"]).is_err()); // nobody is charged
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,9 +46,9 @@ pub struct Ledger {
     unsure: bool,
 }
 
-/// The proof that a step's participants are charged, on disk; [`Ledger::release`] requires it.
+/// The proof that a step's participants are charged, on disk; [`Ledger::record_noisy_sum`] requires it.
 #[derive(Debug)]
-#[must_use = "a release asks for it"]
+#[must_use = "the record of the noisy sum asks for it"]
 pub struct Charged {
     pub(crate) step: usize,
 }
@@ -113,9 +113,9 @@ impl Ledger {
         })
     }
 
-    /// Reads the recorded participations and releases; refuses what the plan does not allow.
+    /// Reads the recorded participations and noisy sums; refuses what the plan does not allow.
     fn read(&mut self) -> Result<()> {
-        self.step = self.released()?;
+        self.step = self.finished()?;
         let chain = Held::read(&self.database).map_err(self.failed())?;
         let damaged = |what| Error::damaged(&self.path, what);
         let chain = chain.map_err(damaged)?;
@@ -146,16 +146,16 @@ impl Ledger {
         checked.map_err(|what| Error::damaged(path, what))
     }
 
-    /// Number of released steps: all steps before the next one.
-    fn released(&self) -> Result<usize> {
-        let counts = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1) FROM releases";
+    /// Number of finished steps: all steps before the next one.
+    fn finished(&self) -> Result<usize> {
+        let counts = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1) FROM noisy_sums";
         let found = self.database.query_row(counts, [], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         });
         let (count, first, last) = found.map_err(self.failed())?;
         match usize::try_from(count) {
             Ok(step) if first == 0 && last == count - 1 && step <= self.steps => Ok(step),
-            _ => Err(Error::damaged(&self.path, format!("{count} releases, the last of step {last}"))),
+            _ => Err(Error::damaged(&self.path, format!("{count} noisy sums, the last of step {last}"))),
         }
     }
 
@@ -164,7 +164,7 @@ impl Ledger {
         &self.path
     }
 
-    /// The next step: all steps before it are released.
+    /// The next step: all steps before it are finished.
     pub fn step(&self) -> usize {
         self.step
     }
@@ -183,8 +183,8 @@ impl Ledger {
     /// Records that these users take part in the next step: all of them or, if one of them may not, nobody.
     /// Call this before any of their data are used.
     ///
-    /// A step may be charged again before it is released, with other users; the users charged earlier stay
-    /// charged.
+    /// A step may be charged again before its noisy sum is recorded, with other users; the users charged
+    /// earlier stay charged.
     ///
     /// # Errors
     /// If a user may not take part or occurs twice, all steps of the plan are made, or the change cannot be
@@ -227,27 +227,27 @@ impl Ledger {
         Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
     }
 
-    /// Records the release of the step of `charged`, and deletes the previous noisy sum. `base`: a digest of
+    /// Records the noisy sum of the step of `charged`, and deletes the previous one. `base`: a digest of
     /// the state from which the step started. `noisy_sum`: may be empty if it is never needed again.
     ///
     /// # Errors
     /// If another step is next, or the change cannot be written.
-    pub fn release(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {
+    pub fn record_noisy_sum(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {
         self.check_sure()?;
         if charged.step != self.step {
             let must_be = format!("{}, which comes next", self.step);
-            return Err(InvalidParameter::new("step of a release", charged.step, must_be).into());
+            return Err(InvalidParameter::new("step of a noisy sum", charged.step, must_be).into());
         }
         self.change(|database| {
             database
-                .prepare("UPDATE releases SET noisy_sum = NULL WHERE step = ?")?
+                .prepare("UPDATE noisy_sums SET noisy_sum = NULL WHERE step = ?")?
                 .execute([charged.step as i64 - 1])?;
-            database.prepare("INSERT INTO releases VALUES (?, ?, ?)")?.execute(params![
+            database.prepare("INSERT INTO noisy_sums VALUES (?, ?, ?)")?.execute(params![
                 charged.step as i64,
                 base,
                 noisy_sum
             ])?;
-            chain::add(database, Part::Release(charged.step), &chain::release(base, noisy_sum))
+            chain::add(database, Part::NoisySum(charged.step), &chain::noisy_sum(base, noisy_sum))
         })?;
         (self.step, self.charged) = (self.step + 1, Users::default());
         Ok(())

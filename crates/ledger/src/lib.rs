@@ -8,8 +8,8 @@
 //! - [`Ledger::eligible`]: the users who may take part in the next step;
 //! - [`Ledger::charge`]: charges all participants of a round, or nobody if one of them may not take part,
 //!   before their gradients are used;
-//! - [`Ledger::release`]: records that the step is released; it requires the proof that its participants were
-//!   charged;
+//! - [`Ledger::record_noisy_sum`]: records the step's noisy sum; it requires the proof that its participants
+//!   were charged;
 //! - [`Ledger::observed`]: the sets of steps in which users really took part, for
 //!   [`VerifiedPlan::observed`](antinoise_plan::VerifiedPlan::observed).
 //!
@@ -26,7 +26,7 @@
 //! error: what can go wrong
 //! rows, past, observed: rows; who may still take part; who took part, without names
 //! file: the SQLite file
-//! ledger: users are charged, steps are released
+//! ledger: users are charged, noisy sums are recorded
 //! told: what it tells of its rounds
 //! ```
 
@@ -43,7 +43,7 @@ mod told;
 pub use error::{Error, Result};
 pub use ledger::{Charged, Ledger};
 pub use observed::Observed;
-pub use told::Release;
+pub use told::NoisySum;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

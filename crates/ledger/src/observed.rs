@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-/// The participations in released steps.
+/// The participations in finished steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Observed {
-    /// Number of released steps; participations in later steps do not count.
+    /// Number of finished steps; participations in later steps do not count.
     pub steps: usize,
-    /// Number of users who took part in a released step.
+    /// Number of users who took part in a finished step.
     pub users: usize,
     /// Number of participations.
     pub participations: usize,

@@ -6,9 +6,9 @@ use crate::ledger::{Charged, Ledger};
 use crate::rows::read_rows;
 use crate::{Observed, Result, chain};
 
-/// The release of a step.
+/// The noisy sum of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct NoisySum {
     /// The step.
     pub step: usize,
     /// A digest of the state from which the step started, for example of the model.
@@ -18,7 +18,8 @@ pub struct Release {
 }
 
 impl Ledger {
-    /// The users who were charged for the next step before its release, and the proof that they were charged;
+    /// The users who were charged for the next step before its noisy sum was made, and the proof that they
+    /// were charged;
     /// `None` if nobody was. An interrupted round must resume with these users: two sums under the same noise
     /// would reveal their difference.
     ///
@@ -29,11 +30,11 @@ impl Ledger {
     /// # let (plan, folder) = (choose(&request)?.plan, tempfile::tempdir()?);
     /// # let path = folder.path().join("ledger.db");
     /// use antinoise_ledger::Ledger;
-    /// let _killed_before_its_release = Ledger::open(&path, &plan, "0")?.charge(&["grace", "ada"])?;
+    /// let _killed_before_its_noisy_sum = Ledger::open(&path, &plan, "0")?.charge(&["grace", "ada"])?;
     /// let mut ledger = Ledger::open(&path, &plan, "0")?;
     /// let (charged, users) = ledger.charged_before()?.unwrap();
     /// assert_eq!(users, ["ada", "grace"]);
-    /// ledger.release(charged, "", &[])?;
+    /// ledger.record_noisy_sum(charged, "", &[])?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -56,36 +57,36 @@ impl Ledger {
         found.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The base that a released step recorded: a digest of the model that the step started from.
+    /// The base that a finished step recorded: a digest of the model that the step started from.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn base(&self, step: usize) -> Result<Option<String>> {
-        let base = "SELECT base FROM releases WHERE step = ?";
+        let base = "SELECT base FROM noisy_sums WHERE step = ?";
         self.database.query_row(base, [step as i64], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// The last release.
+    /// The last noisy sum.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn last_release(&self) -> Result<Option<Release>> {
-        let last = "SELECT step, base, noisy_sum FROM releases ORDER BY step DESC LIMIT 1";
+    pub fn last_noisy_sum(&self) -> Result<Option<NoisySum>> {
+        let last = "SELECT step, base, noisy_sum FROM noisy_sums ORDER BY step DESC LIMIT 1";
         let read = |row: &rusqlite::Row| {
-            Ok(Release { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
+            Ok(NoisySum { step: row.get::<_, u32>(0)? as usize, base: row.get(1)?, noisy_sum: row.get(2)? })
         };
         self.database.query_row(last, [], read).optional().map_err(self.failed())
     }
 
-    /// Whether a step released exactly this sum from this base. They are compared by digests, which also
+    /// Whether a step recorded exactly this sum from this base. They are compared by digests, which also
     /// exist for steps whose noisy sum is deleted.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn has_released(&self, step: usize, base: &str, noisy_sum: &[u8]) -> Result<bool> {
-        let sql = "SELECT content FROM chain WHERE part = 'releases' AND step = ?";
+    pub fn has_noisy_sum(&self, step: usize, base: &str, noisy_sum: &[u8]) -> Result<bool> {
+        let sql = "SELECT content FROM chain WHERE part = 'noisy_sums' AND step = ?";
         let found = self.database.query_row(sql, [step as i64], |row| row.get::<_, String>(0)).optional();
-        Ok(found.map_err(self.failed())? == Some(chain::release(base, noisy_sum)))
+        Ok(found.map_err(self.failed())? == Some(chain::noisy_sum(base, noisy_sum)))
     }
 
     /// Every user and step, by user and in order of steps.
@@ -98,7 +99,7 @@ impl Ledger {
         Ok(all)
     }
 
-    /// The participations in released steps.
+    /// The participations in finished steps.
     ///
     /// # Errors
     /// If they cannot be read.

@@ -16,9 +16,9 @@ fn looked_at(path: &Path, plan: &antinoise_plan::VerifiedPlan) -> Result<(), Err
     let look = || {
         let mut ledger = Ledger::open(path, plan, "golden")?;
         ledger.observed()?;
-        ledger.last_release()?;
+        ledger.last_noisy_sum()?;
         let charged = ledger.charge(&["somebody new"])?;
-        ledger.release(charged, "", &[])
+        ledger.record_noisy_sum(charged, "", &[])
     };
     catch_unwind(AssertUnwindSafe(look)).expect("no panic")
 }
@@ -69,8 +69,8 @@ fn a_file_that_was_overwritten_never_panics() {
     drawn.unwrap();
     // The tables, the users and the numbers, one after the other.
     for what in [
-        "DELETE FROM releases WHERE step = 1",
-        "UPDATE releases SET step = 99 WHERE step = 4",
+        "DELETE FROM noisy_sums WHERE step = 1",
+        "UPDATE noisy_sums SET step = 99 WHERE step = 4",
         "INSERT INTO participations VALUES ('ada', 5)",
         "INSERT INTO participations VALUES ('ada', 7)",
         "INSERT INTO participations VALUES ('new', 6)",
@@ -79,7 +79,7 @@ fn a_file_that_was_overwritten_never_panics() {
         "INSERT INTO participations VALUES (x'ff', 5)",
         "INSERT INTO participations VALUES (CAST(x'ff' AS TEXT), 5)",
         "CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END",
-        "DROP TABLE releases",
+        "DROP TABLE noisy_sums",
         "ALTER TABLE participations ADD COLUMN more",
     ] {
         std::fs::write(&bad, &whole).unwrap();
@@ -100,11 +100,14 @@ fn a_ledger_that_was_altered_is_refused_by_name() {
         ("DELETE FROM participations WHERE step = 3", "the participants of step 3"),
         ("UPDATE participations SET user = 'bob' WHERE user = 'barbara'", "the participants of step 5"),
         ("INSERT INTO participations VALUES ('new', 2)", "the participants of step 2"),
-        ("DELETE FROM releases WHERE step = 4", "1 rounds are missing: it had released step 4"),
-        ("DELETE FROM releases; DELETE FROM participations", "5 rounds are missing: it had released step 4"),
-        ("UPDATE releases SET base = 'x' WHERE step = 2", "the release of step 2"),
-        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 4", "the release of step 4"),
-        ("UPDATE releases SET noisy_sum = x'00' WHERE step = 3", "the release of step 3"),
+        ("DELETE FROM noisy_sums WHERE step = 4", "1 rounds are missing: it had recorded step 4"),
+        (
+            "DELETE FROM noisy_sums; DELETE FROM participations",
+            "5 rounds are missing: it had recorded step 4",
+        ),
+        ("UPDATE noisy_sums SET base = 'x' WHERE step = 2", "the noisy sum of step 2"),
+        ("UPDATE noisy_sums SET noisy_sum = x'00' WHERE step = 4", "the noisy sum of step 4"),
+        ("UPDATE noisy_sums SET noisy_sum = x'00' WHERE step = 3", "the noisy sum of step 3"),
         ("UPDATE run SET value = 'other' WHERE name = 'layout'", "the recorded values"),
         ("DELETE FROM run WHERE name = 'layout'", "the recorded values"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
@@ -133,7 +136,7 @@ fn two_hundred_flipped_bits_are_refused_or_change_nothing() {
         Ok((
             ledger.observed()?,
             ledger.participations()?,
-            ledger.last_release()?,
+            ledger.last_noisy_sum()?,
             ledger.charged_before()?.map(|charged| charged.1),
             bound,
         ))
@@ -169,7 +172,7 @@ fn a_copy_of_the_file_alone_knows_every_round() {
     let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
     for step in 0..6usize {
         let charged = ledger.charge(&[format!("user {}", step % 3)]).unwrap();
-        ledger.release(charged, "", b"sum").unwrap();
+        ledger.record_noisy_sum(charged, "", b"sum").unwrap();
         std::fs::copy(&path, &copy).unwrap();
         let observed = Ledger::open_begun(&copy, &plan).unwrap().observed().unwrap();
         assert_eq!((observed.steps, observed.participations), (step + 1, step + 1));
@@ -227,20 +230,20 @@ fn a_full_disk_loses_nothing() {
         let line = said.lines().find_map(|line| line.strip_prefix(what)).expect(&said);
         line.trim().parse().unwrap()
     };
-    let (charged, released) = (told("charged "), told("released "));
+    let (charged, recorded) = (told("charged "), told("recorded "));
     assert!(charged > 5, "{said}");
     let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
     // The failed change may be present or not; nothing else may be missing.
     let found = ledger.participations().unwrap().len();
     assert!(found == 40 * charged || found == 40 * (charged + 1), "{found} of {charged}");
-    assert!(ledger.step() == released || ledger.step() == released + 1);
+    assert!(ledger.step() == recorded || ledger.step() == recorded + 1);
     let all = ledger.participations().unwrap();
     for step in 0..charged {
         assert!(cohort(step).iter().all(|user| all.contains(&(user.clone(), step))));
     }
     let others: Vec<String> = (0..40).map(|user| format!("later {user}")).collect();
     let proof = ledger.charge(&others).unwrap();
-    ledger.release(proof, "", &[]).unwrap();
+    ledger.record_noisy_sum(proof, "", &[]).unwrap();
 }
 
 /// The file of the child process of the previous test.
@@ -252,7 +255,7 @@ fn fills() {
     let Some(path) = std::env::var_os(FILLED) else { return };
     let plan = plan_of(400, 1, 400, 40);
     let mut ledger = Ledger::open(Path::new(&path), &plan, "0").unwrap();
-    let (mut charged, mut released) = (0, 0);
+    let (mut charged, mut recorded) = (0, 0);
     let error = loop {
         let users: Vec<String> = (0..40).map(|user| format!("user {} {user}", ledger.step())).collect();
         let proof = match ledger.charge(&users) {
@@ -260,32 +263,32 @@ fn fills() {
             Err(error) => break error,
         };
         charged += 1;
-        match ledger.release(proof, "", &[]) {
-            Ok(()) => released += 1,
+        match ledger.record_noisy_sum(proof, "", &[]) {
+            Ok(()) => recorded += 1,
             Err(error) => break error,
         }
     };
     assert!(matches!(error, Error::Database { .. }) && !error.is_bad_input(), "{error:?}");
     assert!(matches!(ledger.charge(&["new"]), Err(Error::Unsure { .. })));
     assert!(matches!(ledger.bind("a", "b"), Err(Error::Unsure { .. })));
-    println!("\ncharged {charged}\nreleased {released}");
+    println!("\ncharged {charged}\nrecorded {recorded}");
 }
 
-/// Proofs of one step do not release another.
+/// Proofs of one step do not record another.
 #[test]
-fn a_release_needs_the_proof_of_its_own_step() {
+fn a_noisy_sum_needs_the_proof_of_its_own_step() {
     let plan = plan_of(8, 3, 2, 4);
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(&folder.path().join("ledger.db"), &plan, "0").unwrap();
     let first = ledger.charge(&["a"]).unwrap();
     let second = ledger.charge(&["b"]).unwrap();
     assert_eq!((first.step(), second.step()), (0, 0));
-    ledger.release(first, "", &[]).unwrap();
-    let refused = ledger.release(second, "", &[]).unwrap_err().to_string();
-    assert_eq!(refused, "step of a release is 0 but must be 1, which comes next");
+    ledger.record_noisy_sum(first, "", &[]).unwrap();
+    let refused = ledger.record_noisy_sum(second, "", &[]).unwrap_err().to_string();
+    assert_eq!(refused, "step of a noisy sum is 0 but must be 1, which comes next");
     for _ in 1..8 {
         let proof = ledger.charge::<&str>(&[]).unwrap();
-        ledger.release(proof, "", &[]).unwrap();
+        ledger.record_noisy_sum(proof, "", &[]).unwrap();
     }
     let refused = ledger.charge(&["new"]).unwrap_err().to_string();
     assert_eq!(refused, "step is 8 but must be below 8: all steps of this plan have been made");

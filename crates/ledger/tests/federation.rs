@@ -46,7 +46,7 @@ fn a_killed_server_keeps_every_limit() {
     let account = SMALL.account(folder).unwrap();
     println!("{account}");
     assert!(account.least_gap >= SMALL.min_sep && account.most <= SMALL.most);
-    assert!(account.releases == SMALL.rounds && account.smallest_round >= SMALL.cohort);
+    assert!(account.noisy_sums == SMALL.rounds && account.smallest_round >= SMALL.cohort);
     // Users of a round that a kill interrupted stay charged, and some users take part as often as they may.
     assert!(account.participations >= SMALL.rounds * SMALL.cohort && account.most == SMALL.most);
     assert!(account.users > SMALL.users / 10 && account.bytes > 0 && account.peak_mib < 2048.0);

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use antinoise_ledger::{Ledger, Release};
+use antinoise_ledger::{Ledger, NoisySum};
 use antinoise_plan::VerifiedPlan;
 use proptest::prelude::*;
 
@@ -34,14 +34,14 @@ impl Naive {
 #[derive(Debug, Clone)]
 enum Action {
     Charge(Vec<u8>),
-    Release,
+    Record,
     Reopen,
 }
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let action = prop_oneof![
         6 => prop::collection::vec(0u8..7, 0..4).prop_map(Action::Charge),
-        5 => Just(Action::Release),
+        5 => Just(Action::Record),
         1 => Just(Action::Reopen),
     ];
     prop::collection::vec(action, 1..40)
@@ -85,9 +85,11 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
                     charged = Some(token);
                 }
             }
-            Action::Release => {
+            Action::Record => {
                 if let Some(token) = charged.take() {
-                    ledger.release(token, &format!("of {}", naive.step), &[naive.step as u8]).unwrap();
+                    ledger
+                        .record_noisy_sum(token, &format!("of {}", naive.step), &[naive.step as u8])
+                        .unwrap();
                     naive.step += 1;
                 }
             }
@@ -111,21 +113,21 @@ fn held(plan: &VerifiedPlan, actions: &[Action]) {
         let base = (step < naive.step).then(|| format!("of {step}"));
         assert_eq!(ledger.base(step).unwrap(), base);
     }
-    let last = naive.step.checked_sub(1).map(|step| Release {
+    let last = naive.step.checked_sub(1).map(|step| NoisySum {
         step,
         base: format!("of {step}"),
         noisy_sum: Some(vec![step as u8]),
     });
-    assert_eq!(ledger.last_release().unwrap(), last);
+    assert_eq!(ledger.last_noisy_sum().unwrap(), last);
     let mut all = naive.all;
     all.sort();
     assert_eq!(ledger.participations().unwrap(), all);
-    let released: Vec<(String, usize)> = all.into_iter().filter(|&(_, step)| step < naive.step).collect();
+    let recorded: Vec<(String, usize)> = all.into_iter().filter(|&(_, step)| step < naive.step).collect();
     let observed = ledger.observed().unwrap();
-    assert_eq!(observed.participations, released.len());
+    assert_eq!(observed.participations, recorded.len());
     let mut patterns: Vec<Vec<usize>> = everybody
         .iter()
-        .map(|user| released.iter().filter(|(name, _)| name == user).map(|&(_, step)| step).collect())
+        .map(|user| recorded.iter().filter(|(name, _)| name == user).map(|&(_, step)| step).collect())
         .filter(|pattern: &Vec<usize>| !pattern.is_empty())
         .collect();
     assert_eq!(observed.users, patterns.len());

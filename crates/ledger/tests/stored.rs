@@ -1,9 +1,9 @@
-//! A ledger of five released steps in `data`, which shows that the format stays; and refusals of other files.
+//! A ledger of five finished steps in `data`, which shows that the format stays; and refusals of other files.
 
 mod common;
 
 use antinoise_input::BadInput;
-use antinoise_ledger::{Ledger, Release};
+use antinoise_ledger::{Ledger, NoisySum};
 use antinoise_plan::Plan;
 use common::{data, private, stored};
 use rusqlite::Connection;
@@ -14,7 +14,7 @@ const EVERYBODY: [&str; 7] = ["ada", "barbara", "edsger", "grace", "kathleen", "
 fn contents(ledger: &Ledger) -> String {
     let all: Vec<String> =
         ledger.participations().unwrap().iter().map(|(user, step)| format!("[\"{user}\", {step}]")).collect();
-    let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();
+    let NoisySum { step, base, noisy_sum } = ledger.last_noisy_sum().unwrap().unwrap();
     let eligible: Vec<String> = ledger.eligible(EVERYBODY).iter().map(|user| format!("\"{user}\"")).collect();
     format!(
         "{{\"participations\": [{}], \"step\": {}, \"last\": [{step}, \"{base}\", {:?}], \"eligible\": [{}]}}\n",
@@ -38,28 +38,29 @@ fn a_stored_ledger_is_read_and_continued() {
          least 3 steps ago"
     );
     let charged = ledger.charge(&["new", "edsger"]).unwrap();
-    let Release { step, base, noisy_sum } = ledger.last_release().unwrap().unwrap();
-    ledger.release(charged, "model 5", b"sum").unwrap();
+    let NoisySum { step, base, noisy_sum } = ledger.last_noisy_sum().unwrap().unwrap();
+    ledger.record_noisy_sum(charged, "model 5", b"sum").unwrap();
     drop(ledger);
     let ledger = Ledger::open_begun(&path, &plan).unwrap();
     // Also for a sum that is no longer stored.
-    assert!(ledger.has_released(step, &base, &noisy_sum.unwrap()).unwrap());
-    let released =
+    assert!(ledger.has_noisy_sum(step, &base, &noisy_sum.unwrap()).unwrap());
+    let recorded =
         [(5, "model 5", "sum"), (5, "model 5", "other"), (5, "model 4", "sum"), (6, "model 5", "sum")];
-    let released = released.map(|(step, base, sum)| ledger.has_released(step, base, sum.as_bytes()).unwrap());
-    assert_eq!(released, [true, false, false, false]);
+    let recorded =
+        recorded.map(|(step, base, sum)| ledger.has_noisy_sum(step, base, sum.as_bytes()).unwrap());
+    assert_eq!(recorded, [true, false, false, false]);
     assert_eq!((ledger.step(), ledger.users()), (6, 7));
     // The sum before the last is deleted.
     let database = Connection::open(&path);
     drop(ledger);
-    let kept = "SELECT COUNT(*) FROM releases WHERE noisy_sum IS NOT NULL";
+    let kept = "SELECT COUNT(*) FROM noisy_sums WHERE noisy_sum IS NOT NULL";
     let kept: i64 = database.unwrap().query_row(kept, [], |row| row.get(0)).unwrap();
     assert_eq!(kept, 1);
 }
 
-/// Barbara was charged in step 5, which was not released.
+/// Barbara was charged in step 5, which has no noisy sum.
 #[test]
-fn only_released_steps_are_observed() {
+fn only_finished_steps_are_observed() {
     let (_folder, path, plan) = stored();
     let observed = Ledger::open_begun(&path, &plan).unwrap().observed().unwrap();
     assert_eq!((observed.steps, observed.users, observed.participations), (5, 5, 7));

@@ -1,11 +1,11 @@
-//! The grid of a release, and the effect of rounding to it on sensitivity.
+//! The grid of noisy sums, and the effect of rounding to it on sensitivity.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
 /// The multiples of a power of two.
 ///
-/// If a sum and its noise are both rounded to the grid, they add exactly, so that the last bits of a release
-/// reveal nothing (`docs/noise.md`).
+/// If a sum and its noise are both rounded to the grid, they add exactly, so that the last bits of a noisy
+/// sum reveal nothing (`docs/noise.md`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     spacing: f64,

@@ -33,7 +33,7 @@
 //! error: reasons why a mechanism cannot be built
 //! solution, participation: results of solvers; Pi
 //! numeric: vectors, series, transforms, L-BFGS, threads, limits of size
-//! grid, bounds, toeplitz: rounding of releases; lower bounds; the algebra of power series
+//! grid, bounds, toeplitz: rounding of noisy sums; lower bounds; the algebra of power series
 //! circulant, workload: circulants; A
 //! problem, recursion: the problem of a design; C^-1 Z by steps
 //! blt_closed_form: norms of BLTs

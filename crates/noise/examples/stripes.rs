@@ -13,17 +13,17 @@ fn main() -> Result<(), Error> {
     let outputs =
         std::env::args().nth(1).map_or(1_000_000, |text| text.parse().expect("OUTPUTS: a whole number"));
     let plain: Time = |recursion, dim, how| Ok(bench::step(recursion, dim, how)?.ns_per_coordinate);
-    let on_grid: Time = |recursion, dim, how| Ok(bench::release(recursion, dim, how)?.ns_per_coordinate);
+    let on_grid: Time = |recursion, dim, how| Ok(bench::add_to_sum(recursion, dim, how)?.ns_per_coordinate);
     let taps = (0..16).map(|i| 1.0 / (1 + i) as f64).collect();
     let recursions = [
         ("independent", Recursion::Independent),
         ("BLT of 4 buffers", Recursion::Blt { scale: vec![0.1; 4], decay: vec![0.9; 4] }),
         ("16 bands", Recursion::AutoRegressive { taps }),
     ];
-    for (release, time) in [("plain", plain), ("on a grid", on_grid)] {
+    for (arithmetic, time) in [("plain", plain), ("on a grid", on_grid)] {
         for (name, recursion) in &recursions {
             let whole = time(recursion.clone(), outputs, &|builder| builder.threads(1))?;
-            println!("{name}, {release}: {whole:.2} ns a coordinate in one range; stripes, times that");
+            println!("{name}, {arithmetic}: {whole:.2} ns a coordinate in one range; stripes, times that");
             println!("    width   aligned   odd start   across groups   any start");
             for width in [1, 8, 16, 64, 256, 1024] {
                 print!("    {width:5}");

@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
     let mut times = vec![
         ("identity", bench::step(Recursion::Independent, dim, |builder| builder.threads(threads))?),
         ("blt:4", bench::step(blt(4), dim, |builder| builder.threads(threads))?),
-        ("blt:4 on a grid", bench::release(blt(4), dim, |builder| builder.threads(threads))?),
+        ("blt:4 on a grid", bench::add_to_sum(blt(4), dim, |builder| builder.threads(threads))?),
         ("banded-toeplitz:16", bench::step(banded(16), dim, |builder| builder.threads(threads))?),
     ];
     if dim <= 10_000_000 {
@@ -47,7 +47,7 @@ fn main() -> Result<(), Error> {
         let ring = bench::step(banded(64), dim, |builder| builder.threads(threads).look_ahead(1))?;
         times.push(("banded-toeplitz:64 one step a pass", ring));
         let few = dim.div_ceil(20);
-        let kept = bench::release(sum(511), few, |builder| builder.threads(threads))?;
+        let kept = bench::add_to_sum(sum(511), few, |builder| builder.threads(threads))?;
         times.push(("sum of 512 seeds on a grid", kept));
     }
     for (name, time) in times {

@@ -48,19 +48,19 @@ pub fn step(
     time(stream.placement(), out.len(), 4, || stream.next_into(&mut out))
 }
 
-/// Times `release` of a stream on the grid that raises the sensitivity of sums of clip norm 1 by a
+/// Times `add_to_sum` of a stream on the grid that raises the sensitivity of sums of clip norm 1 by a
 /// thousandth.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
-/// let time = antinoise_noise::bench::release(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
+/// let time = antinoise_noise::bench::add_to_sum(Recursion::Independent, 10_000, |builder| builder.threads(1))?;
 /// assert!(time.ns_per_coordinate > 0.0);
 /// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`StreamBuilder::build`] and [`step`].
-pub fn release(
+pub fn add_to_sum(
     recursion: Recursion,
     dim: usize,
     configure: impl FnOnce(StreamBuilder) -> StreamBuilder,
@@ -69,7 +69,7 @@ pub fn release(
     let builder = configure(NoiseStream::builder(recursion, steps, dim, 1.0));
     let mut stream = builder.grid(Grid::for_clip_norm(1.0, dim, 1e-3)?).build(Key::from_seed_insecure(0))?;
     let (sum, mut out) = (vec![0.0; stream.len()], vec![0.0; stream.len()]);
-    time(stream.placement(), out.len(), 12, || stream.release(&sum, &mut out))
+    time(stream.placement(), out.len(), 12, || stream.add_to_sum(&sum, &mut out))
 }
 
 const PASSES: usize = 6;

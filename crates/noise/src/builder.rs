@@ -145,7 +145,7 @@ impl StreamBuilder {
         self
     }
 
-    /// The grid of the releases; default: none, floating-point noise.
+    /// The grid of the noisy sums; default: none, floating-point noise.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

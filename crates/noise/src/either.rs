@@ -41,7 +41,7 @@ impl EitherEngine {
         })
     }
 
-    /// The next row, written over the outputs, added to them (plain streams alone), or released with a sum.
+    /// The next row, written over the outputs, added to them (plain streams alone), or added to a sum.
     pub(crate) fn emit(&mut self, out: OutputSlices<'_, '_, f32>, target: Target<'_>) -> Seen {
         match self {
             Self::Plain(engine) => engine.emit(out, target),

@@ -7,7 +7,7 @@
 //!    `ahead` (rows made ahead) or, without look-ahead, into the thread's scratch. For an autoregressive
 //!    recursion the past itself holds the rows.
 //! 3. The row of the current step is taken from its [`Source`], multiplied by noise_std and the step's
-//!    factor, and written, added or released.
+//!    factor, and written, added, or added to a sum.
 //! 4. A seek runs the same windows without output, [`SEEK_PASS`] steps a pass over the state.
 //!
 //! Every bit is a function of key, step and coordinate, so that neither window nor tile order nor threads
@@ -170,7 +170,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Returns the next row; the digest and finiteness of the release, for the caller to check.
+    /// Returns the next row; the digest and finiteness of the noisy sum, for the caller to check.
     pub(crate) fn emit<O: Copy + Send + Sync>(
         &mut self,
         out: OutputSlices<'_, '_, O>,
@@ -293,7 +293,7 @@ impl<M: Mode> Engine<M> {
     }
 }
 
-/// The target of outputs of type `O`: overwrite, add to, or release with a sum.
+/// The target of outputs of type `O`: overwrite, add to, or write the sum plus the row.
 type Target<'a, M, O> = <M as Emits<O>>::Target<'a>;
 
 /// The memory that holds the returned row.

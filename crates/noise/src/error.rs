@@ -11,7 +11,7 @@ pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// Every step of the plan has been released; another one would not be covered by its privacy statement.
+    /// Every step of the plan has been made; another one would not be covered by its privacy statement.
     #[error(
         "all {steps} steps of this stream have been made; another one would not be covered by its privacy"
     )]

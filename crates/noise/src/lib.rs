@@ -1,9 +1,9 @@
 //! Streams of correlated Gaussian noise, at memory speed.
 //!
-//! Private training releases G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise C^-1
-//! Z. Z (steps x dim) is seed noise: independent normals of standard deviation `noise_std`, one row a step.
-//! C^-1 is given as a [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] returns the rows of
-//! C^-1 Z one by one:
+//! Private training noisy sums G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise
+//! C^-1 Z. Z (steps x dim) is seed noise: independent normals of standard deviation `noise_std`, one row a
+//! step. C^-1 is given as a [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] returns the rows
+//! of C^-1 Z one by one:
 //!
 //! ```
 //! use antinoise_mechanism::Recursion;
@@ -37,7 +37,7 @@
 //!   |  z~_t = w z_t + history term; on a grid rounded, and the rounding fed back into the past
 //! row z~_t                         returned now, or stored: a row made ahead
 //!   |  times noise_std and the step's factor
-//! output                           written over, added to, or released with the sum
+//! output                           written over, added to, or added to the sum
 //! ```
 //!
 //! Terms of this crate:
@@ -56,7 +56,7 @@
 //! - **window**: the steps that are made in one iteration over the tiles.
 //! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their
 //!   leaf.
-//! - **mode**: `Plain` (floating point) or `OnGrid` (releases on a grid).
+//! - **mode**: `Plain` (floating point) or `OnGrid` (noisy sums on a grid).
 //!
 //! # Layers
 //!

@@ -4,7 +4,7 @@ use crate::{Error, NoiseStream, Result, StateAt};
 
 /// A stream with the words of a state; [`checked`](Restored::checked) verifies them and returns the stream.
 ///
-/// Altered words could remove the noise from coordinates of all later releases, so no row is made from
+/// Altered words could remove the noise from coordinates of all later noisy sums, so no row is made from
 /// unverified words.
 #[derive(Debug)]
 pub struct Restored {

@@ -1,4 +1,4 @@
-//! The rows of a stream, in one slice or several: written, added to a gradient, or released with a sum.
+//! The rows of a stream, in one slice or several: written, added to a gradient, or added to a sum.
 
 use antinoise_mechanism::Grid;
 
@@ -10,7 +10,7 @@ use crate::{Error, NoiseStream, Result, range};
 
 impl NoiseStream {
     /// Writes the next row into `out`, which has one number per output of the shard. On a grid this is the
-    /// release of a sum of zeros.
+    /// noisy sum of zeros.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another length, [`Error::Exhausted`] after the last step; the stream and `out`
@@ -59,7 +59,7 @@ impl NoiseStream {
     }
 
     /// As [`Self::add_next_into_slices`], if `accept` accepts a digest of the sum; see
-    /// [`release_slices_if`](Self::release_slices_if).
+    /// [`add_to_sum_slices_if`](Self::add_to_sum_slices_if).
     ///
     /// # Errors
     /// As [`Self::add_next_into`], and the error of `accept`: `gradient` is then zeros, and the step can be
@@ -71,14 +71,14 @@ impl NoiseStream {
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         if self.spec.grid.is_some() {
-            let must_be = "plain: on a grid a sum is released by `release`";
+            let must_be = "plain: on a grid a sum needs `add_to_sum`";
             return Err(Error::input("stream", "on a grid", must_be).into());
         }
         range::scale(scale, self.spec.noise_std).map_err(Error::from)?;
         self.write_row(gradient, Target::Add(scale), accept)
     }
 
-    /// Writes the step's release of `sum` into `out`. On a grid, sum and noise are rounded to the grid, added
+    /// Writes `sum` plus the step's noise into `out`. On a grid, sum and noise are rounded to the grid, added
     /// as integers, then rounded to single precision (a function of the integer only). A plain sum and its
     /// noise are added in double precision, then rounded to single precision.
     ///
@@ -89,51 +89,51 @@ impl NoiseStream {
     /// As [`Self::next_into`]; also for a `sum` of another length, and for a coordinate that is not finite
     /// or, on a grid, beyond +-2^51 grid steps: `out` is then zeros, and the step can be requested again. Its
     /// noise is recomputed, which may take as long as a [seek](Self::seek).
-    pub fn release(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
-        self.release_slices(&[sum], &mut [out])
+    pub fn add_to_sum(&mut self, sum: &[f64], out: &mut [f32]) -> Result<()> {
+        self.add_to_sum_slices(&[sum], &mut [out])
     }
 
-    /// As [`Self::release`], for a sum and a release that are split over these slices, in this order.
+    /// As [`Self::add_to_sum`], for a sum and a noisy sum that are split over these slices, in this order.
     ///
     /// # Errors
-    /// As [`Self::release`].
-    pub fn release_slices(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
-        self.release_slices_if(sum, out, |_| Ok(()))
+    /// As [`Self::add_to_sum`].
+    pub fn add_to_sum_slices(&mut self, sum: &[&[f64]], out: &mut [&mut [f32]]) -> Result<()> {
+        self.add_to_sum_slices_if(sum, out, |_| Ok(()))
     }
 
-    /// As [`Self::release_slices`], with a veto: `accept` sees a digest of the release before anyone sees the
-    /// release, and refuses it by an error. A caller that allows one sum a step compares this digest with the
-    /// one it recorded for the step. Two different releases that were not built to collide have the same
-    /// digest with probability 2^-32.
+    /// As [`Self::add_to_sum_slices`], with a veto: `accept` sees a digest of the noisy sum before anyone
+    /// sees the noisy sum, and refuses it by an error. A caller that allows one sum a step compares this
+    /// digest with the one it recorded for the step. Two different noisy sums that were not built to collide
+    /// have the same digest with probability 2^-32.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
     /// use antinoise_noise::{Error, Key, NoiseStream};
     /// let mut stream = NoiseStream::new(Recursion::Independent, 10, 3, 1.0, Key::from_os()?)?;
     /// let (mut known, mut out) = (0, [0.0; 3]);
-    /// stream.release_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
+    /// stream.add_to_sum_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], |digest| {
     ///     known = digest;
     ///     Ok::<(), Error>(())
     /// })?;
     /// stream.seek_and_reuse_noise_unprotected(0)?;
     /// let once = |digest| if digest == known { Ok(()) } else { Err(Error::Exhausted { steps: 1 }) };
-    /// assert!(stream.release_slices_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
+    /// assert!(stream.add_to_sum_slices_if(&[&[0.5, -0.25, 2.0]], &mut [&mut out], once).is_err());
     /// assert_eq!((stream.step(), out), (0, [0.0; 3]));
-    /// stream.release_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
+    /// stream.add_to_sum_slices_if(&[&[0.5, -0.25, 1.0]], &mut [&mut out], once)?;
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Self::release`], and when `accept` fails: `out` is then zeros, and the step can be released
-    /// again.
-    pub fn release_slices_if<E: From<Error>>(
+    /// As [`Self::add_to_sum`], and when `accept` fails: `out` is then zeros, and the step can be
+    /// repeated.
+    pub fn add_to_sum_slices_if<E: From<Error>>(
         &mut self,
         sum: &[&[f64]],
         out: &mut [&mut [f32]],
         accept: impl FnOnce(u64) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         self.check_length("sum's length", sum.iter().map(|place| place.len()))?;
-        self.write_row(out, Target::Release(InputSlices::all(sum)), accept)
+        self.write_row(out, Target::AddToSum(InputSlices::all(sum)), accept)
     }
 
     /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
@@ -147,12 +147,12 @@ impl NoiseStream {
     /// let stream = || {
     ///     NoiseStream::builder(Recursion::Independent, 10, 3, 1.0).grid(grid).build(Key::from_seed_insecure(7))
     /// };
-    /// let (sum, mut release, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
-    /// stream()?.release(&sum, &mut release)?;
+    /// let (sum, mut noisy_sum, mut points) = ([0.25, -1.0, 0.1], [0f32; 3], [0; 3]);
+    /// stream()?.add_to_sum(&sum, &mut noisy_sum)?;
     /// stream()?.next_points_into(&mut points)?;
     /// for i in 0..3 {
     ///     let sum = (sum[i] / grid.spacing()).round_ties_even() as i64;
-    ///     assert_eq!(release[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
+    ///     assert_eq!(noisy_sum[i], ((sum + i64::from(points[i])) as f64 * grid.spacing()) as f32);
     /// }
     /// # Ok::<(), antinoise_noise::Error>(())
     /// ```
@@ -221,6 +221,6 @@ impl NoiseStream {
 }
 
 fn wild() -> Error {
-    let must_be = "a sum of clipped gradients. Nothing was released, and the stream is still at this step";
-    Error::input("sum", "not finite, or beyond what a release can hold,", must_be)
+    let must_be = "a sum of clipped gradients. No noisy sum was made, and the stream is still at this step";
+    Error::input("sum", "not finite, or beyond what a noisy sum can hold,", must_be)
 }

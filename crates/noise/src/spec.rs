@@ -14,7 +14,7 @@ pub(crate) struct Spec {
     pub(crate) noise_std: f64,
     pub(crate) shard: Shard,
     pub(crate) cipher: Cipher,
-    /// The grid of the releases; `None` for a plain stream.
+    /// The grid of the noisy sums; `None` for a plain stream.
     pub(crate) grid: Option<Grid>,
 }
 

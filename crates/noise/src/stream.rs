@@ -16,14 +16,14 @@ use crate::used_steps::Used;
 use crate::{KeyedRng, Placement, Purpose, Result, RunId};
 
 /// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: plain, in
-/// single precision, or with releases on a [`Grid`].
+/// single precision, or with noisy sums on a [`Grid`].
 ///
-/// A stream refuses to run past its steps and cannot be cloned: two copies would release the same noise
-/// twice, and the difference of the two releases would have no noise.
+/// A stream refuses to run past its steps and cannot be cloned: two copies would use the same noise
+/// twice, and the difference of the two noisy sums would have no noise.
 ///
 /// Floating-point sums G + noise leak information: which sums are representable depends on G. On a grid, sum
-/// and noise are rounded to multiples of a spacing, and the rounding error is fed back, so that the releases
-/// are a function of C G + Z only; `docs/noise.md` has the proof.
+/// and noise are rounded to multiples of a spacing, and the rounding error is fed back, so that the noisy
+/// sums are a function of C G + Z only; `docs/noise.md` has the proof.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -31,9 +31,9 @@ use crate::{KeyedRng, Placement, Purpose, Result, RunId};
 /// let recursion = Recursion::Blt { scale: vec![0.5], decay: vec![0.9] };
 /// let grid = Grid::for_clip_norm(1.0, 3, 1e-6)?;
 /// let mut stream = NoiseStream::builder(recursion, 10, 3, 1.0).grid(grid).build(Key::from_os()?)?;
-/// let (gradient_sum, mut release) = ([0.25, -1.0, 0.1], [0f32; 3]);
-/// stream.release(&gradient_sum, &mut release)?;
-/// assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+/// let (gradient_sum, mut noisy_sum) = ([0.25, -1.0, 0.1], [0f32; 3]);
+/// stream.add_to_sum(&gradient_sum, &mut noisy_sum)?;
+/// assert!(noisy_sum.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
 /// # Ok::<(), antinoise_noise::Error>(())
 /// ```
 pub struct NoiseStream {
@@ -74,8 +74,8 @@ impl NoiseStream {
     }
 
     /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody saw an
-    /// earlier release under that noise. It is for earlier releases that nobody saw and that are discarded,
-    /// and for callers that release the same sum again.
+    /// earlier noisy sum under that noise. It is for earlier noisy sums that nobody saw and that are
+    /// discarded, and for callers that make the same noisy sum again.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -224,7 +224,7 @@ impl NoiseStream {
         either!(&self.engine, engine => engine.placement)
     }
 
-    /// The grid of the releases; `None` for a plain stream.
+    /// The grid of the noisy sums; `None` for a plain stream.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

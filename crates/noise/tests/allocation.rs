@@ -69,7 +69,7 @@ fn a_step_allocates_nothing() {
                 }
                 let grid = Grid::new(2f64.powi(-14)).unwrap();
                 let mut stream = builder.grid(grid).build(Key::from_seed_insecure(1)).unwrap();
-                let count = allocations(|_| stream.release(&sum, &mut out).unwrap());
+                let count = allocations(|_| stream.add_to_sum(&sum, &mut out).unwrap());
                 assert_eq!(count, 0, "{name} on a grid: {count} allocations with {}", stream.placement());
             }
         }

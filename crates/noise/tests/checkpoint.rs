@@ -137,7 +137,7 @@ fn a_checkpoint_of_another_stream_is_refused() {
 }
 
 /// Earlier versions made other normals, or rounded them differently: noise resumed from them would not cancel
-/// the noise already released.
+/// the noise already used.
 #[test]
 fn a_checkpoint_of_other_normals_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -64,7 +64,7 @@ fn both(builder: &StreamBuilder) -> [Vec<f32>; 2] {
     let sum: Vec<f64> = (0..on_grid.len()).map(|j| (j as f64).sin()).collect();
     [
         rows(plain.len(), |row| plain.next_into(row).unwrap()),
-        rows(sum.len(), |row| on_grid.release(&sum, row).unwrap()),
+        rows(sum.len(), |row| on_grid.add_to_sum(&sum, row).unwrap()),
     ]
 }
 
@@ -152,7 +152,7 @@ fn old_checkpoints_go_on_as_they_would_have() {
             let mut on_grid = builder.grid(grid()).resume(path("grid")).unwrap();
             let sum: [f64; FEW as usize] = std::array::from_fn(|j| (j as f64).sin());
             for expected in rest("grid").chunks_exact(row.len()) {
-                on_grid.release(&sum, &mut row).unwrap();
+                on_grid.add_to_sum(&sum, &mut row).unwrap();
                 assert_eq!(row.map(f32::to_bits), expected, "{name} on a grid");
             }
         }

@@ -1,4 +1,4 @@
-//! Laws of releases on a grid.
+//! Laws of noisy sums on a grid.
 
 mod common;
 
@@ -68,7 +68,7 @@ fn least_memory(recursion: &Recursion) -> u64 {
 /// The proof's claim in numbers: the noise is C^-1 Z' for seed noise Z' that differs from Z by the rounding
 /// of the same step only, at most half a grid step of that step's fresh noise, however long the run.
 #[test]
-fn released_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
+fn rounded_noise_is_the_mechanism_of_seed_noise_moved_by_half_a_step() {
     for (name, recursion) in grid_cases() {
         let noise = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
         let mut seeds = builder(&recursion).grid(grid()).seed_noise(key());
@@ -161,12 +161,12 @@ fn a_large_stream_has_the_bits_of_its_small_shards() {
     assert!(whole.placement().bytes > 8 << 20 && shards[0].placement().bytes < 8 << 20);
     let (sum, mut row) = (vec![0.5; LARGE], vec![0.0; LARGE]);
     for step in 0..11 {
-        whole.release(&sum, &mut row).unwrap();
+        whole.add_to_sum(&sum, &mut row).unwrap();
         let parts: Vec<f32> = shards
             .iter_mut()
             .flat_map(|shard| {
                 let mut part = vec![0.0; shard.len()];
-                shard.release(&sum[..shard.len()], &mut part).unwrap();
+                shard.add_to_sum(&sum[..shard.len()], &mut part).unwrap();
                 part
             })
             .collect();
@@ -271,7 +271,7 @@ fn resuming_changes_no_bit_and_another_grid_is_refused() {
 }
 
 #[test]
-fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
+fn a_noisy_sum_is_the_sum_rounded_from_double_precision_plus_the_noise() {
     const HALF: f64 = (0.5 + 1e-6) / (1 << 14) as f64;
     let (_, recursion) = cases().swap_remove(13);
     let noise = rows(builder(&recursion).grid(grid()).build(key()).unwrap());
@@ -280,16 +280,16 @@ fn a_release_is_the_sum_rounded_from_double_precision_plus_the_noise() {
     for noise in noise {
         // Slightly more than half of the way to the next point; in single precision, half of it or less.
         let sum: Vec<f64> = (0..DIM).map(|j| ((j as f64 * 0.37).sin() * 3000.0).round() + HALF).collect();
-        let mut released = vec![0.0; DIM];
-        stream.release(&sum, &mut released).unwrap();
-        for ((released, sum), noise) in released.iter().zip(sum).zip(noise) {
+        let mut noisy_sum = vec![0.0; DIM];
+        stream.add_to_sum(&sum, &mut noisy_sum).unwrap();
+        for ((noisy_sum, sum), noise) in noisy_sum.iter().zip(sum).zip(noise) {
             let points = (sum / spacing).ceil() + f64::from(noise) / spacing;
-            assert_eq!(*released, (points * spacing) as f32);
+            assert_eq!(*noisy_sum, (points * spacing) as f32);
         }
     }
 }
 
-/// Nothing of a refused sum is released, and later rows have the bits that they would have had.
+/// A refused sum makes no noisy sum, and later rows have the bits that they would have had.
 #[test]
 fn wild_sums_are_refused_before_their_step_is_used() {
     let wild =
@@ -302,25 +302,25 @@ fn wild_sums_are_refused_before_their_step_is_used() {
         for step in 0..STEPS {
             let mut other = sum.clone();
             other[step * 700 % DIM] = wild[step % wild.len()];
-            let message = stream.release(&other, &mut out).unwrap_err().to_string();
+            let message = stream.add_to_sum(&other, &mut out).unwrap_err().to_string();
             assert!(
-                message.starts_with("sum is not finite, or beyond what a release can hold, but must"),
+                message.starts_with("sum is not finite, or beyond what a noisy sum can hold, but must"),
                 "{message}"
             );
             assert!(stream.step() == step && out.iter().all(|&x| x == 0.0), "{name}");
-            calm.release(&sum, &mut expected).unwrap();
-            stream.release(&sum, &mut out).unwrap();
+            calm.add_to_sum(&sum, &mut expected).unwrap();
+            stream.add_to_sum(&sum, &mut out).unwrap();
             assert_eq!(out, expected, "{name}: step {step}");
             refused += 1;
         }
-        assert!(stream.release(&sum, &mut out).unwrap_err().to_string().starts_with("all 13 steps"));
+        assert!(stream.add_to_sum(&sum, &mut out).unwrap_err().to_string().starts_with("all 13 steps"));
     }
     assert!(refused >= 20 * STEPS, "{refused}");
     let mut stream = builder(&Recursion::Independent).grid(grid()).build(key()).unwrap();
-    let message = stream.release(&sum[1..], &mut vec![0.0; DIM]).unwrap_err().to_string();
+    let message = stream.add_to_sum(&sum[1..], &mut vec![0.0; DIM]).unwrap_err().to_string();
     assert!(message.starts_with("sum's length is 9299"));
-    // The largest sum that is released.
-    stream.release(&[2f64.powi(51 - 14); DIM], &mut vec![0.0; DIM]).unwrap();
+    // The largest sum that is accepted.
+    stream.add_to_sum(&[2f64.powi(51 - 14); DIM], &mut vec![0.0; DIM]).unwrap();
 }
 
 #[test]

@@ -234,7 +234,8 @@ fn places<'a, T>(mut numbers: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
     places
 }
 
-/// Rows in several slices equal a row in one: for releases of sums and added noise, with padding and stripes.
+/// Rows in several slices equal a row in one: for noisy sums of sums and added noise, with padding and
+/// stripes.
 #[test]
 fn places_hold_what_one_row_would() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
@@ -252,32 +253,32 @@ fn places_hold_what_one_row_would() {
                     one.add_next_into(&mut row, -0.5).unwrap();
                     several.add_next_into_slices(&mut places(&mut parts, &cuts), -0.5).unwrap();
                 } else {
-                    one.release(sum, &mut row).unwrap();
-                    several.release_slices(&sums, &mut places(&mut parts, &cuts)).unwrap();
+                    one.add_to_sum(sum, &mut row).unwrap();
+                    several.add_to_sum_slices(&sums, &mut places(&mut parts, &cuts)).unwrap();
                 }
                 assert!(row == parts, "{name}: step {step}");
                 found += 1;
             }
-            let refused = several.release_slices(&sums[..3], &mut [&mut parts]).unwrap_err().to_string();
+            let refused = several.add_to_sum_slices(&sums[..3], &mut [&mut parts]).unwrap_err().to_string();
             assert!(refused.starts_with("sum's length is 4100 but"), "{refused}");
-            let refused = several.release_slices(&sums, &mut [&mut parts[1..]]).unwrap_err().to_string();
+            let refused = several.add_to_sum_slices(&sums, &mut [&mut parts[1..]]).unwrap_err().to_string();
             assert!(refused.starts_with("output length is 7"), "{refused}");
         }
     });
     assert!(found > 100);
 }
 
-/// A plain release is the sum and the row, added in double precision.
+/// A plain noisy sum is the sum and the row, added in double precision.
 #[test]
-fn a_plain_release_adds_the_row_in_double_precision() {
+fn a_plain_noisy_sum_adds_the_row_in_double_precision() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
     each_recursion(|name, recursion| {
         let mut stream = builder(recursion).build(key()).unwrap();
         for row in rows(Plain::build(builder(recursion))) {
-            let mut release = vec![f32::NAN; DIM];
-            stream.release(&sum, &mut release).unwrap();
+            let mut noisy_sum = vec![f32::NAN; DIM];
+            stream.add_to_sum(&sum, &mut noisy_sum).unwrap();
             let added = row.iter().zip(&sum).map(|(row, sum)| (sum + f64::from(*row)) as f32);
-            assert!(added.eq(release), "{name}");
+            assert!(added.eq(noisy_sum), "{name}");
         }
     });
 }
@@ -402,29 +403,29 @@ fn any_sharding_goes_on_with_the_state_of_another_stream_on_a_grid() {
     any_sharding_goes_on_with_the_state_of_another::<OnGrid>(Some(grid()));
 }
 
-/// A row's whole points plus a rounded sum make the release.
+/// A row's whole points plus a rounded sum make the noisy sum.
 #[test]
-fn whole_points_and_a_rounded_sum_make_the_release() {
+fn whole_points_and_a_rounded_sum_make_the_noisy_sum() {
     let (spacing, sum): (f64, Vec<f64>) =
         (grid().spacing(), (0..DIM).map(|j| (j as f64).sin() / 3.0).collect());
-    let (mut found, mut release) = (0, vec![0.0f32; DIM]);
+    let (mut found, mut noisy_sum) = (0, vec![0.0f32; DIM]);
     each_recursion(|name, recursion| {
-        let [mut released, mut alone] = [0; 2].map(|_| OnGrid::build(builder(recursion)));
+        let [mut added, mut alone] = [0; 2].map(|_| OnGrid::build(builder(recursion)));
         let mut points = vec![0; DIM];
         for step in 0..STEPS {
             // Between them, rows may be returned in another way.
             if step % 3 == 2 {
                 let mut row = vec![0.0; DIM];
-                released.next_into(&mut release).unwrap();
+                added.next_into(&mut noisy_sum).unwrap();
                 alone.next_into(&mut row).unwrap();
-                assert!(row == release, "{name}: step {step}");
+                assert!(row == noisy_sum, "{name}: step {step}");
                 continue;
             }
             alone.next_points_into(&mut points).unwrap();
-            released.release(&sum, &mut release).unwrap();
+            added.add_to_sum(&sum, &mut noisy_sum).unwrap();
             let whole = |j: usize| (sum[j] / spacing).round_ties_even() as i64 + i64::from(points[j]);
             assert!(
-                (0..DIM).all(|j| release[j] == (whole(j) as f64 * spacing) as f32),
+                (0..DIM).all(|j| noisy_sum[j] == (whole(j) as f64 * spacing) as f32),
                 "{name}: step {step}"
             );
             found += 1;

@@ -109,15 +109,15 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
             for step in [4, 0, 9, 2] {
                 stream.seek(step).unwrap();
             }
-            stream.release(&sum, &mut out).unwrap();
+            stream.add_to_sum(&sum, &mut out).unwrap();
             let first = out.clone();
             (0..=2).for_each(|step| refused(&mut stream, step, 3));
             stream.seek(3).unwrap();
             stream.seek(5).unwrap();
             stream.seek(3).unwrap();
-            // A release that is refused is none: its step is still to come, and no other one.
+            // A noisy sum that is refused is none: its step is still to come, and no other one.
             let refuses = |_| Err(Error::Exhausted { steps: 0 });
-            assert!(stream.release_slices_if(&[&other], &mut [&mut out], refuses).is_err());
+            assert!(stream.add_to_sum_slices_if(&[&other], &mut [&mut out], refuses).is_err());
             stream.seek(3).unwrap();
             stream.next_into(&mut out).unwrap();
             refused(&mut stream, 3, 4);
@@ -126,9 +126,9 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
             (0..4).for_each(|step| refused(&mut resumed, step, 4));
             resumed.seek(7).unwrap();
             resumed.seek(4).unwrap();
-            // The name says that nobody sees what was released.
+            // The name says that nobody sees the earlier noisy sums.
             stream.seek_and_reuse_noise_unprotected(2).unwrap();
-            stream.release(&sum, &mut out).unwrap();
+            stream.add_to_sum(&sum, &mut out).unwrap();
             assert_eq!(out, first, "{name}");
             refused(&mut stream, 2, 3);
             stream.seek(3).unwrap();

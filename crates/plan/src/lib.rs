@@ -11,7 +11,7 @@
 //! - [`compose`]: the privacy of several models from the same data together;
 //! - [`Sampler`]: which examples participate in a step; [`Participations`]: a check that they do so as
 //!   planned;
-//! - [`Release`]: how a noisy sum is released, on a grid or in plain floating point.
+//! - [`Arithmetic`]: the arithmetic of noisy sums, on a grid or in plain floating point.
 //!
 //! Training and accounting use the same value, so they cannot disagree.
 //!
@@ -24,7 +24,7 @@
 //! ```layers
 //! error, sampler: errors; batches
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
-//! release: how sums are released
+//! arithmetic: how noise is added to sums
 //! schedule, setting, monte_carlo, unit: sampler, schema and the accountant that they imply; what a caller says about participation; strategies under Monte Carlo accountants; the unit that is drawn
 //! request, plan: the request; the numbers of a plan
 //! verified: plans whose claim follows from their numbers
@@ -35,12 +35,12 @@
 //! search: candidates for a request, the choice, sweeps and proposals
 //! ```
 
+mod arithmetic;
 mod error;
 mod io;
 mod monte_carlo;
 mod participations;
 mod plan;
-mod release;
 mod request;
 mod sampler;
 mod schedule;
@@ -55,11 +55,11 @@ mod verified;
 mod widened_clip_norm;
 
 pub use antinoise_mechanism::PrivacyUnit;
+pub use arithmetic::{Arithmetic, ArithmeticKind};
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
 pub use participations::Participations;
 pub use plan::{Plan, Privacy};
-pub use release::{Release, ReleaseKind};
 pub use request::{Length, Request};
 pub use sampler::{Batches, Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};

@@ -1,4 +1,5 @@
-//! A record of participation that refuses steps outside of the plan's schema before they are released.
+//! A record of participation that refuses steps outside of the plan's schema before their noisy sums are
+//! made.
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::{Participation, Separation};

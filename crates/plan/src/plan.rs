@@ -11,10 +11,10 @@ use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, PrivacyUnit, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::arithmetic::RoundedNoise;
 use crate::error::{Figure, unsound};
-use crate::release::RoundedNoise;
 use crate::widened_clip_norm::CLIP_ROUNDING;
-use crate::{Accountant, Error, Release, Result, Sampler, Schedule, monte_carlo};
+use crate::{Accountant, Arithmetic, Error, Result, Sampler, Schedule, monte_carlo};
 
 /// The privacy claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,15 +68,15 @@ pub struct Plan {
     /// sigma: noise standard deviation over `sensitivity`, for clip norm 1.
     pub noise_multiplier: f64,
     /// Factor >= 1 from `sensitivity` to that of the rounded strategy: its coefficients are stored in single
-    /// precision (plain release) or double precision (grid). On a grid it includes rounding of the history
+    /// precision (plain arithmetic) or double precision (grid). On a grid it includes rounding of the history
     /// term.
     pub rounding_factor: f64,
     /// The loss that the strategy minimises.
     pub objective: Objective,
     /// The privacy claim.
     pub privacy: Privacy,
-    /// How noisy sums are released.
-    pub release: Release,
+    /// The arithmetic of noisy sums.
+    pub arithmetic: Arithmetic,
     /// How batches are formed.
     pub sampler: Sampler,
     /// Pi: the schema that the sampler keeps and for which the sensitivity holds. Single under amplified
@@ -119,9 +119,9 @@ impl Plan {
     }
 
     /// Recomputes [`Plan::rounding_factor`] and the error of the history term that it includes. `exact` is
-    /// the sensitivity under zero-out in exact arithmetic, `noise` the noise of this release.
+    /// the sensitivity under zero-out in exact arithmetic, `noise` the noise in the plan's arithmetic.
     pub(crate) fn rounding(&self, exact: f64, noise: &RoundedNoise) -> Result<Rounding> {
-        let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
+        let (strategy, precision) = (&*self.strategy, self.arithmetic.kind().precision());
         let rounded = rounded::sensitivity_upper(strategy, &self.participation, precision)?;
         let column_norm = (self.participation == Participation::Single).then_some(rounded);
         let history = self.history_error(exact, noise, column_norm)?;
@@ -140,11 +140,11 @@ impl Plan {
     /// Bound on the shift of the mean of a run by rounding of the history term in double precision, in units
     /// of seed noise, for every participation. `column_norm` is the largest of the rounded C, if it is known.
     fn history_error(&self, exact: f64, noise: &RoundedNoise, column_norm: Option<f64>) -> Result<f64> {
-        match self.release {
-            // The claim of such a release does not cover the last bits.
-            Release::PlainFloatingPoint => Ok(0.0),
-            Release::Grid { spacing, dim } => {
-                let (strategy, precision) = (&*self.strategy, self.release.kind().precision());
+        match self.arithmetic {
+            // The claim of such arithmetic does not cover the last bits.
+            Arithmetic::PlainFloatingPoint => Ok(0.0),
+            Arithmetic::Grid { spacing, dim } => {
+                let (strategy, precision) = (&*self.strategy, self.arithmetic.kind().precision());
                 let single = || rounded::sensitivity_upper(strategy, &Participation::Single, precision);
                 let column_norm = column_norm.map_or_else(single, Ok)?;
                 let noise_std = self.noise_multiplier * exact * self.clip_norm;
@@ -210,7 +210,7 @@ impl Plan {
             let found = "zero-out, the adjacency of Monte Carlo accountants";
             return Err(unsound(Figure::Adjacency, self.privacy.adjacency, found));
         }
-        let (encoder, factor) = rounded::encoder_upper(&*self.strategy, self.release.kind().precision())?;
+        let (encoder, factor) = rounded::encoder_upper(&*self.strategy, self.arithmetic.kind().precision())?;
         let history = (self.noise_multiplier * history).next_up();
         // Each product is rounded once.
         let std =
@@ -227,14 +227,14 @@ impl Plan {
         ((self.noise_multiplier * sensitivity).next_up() * self.widened_clip_norm()).next_up()
     }
 
-    /// w: an upper bound on the l2 norm of one unit's effect on a step's released sum: clip_norm (1 +
+    /// w: an upper bound on the l2 norm of one unit's effect on a step's noisy sum: clip_norm (1 +
     /// [`CLIP_ROUNDING`]), plus spacing sqrt(dim) on a grid; rounded up.
     ///
-    /// NaN if the release's numbers are out of range, which verified plans exclude.
+    /// NaN if the arithmetic's numbers are out of range, which verified plans exclude.
     ///
     /// [`CLIP_ROUNDING`]: crate::CLIP_ROUNDING
     pub fn widened_clip_norm(&self) -> f64 {
-        self.release.widened(self.clip_norm).unwrap_or(f64::NAN)
+        self.arithmetic.widened(self.clip_norm).unwrap_or(f64::NAN)
     }
 
     /// The allowance for floating-point errors in a clipped sum, in l2 norm. The program that computes sums
@@ -248,9 +248,9 @@ impl Plan {
     /// # Errors
     /// Names `dim` and the largest value that the plan allows.
     pub fn check_dim(&self, dim: usize) -> Result<()> {
-        match self.release {
-            Release::Grid { dim: most, .. } => between("dim", dim, 1, most, "the plan's dim").map(|_| ()),
-            Release::PlainFloatingPoint => at_least("dim", dim, 1).map(|_| ()),
+        match self.arithmetic {
+            Arithmetic::Grid { dim: most, .. } => between("dim", dim, 1, most, "the plan's dim").map(|_| ()),
+            Arithmetic::PlainFloatingPoint => at_least("dim", dim, 1).map(|_| ()),
         }
         .map_err(Error::from)
     }

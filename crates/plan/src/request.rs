@@ -4,9 +4,9 @@ use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_un
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, PrivacyUnit, Workload};
 
-use crate::release::in_single_precision;
+use crate::arithmetic::in_single_precision;
 use crate::unit::check_unit;
-use crate::{ReleaseKind, Result, Schedule, Setting};
+use crate::{ArithmeticKind, Result, Schedule, Setting};
 
 /// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,8 @@ pub struct Request {
     /// Upper bound on the spacing of the grid, unless noise so large needs a coarser one. Default `None`: as
     /// coarse as the clip norm and `dim` allow.
     pub spacing: Option<f64>,
-    /// How noisy sums are released. Default on a grid.
-    pub release: ReleaseKind,
+    /// The arithmetic of noisy sums. Default on a grid.
+    pub arithmetic: ArithmeticKind,
     /// Limit on the bytes of noise state; candidates above it are not chosen. Needs `dim`.
     pub memory: Option<u64>,
     /// Limit on the estimated seconds of one core for a step's noise; candidates above it are not chosen.
@@ -95,7 +95,7 @@ impl Request {
             clip_norm: 1.0,
             dim: 0,
             spacing: None,
-            release: ReleaseKind::Grid,
+            arithmetic: ArithmeticKind::Grid,
             memory: None,
             noise_time: None,
             tolerance: 0.05,

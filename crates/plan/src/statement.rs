@@ -10,9 +10,9 @@ use crate::statement_text::{
 };
 use crate::{Result, VerifiedPlan};
 
-/// Bounds on the epsilon of all `models` together at `delta`: each plan is released the given number of
-/// times, from the same data, with a key for each release, in any order, and each may be chosen knowing all
-/// earlier releases. Models accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their
+/// Bounds on the epsilon of all `models` together at `delta`: each plan is used the given number of
+/// times, from the same data, with a key for each model, in any order, and each may be chosen knowing all
+/// earlier models. Models accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their
 /// unamplified epsilon.
 ///
 /// If you train several models and publish the best one by its results on the private data, count all of
@@ -111,20 +111,20 @@ impl VerifiedPlan {
         }
     }
 
-    /// The statement of `releases` models made by this plan from the same data, all of them known to the
+    /// The statement of `models` models made by this plan from the same data, all of them known to the
     /// observer.
     ///
     /// # Errors
-    /// When `releases` is 0, or so many that their privacy cannot be expressed.
+    /// When `models` is 0, or so many that their privacy cannot be expressed.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
     /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
-    /// assert!(plan.statement_for_releases(3)?.epsilon > 1.5 * plan.statement().epsilon);
+    /// assert!(plan.statement_of_models(3)?.epsilon > 1.5 * plan.statement().epsilon);
     /// # Ok::<(), antinoise_plan::Error>(())
     /// ```
-    pub fn statement_for_releases(&self, releases: usize) -> Result<PrivacyStatement> {
-        self.statement_among(&[(self, releases)])
+    pub fn statement_of_models(&self, models: usize) -> Result<PrivacyStatement> {
+        self.statement_among(&[(self, models)])
     }
 
     /// The statement of this plan's mechanism for a model that was picked from all of `models`, which include
@@ -205,7 +205,7 @@ impl VerifiedPlan {
     }
 
     fn unamplified_by_step(&self, after: &[usize]) -> Result<Vec<f64>> {
-        let (strategy, kind) = (&*self.strategy, self.release.kind());
+        let (strategy, kind) = (&*self.strategy, self.arithmetic.kind());
         let prefixes =
             rounded::prefix_sensitivities_upper(strategy, &self.participation, kind.precision(), after)?;
         let epsilon = |sensitivity: f64| -> Result<f64> {

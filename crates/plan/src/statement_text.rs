@@ -3,7 +3,7 @@
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation};
 
-use crate::{Accountant, Plan, Release, Sampler, VerifiedPlan};
+use crate::{Accountant, Arithmetic, Plan, Sampler, VerifiedPlan};
 
 /// `x` to seven significant digits.
 fn figure(x: f64) -> String {
@@ -174,18 +174,18 @@ fn mu(plan: &VerifiedPlan) -> String {
 
 pub(crate) fn arithmetic(plan: &VerifiedPlan) -> String {
     let clip = plan.clip_norm;
-    match plan.release {
-        Release::Grid { spacing, dim } => format!(
+    match plan.arithmetic {
+        Arithmetic::Grid { spacing, dim } => format!(
             "sums and noise are rounded to multiples of 2^{} and added as whole numbers, and rounding errors of the noise \
-             are carried into later steps, so that everything released is a function of the exact noisy sums \
+             are carried into later steps, so that everything published is a function of the exact noisy sums \
              (docs/noise.md). Rounding of at most {dim} coordinates and floating-point errors of the sum widen the clip \
              norm from {clip} to {}; the noise is scaled to the widened norm",
             spacing.log2(),
             figure(plan.widened_clip_norm())
         ),
-        Release::PlainFloatingPoint => format!(
+        Arithmetic::PlainFloatingPoint => format!(
             "plain floating point: floating-point noise is added to floating-point sums. Which numbers can come out then \
-             depends on the data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of the released \
+             depends on the data, and THE CLAIM HOLDS ONLY FOR AN OBSERVER WHO DOES NOT USE THE LAST BITS of the noisy \
              numbers. Floating-point errors of the sum widen the clip norm from {clip} to {}; the noise is scaled to the \
              widened norm",
             figure(plan.widened_clip_norm())
@@ -243,12 +243,12 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     if plan.sampler == Sampler::External {
         all.push(format!("the program that forms the rounds ensures the schema: {}", schema(plan)));
     }
-    if plan.release == Release::PlainFloatingPoint {
-        all.push("nobody uses the last bits of what is released".into());
+    if plan.arithmetic == Arithmetic::PlainFloatingPoint {
+        all.push("nobody uses the last bits of the noisy sums".into());
     }
     if plan.schedule().is_amplified() {
         all.push("which units take part in which step stays secret".into());
-        if plan.release != Release::PlainFloatingPoint {
+        if plan.arithmetic != Arithmetic::PlainFloatingPoint {
             all.push(format!(
                 "the rounding errors of the noise that is carried over from earlier steps, in total less than {:.1e} of the \
                  sensitivity, may be counted as if they occurred only in the steps in which a unit takes part",

@@ -64,7 +64,7 @@ impl VerifiedPlan {
         }
     }
 
-    /// The privacy of a run in which the steps of each user were one of `patterns`, sets of released steps.
+    /// The privacy of a run in which the steps of each user were one of `patterns`, sets of finished steps.
     ///
     /// The sensitivity is the maximum over the patterns. If they are too many or too long, it is that of the
     /// min-sep schema with the observed separation and number of steps. The figure is valid after the fact,
@@ -86,7 +86,7 @@ impl VerifiedPlan {
     /// ```
     pub fn observed(&self, patterns: &[Vec<usize>]) -> Result<ObservedPrivacy> {
         let (least, most) = self.participation_limits()?;
-        at_least("number of users with released steps", patterns.len(), 1)?;
+        at_least("number of users with finished steps", patterns.len(), 1)?;
         let products = patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len() * p.len()));
         let listed = Participation::Patterns { patterns: patterns.to_vec() };
         listed.check(self.steps)?;
@@ -109,21 +109,21 @@ impl VerifiedPlan {
     /// The sensitivity under a schema that is part of the plan's, and the plan's noise over the sensitivity
     /// of the rounded strategy, which includes rounding of the history term.
     fn under(&self, participation: &Participation) -> Result<(Sensitivity, f64)> {
-        let (strategy, kind) = (&*self.strategy, self.release.kind());
+        let (strategy, kind) = (&*self.strategy, self.arithmetic.kind());
         let stated = strategy.sensitivity(participation)?;
         let sensitivity = rounded::sensitivity_upper(strategy, participation, kind.precision())?;
         let noise_multiplier = self.noise_over(sensitivity).max(self.noise_multiplier);
         Ok((stated.under(self.privacy.adjacency), noise_multiplier))
     }
 
-    /// The statement for `observed` over `released` steps, with its assumptions.
+    /// The statement for `observed` over `finished` steps, with its assumptions.
     ///
     /// # Errors
     /// As [`ObservedPrivacy::epsilon`].
     pub fn statement_of_observed(
         &self,
         observed: &ObservedPrivacy,
-        released: usize,
+        finished: usize,
     ) -> Result<PrivacyStatement> {
         let planned = self.statement();
         let Bounds { lower, upper } = observed.epsilon(self.privacy.delta)?;
@@ -132,7 +132,7 @@ impl VerifiedPlan {
             observed.min_sep.map_or(String::new(), |steps| format!(", any two at least {steps} apart"));
         let mut assumptions = planned.assumptions.clone();
         assumptions.extend([
-            "which units took part in which step depended neither on anybody's private data nor on what was released, \
+            "which units took part in which step depended neither on anybody's private data nor on earlier noisy sums, \
              and may be public"
                 .into(),
             "the ledger is complete: every unit that was used in a step is recorded, under the same name each time".into(),
@@ -146,7 +146,7 @@ impl VerifiedPlan {
         );
         Ok(PrivacyStatement {
             schema: format!(
-                "as recorded in the run's ledger, over {released} of {} steps: a unit took part in at most {} of \
+                "as recorded in the run's ledger, over {finished} of {} steps: a unit took part in at most {} of \
                  them{apart}",
                 self.steps, observed.max_participations
             ),

@@ -83,7 +83,7 @@ mod tests {
         choose(&request).unwrap().plan
     }
 
-    /// A user with k examples moves the release k times as far: the noise multiplier is divided by k.
+    /// A user with k examples moves the noisy sum k times as far: the noise multiplier is divided by k.
     #[test]
     fn k_examples_cost_what_a_kth_of_the_noise_does() {
         let plan = plan(Setting::Cyclic);

@@ -8,11 +8,11 @@ use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{AnyStrategy, RowNorms};
 use serde::{Deserialize, Serialize};
 
+use crate::arithmetic::in_single_precision;
 use crate::error::{Figure, unsound};
 use crate::plan::{RECOMPUTATION_MARGIN, Rounding};
-use crate::release::in_single_precision;
 use crate::unit::check_unit;
-use crate::{Error, Plan, Privacy, Release, ReleaseKind, Request, Result, Sampler, Schedule};
+use crate::{Arithmetic, ArithmeticKind, Error, Plan, Privacy, Request, Result, Sampler, Schedule};
 
 /// The version of the file format.
 pub(crate) const VERSION: u32 = 2;
@@ -56,14 +56,20 @@ impl VerifiedPlan {
     ) -> Result<Self> {
         let sensitivity = strategy.sensitivity(&schedule.participation)?;
         let (exact, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
-        let noise = request.release.noise(&strategy.recursion()?, schedule.steps)?;
-        let release = match request.release {
-            ReleaseKind::Grid => {
-                // Rounding, which the release's own noise covers later, less than doubles the noise.
+        let noise = request.arithmetic.noise(&strategy.recursion()?, schedule.steps)?;
+        let arithmetic = match request.arithmetic {
+            ArithmeticKind::Grid => {
+                // Rounding, which the plan's own noise covers later, less than doubles the noise.
                 let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
-                Release::on_grid(request.clip_norm, request.dim, request.spacing, std_per_clip_norm, &noise)?
+                Arithmetic::on_grid(
+                    request.clip_norm,
+                    request.dim,
+                    request.spacing,
+                    std_per_clip_norm,
+                    &noise,
+                )?
             }
-            ReleaseKind::PlainFloatingPoint => Release::PlainFloatingPoint,
+            ArithmeticKind::PlainFloatingPoint => Arithmetic::PlainFloatingPoint,
         };
         let accountant = schedule.accountant();
         let mut plan = Plan {
@@ -85,7 +91,7 @@ impl VerifiedPlan {
                 accountant,
                 failure: accountant.failure_probability(),
             },
-            release,
+            arithmetic,
             sampler: schedule.sampler,
             participation: schedule.participation.clone(),
             workload: request.workload.clone(),
@@ -163,7 +169,7 @@ impl Plan {
     ///
     /// # Errors
     /// When a number is out of range, the sampler does not keep the schema or draws other units than the
-    /// claim is for, sums cannot be released as the plan says, the sensitivity is understated or epsilon is
+    /// claim is for, noise cannot be added as the plan says, the sensitivity is understated or epsilon is
     /// below what the noise gives.
     pub fn verify(self) -> Result<VerifiedPlan> {
         self.check_numbers()?;
@@ -176,7 +182,7 @@ impl Plan {
             return Err(unsound(Figure::Steps, self.strategy.steps(), self.steps));
         }
         let found = self.strategy.sensitivity(&self.participation)?;
-        let noise = self.release.kind().noise(&self.strategy.recursion()?, self.steps)?;
+        let noise = self.arithmetic.kind().noise(&self.strategy.recursion()?, self.steps)?;
         let Rounding { factor, history } = self.rounding(found.value, &noise)?;
         let covers = self.rounding_factor >= factor * (1.0 - ROUNDING);
         if !covers {
@@ -191,7 +197,7 @@ impl Plan {
             return Err(unsound(Figure::Sensitivity, text(stated), text(&found)));
         }
         self.check_range(noise.norms)?;
-        self.release.check(self.noise_std(), &noise)?;
+        self.arithmetic.check(self.noise_std(), &noise)?;
         self.check_claim(history)?;
         Ok(VerifiedPlan { plan: self, schedule, history_error: history })
     }
@@ -252,7 +258,7 @@ impl Plan {
         self.workload.check()?;
         self.participation.check(self.steps)?;
         let noise_std =
-            self.noise_multiplier * self.sensitivity.value * self.release.widened(self.clip_norm)?;
+            self.noise_multiplier * self.sensitivity.value * self.arithmetic.widened(self.clip_norm)?;
         in_single_precision("noise_std", noise_std)
     }
 
@@ -290,7 +296,7 @@ pub(crate) fn check_version(version: u32) -> Result<()> {
     let must_be = match version {
         VERSION => return Ok(()),
         1 => format!(
-            "{VERSION}: a plan of version 1 does not say how noisy sums are released, and its noise covers no \
+            "{VERSION}: a plan of version 1 does not say how noise is added to sums, and its noise covers no \
              rounding; make it anew by `antinoise plan` with the same options and --out"
         ),
         _ => format!("{VERSION}, the version that this program reads"),

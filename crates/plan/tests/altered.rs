@@ -7,8 +7,8 @@ use antinoise_accounting::{Composition, PoissonSampledGaussian};
 use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation, Recursion};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
-    choose,
+    Accountant, Arithmetic, ArithmeticKind, Length, Plan, PrivacyUnit, Request, Sampler, Setting,
+    VerifiedPlan, choose,
 };
 use toml::Value;
 
@@ -36,7 +36,7 @@ fn plans() -> Vec<VerifiedPlan> {
         (request.epsilon, request.delta, request.dim) = (2.0, 1e-5, 1000);
         request.specs = Some(vec![spec.parse().unwrap()]);
         if spec == "tree" {
-            request.release = ReleaseKind::PlainFloatingPoint;
+            request.arithmetic = ArithmeticKind::PlainFloatingPoint;
         }
         if setting == federated {
             request.unit = PrivacyUnit::User;
@@ -198,12 +198,12 @@ fn holds(plan: &Plan) -> Verdict {
     let single = 2f64.powi(-100)..=2f64.powi(100);
     let nu = plan.noise_std();
     ensure(single.contains(&nu) && single.contains(&plan.clip_norm), || format!("noise {nu:e}"))?;
-    let rounding = match plan.release {
-        Release::Grid { spacing, dim } => {
+    let rounding = match plan.arithmetic {
+        Arithmetic::Grid { spacing, dim } => {
             ensure(spacing.log2().fract() == 0.0 && spacing > 0.0, || format!("spacing {spacing:e}"))?;
             spacing * (dim as f64).sqrt()
         }
-        Release::PlainFloatingPoint => 0.0,
+        Arithmetic::PlainFloatingPoint => 0.0,
     };
     let moved = plan.clip_norm * (1.0 + 2f64.powi(-20)) + rounding;
     let is_external = plan.sampler == Sampler::External;

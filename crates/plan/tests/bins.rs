@@ -47,7 +47,7 @@ fn a_claim_in_bins_is_shown_again_whenever_it_is_read_and_says_how() {
     let several = compose(&[(&plan, 2)], 1e-5).unwrap();
     let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier).unwrap().repeat_upper(2).unwrap();
     assert_eq!(several.upper, gdp.epsilon_upper(1e-5).unwrap());
-    assert_eq!(plan.statement_for_releases(2).unwrap().failure, None);
+    assert_eq!(plan.statement_of_models(2).unwrap().failure, None);
 }
 
 /// Each alteration makes the claim untrue, or takes away what it is shown by.

@@ -14,7 +14,7 @@ fn plan(setting: Setting, strategy: &str, adjacency: Adjacency) -> VerifiedPlan 
 }
 
 /// C_t^T C_t = (N_t N_t^T)^-1, where N_t are the first t rows of what makes noise of seeds: what the first t
-/// releases tell of gradients.
+/// noisy sums tell of gradients.
 fn told(plan: &VerifiedPlan, steps: usize) -> Vec<Vec<f64>> {
     let recursion = plan.strategy.recursion().unwrap();
     let seeds = recursion.seeds(plan.steps);
@@ -110,7 +110,7 @@ fn the_first_steps_cost_what_the_leading_block_costs() {
             let exact = exact.epsilon_upper(plan.privacy.delta).unwrap();
             assert!(found >= exact * (1.0 - 1e-9), "{strategy} after {steps}: {found} below {exact}");
             // Min-sep is bounded where columns overlap; a node of a tree counts before its last step is
-            // released.
+            // made.
             let most = match strategy {
                 "honaker-full" => 3.0,
                 "toeplitz" | "blt:3" => 1.2,

@@ -4,8 +4,8 @@ use antinoise_accounting::{Composition, PoissonSampledGaussian};
 use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
-    Accountant, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Sampler, Setting, VerifiedPlan,
-    choose, compose,
+    Accountant, Arithmetic, ArithmeticKind, Length, Plan, PrivacyUnit, Request, Sampler, Setting,
+    VerifiedPlan, choose, compose,
 };
 
 fn plan() -> VerifiedPlan {
@@ -266,13 +266,13 @@ fn a_plan_whose_sampler_draws_users_says_how_many_of_their_examples_it_clips_tog
 fn clip_norms_that_single_precision_cannot_hold_are_refused() {
     for clip_norm in [1e-300, 1e-46, 1e39, 1e308] {
         let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
-        for release in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
-            (request.clip_norm, request.release) = (clip_norm, release);
+        for arithmetic in [ArithmeticKind::Grid, ArithmeticKind::PlainFloatingPoint] {
+            (request.clip_norm, request.arithmetic) = (clip_norm, arithmetic);
             let error = choose(&request).unwrap_err();
             assert!(error.is_bad_input() && error.to_string().starts_with("clip_norm is"), "{error}");
             let mut altered = plan().into_plan();
             altered.clip_norm = clip_norm;
-            altered.release = Release::PlainFloatingPoint;
+            altered.arithmetic = Arithmetic::PlainFloatingPoint;
             let error = Plan::from_toml(&altered.to_toml()).unwrap_err().to_string();
             assert!(error.starts_with("clip_norm is") && error.contains("single precision"), "{error}");
         }
@@ -284,7 +284,7 @@ fn clip_norms_that_single_precision_cannot_hold_are_refused() {
 fn noise_that_single_precision_cannot_hold_is_refused() {
     let noise = |alter: fn(&mut Plan)| {
         let mut altered = plan().into_plan();
-        (altered.release, altered.rounding_factor) = (Release::PlainFloatingPoint, 1.001);
+        (altered.arithmetic, altered.rounding_factor) = (Arithmetic::PlainFloatingPoint, 1.001);
         alter(&mut altered);
         Plan::from_toml(&altered.to_toml()).unwrap_err().to_string()
     };
@@ -302,9 +302,9 @@ fn noise_that_single_precision_cannot_hold_is_refused() {
 }
 
 #[test]
-fn a_plan_says_how_it_releases_and_what_that_assumes() {
+fn a_plan_states_its_arithmetic_and_what_that_assumes() {
     let on_grid = plan();
-    let Release::Grid { spacing, dim } = on_grid.release else { panic!("{:?}", on_grid.release) };
+    let Arithmetic::Grid { spacing, dim } = on_grid.arithmetic else { panic!("{:?}", on_grid.arithmetic) };
     assert_eq!((spacing, dim), (2f64.powi(-26), 1 << 30));
     let widened = 1.0 + 2f64.powi(-20) + 2f64.powi(-11);
     assert!((widened..widened * (1.0 + 1e-15)).contains(&on_grid.widened_clip_norm()));
@@ -317,12 +317,12 @@ fn a_plan_says_how_it_releases_and_what_that_assumes() {
     assert!(text.contains("multiples of 2^-26") && !text.contains("last bits"), "{text}");
 
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
-    request.release = ReleaseKind::PlainFloatingPoint;
+    request.arithmetic = ArithmeticKind::PlainFloatingPoint;
     let plain = choose(&request).unwrap().plan;
-    assert_eq!(plain.release, Release::PlainFloatingPoint);
+    assert_eq!(plain.arithmetic, Arithmetic::PlainFloatingPoint);
     assert!(plain.to_toml().contains("kind = \"plain-floating-point\""));
     let text = plain.statement().to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("nobody uses the last bits of what is released"), "{text}");
+    assert!(text.contains("nobody uses the last bits of the noisy sums"), "{text}");
 }
 
 /// The grid is the coarsest that 2^-11 of the clip norm allows, and so coarse that the noise crate takes it.
@@ -338,7 +338,9 @@ fn the_grid_fits_the_model_and_the_noise() {
         {
             request.specs = Some(vec![spec.parse().unwrap()]);
             let plan = choose(&request).unwrap().plan;
-            let Release::Grid { spacing, dim: most } = plan.release else { panic!("{:?}", plan.release) };
+            let Arithmetic::Grid { spacing, dim: most } = plan.arithmetic else {
+                panic!("{:?}", plan.arithmetic)
+            };
             let widening = spacing * (most as f64).sqrt() / clip_norm;
             assert!(widening <= 2f64.powi(-7) && widening > 2f64.powi(-12), "{widening}");
             let recursion = plan.strategy.recursion().unwrap();
@@ -352,20 +354,20 @@ fn the_grid_fits_the_model_and_the_noise() {
 fn plain_is_only_where_it_is_asked_for_and_a_grid_too_fine_is_refused() {
     let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Cyclic);
     request.specs = Some(vec!["tree".parse().unwrap()]);
-    assert_eq!(choose(&request).unwrap().plan.release.kind(), ReleaseKind::Grid);
-    request.release = ReleaseKind::PlainFloatingPoint;
+    assert_eq!(choose(&request).unwrap().plan.arithmetic.kind(), ArithmeticKind::Grid);
+    request.arithmetic = ArithmeticKind::PlainFloatingPoint;
     let plan = choose(&request).unwrap().plan;
-    assert_eq!(plan.release, Release::PlainFloatingPoint);
+    assert_eq!(plan.arithmetic, Arithmetic::PlainFloatingPoint);
     let mut finer = self::plan().into_plan();
-    finer.release = Release::Grid { spacing: 2f64.powi(-40), dim: 1 };
+    finer.arithmetic = Arithmetic::Grid { spacing: 2f64.powi(-40), dim: 1 };
     let error = Plan::from_toml(&finer.to_toml()).unwrap_err().to_string();
-    assert!(error.starts_with("release is a grid of spacing"), "{error}");
+    assert!(error.starts_with("arithmetic is a grid of spacing"), "{error}");
 }
 
 #[test]
 fn version_1_is_refused_with_the_way_to_make_it_anew() {
     let text = plan().to_toml().replace("version = 2", "version = 1");
-    let without: String = text.split("[release]").next().unwrap().into();
+    let without: String = text.split("[arithmetic]").next().unwrap().into();
     for text in [&text, &without] {
         let error = Plan::from_toml(text).unwrap_err().to_string();
         assert!(
@@ -392,7 +394,7 @@ fn several_models_cost_what_their_composition_costs() {
     let both = compose(&[(&sampled, 2), (&gdp, 1)], delta).unwrap();
     assert!(both.upper > once.upper && both.upper > gdp.privacy.epsilon);
     assert!(both.upper < 2.0 * once.upper + gdp.privacy.epsilon);
-    let statement = gdp.statement_for_releases(9).unwrap();
+    let statement = gdp.statement_of_models(9).unwrap();
     assert_eq!(statement.epsilon, found.upper);
     assert!(
         statement
@@ -402,8 +404,8 @@ fn several_models_cost_what_their_composition_costs() {
             .join(" ")
             .contains("9 models from the same data")
     );
-    assert_eq!(gdp.statement_for_releases(1).unwrap(), gdp.statement());
-    assert!(gdp.statement_for_releases(0).is_err() && compose(&[], delta).is_err());
+    assert_eq!(gdp.statement_of_models(1).unwrap(), gdp.statement());
+    assert!(gdp.statement_of_models(0).is_err() && compose(&[], delta).is_err());
 }
 
 #[test]

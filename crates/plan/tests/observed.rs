@@ -80,7 +80,7 @@ fn many_pairs_are_bounded() {
 fn what_cannot_be_said_is_refused() {
     let plan = plan("identity", Adjacency::ZeroOut);
     for (patterns, message) in [
-        (vec![], "number of users with released steps is 0"),
+        (vec![], "number of users with finished steps is 0"),
         (vec![vec![0, 3]], "min_sep is 3 but must be from 4"),
         (
             vec![(0..6).map(|t| 4 * t).collect()],

@@ -2,12 +2,12 @@
 
 use antinoise_input::BadInput;
 use antinoise_mechanism::Workload;
-use antinoise_plan::{Length, Plan, ReleaseKind, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{ArithmeticKind, Length, Plan, Request, Setting, VerifiedPlan, choose};
 
-fn plan(spec: &str, steps: usize, release: ReleaseKind) -> VerifiedPlan {
+fn plan(spec: &str, steps: usize, arithmetic: ArithmeticKind) -> VerifiedPlan {
     let workload = Workload::Momentum { momentum: 0.95, weight_decay: 0.0 };
     let mut request = Request::new(10 * steps, 10, Length::Epochs(1), Setting::Cyclic);
-    (request.workload, request.release, request.dim) = (workload, release, 100);
+    (request.workload, request.arithmetic, request.dim) = (workload, arithmetic, 100);
     request.specs = Some(vec![spec.parse().unwrap()]);
     choose(&request).unwrap().plan
 }
@@ -26,16 +26,16 @@ fn column_norm(taps: [f64; 3], steps: usize) -> f64 {
 fn momentum_as_the_strategy_is_given_the_noise_that_its_rounded_taps_need() {
     let taps = [1.0, -1.95, 0.95];
     for (steps, least) in [(480, 2e-4), (10_000, 5e-3), (100_000, 0.05)] {
-        for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
-            let plan = plan("workload", steps, release);
+        for arithmetic in [ArithmeticKind::PlainFloatingPoint, ArithmeticKind::Grid] {
+            let plan = plan("workload", steps, arithmetic);
             assert_eq!(plan.steps, steps);
-            let plain = release == ReleaseKind::PlainFloatingPoint;
+            let plain = arithmetic == ArithmeticKind::PlainFloatingPoint;
             let held = if plain { taps.map(|tap| f64::from(tap as f32)) } else { taps };
             let needed = plan.noise_multiplier * column_norm(held, steps) * plan.widened_clip_norm();
-            assert!(plan.noise_std() >= needed, "{steps} {release:?}: {} for {needed}", plan.noise_std());
+            assert!(plan.noise_std() >= needed, "{steps} {arithmetic:?}: {} for {needed}", plan.noise_std());
             // On a grid rounding of the history term counts too: it is small if C is not near singular.
             let most = if plain { 1.0 + 1e-6 } else { plan.rounding_factor * (1.0 + 1e-6) };
-            assert!(plan.noise_std() <= needed * most, "{steps} {release:?}");
+            assert!(plan.noise_std() <= needed * most, "{steps} {arithmetic:?}");
             assert_eq!(plan.rounding_factor > 1.0 + least, plain, "{steps}: {}", plan.rounding_factor);
         }
     }
@@ -43,8 +43,8 @@ fn momentum_as_the_strategy_is_given_the_noise_that_its_rounded_taps_need() {
 
 #[test]
 fn a_plan_whose_rounding_is_understated_is_refused() {
-    for release in [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid] {
-        let plan = plan("workload", 480, release);
+    for arithmetic in [ArithmeticKind::PlainFloatingPoint, ArithmeticKind::Grid] {
+        let plan = plan("workload", 480, arithmetic);
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
         for factor in [1.0 - 1e-6, plan.rounding_factor * (1.0 - 1e-8), f64::NAN, 0.0] {
             let mut altered = plan.clone().into_plan();
@@ -55,12 +55,12 @@ fn a_plan_whose_rounding_is_understated_is_refused() {
     }
 }
 
-/// Sums of seeds are released on a grid too, unless plain is asked for.
+/// Sums of seeds are rounded to a grid too, unless plain is asked for.
 #[test]
 fn sums_of_seeds_have_plans_on_a_grid() {
     for spec in ["tree", "honaker-online", "honaker-full", "fourier", "fourier-optimal", "dense"] {
-        let plan = plan(spec, 60, ReleaseKind::Grid);
-        assert_eq!(plan.release.kind(), ReleaseKind::Grid, "{spec}");
+        let plan = plan(spec, 60, ArithmeticKind::Grid);
+        assert_eq!(plan.arithmetic.kind(), ArithmeticKind::Grid, "{spec}");
         assert!(plan.rounding_factor < 1.0 + 1e-8, "{spec}: {:e}", plan.rounding_factor - 1.0);
     }
 }

@@ -11,14 +11,15 @@ use crate::design::read_workload;
 use crate::errors::Result;
 use crate::plan::Plan;
 use crate::process::interruptible;
-use crate::words::{Names, WorkloadLike, parsed, release, unit};
+use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 
 /// Chooses a mechanism for a training run and states its privacy.
 ///
 /// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how batches
 /// are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which amplifies
 /// privacy), `single` (each example at most once), `federated` (users who are available, with `min_sep` and
-/// `max_participations`). `mechanism` names the mechanism, or several to choose from; `release` is `grid` or
+/// `max_participations`). `mechanism` names the mechanism, or several to choose from; `arithmetic` is `grid`
+/// or
 /// `plain`.
 ///
 /// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a
@@ -27,7 +28,7 @@ use crate::words::{Names, WorkloadLike, parsed, release, unit};
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
-    mechanism=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, release="grid"))]
+    mechanism=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, arithmetic="grid"))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn plan(
     py: Python<'_>,
@@ -51,7 +52,7 @@ pub fn plan(
     noise_time: Option<f64>,
     tolerance: f64,
     thorough: bool,
-    release: &str,
+    arithmetic: &str,
 ) -> Result<Plan> {
     warn_of_delta(py, examples, delta)?;
     let setting = Setting::named(setting, min_sep, max_participations)?;
@@ -64,7 +65,7 @@ pub fn plan(
         objective: parsed(objective)?,
         clip_norm,
         dim,
-        release: self::release(release)?,
+        arithmetic: self::arithmetic(arithmetic)?,
         memory,
         noise_time,
         tolerance,

@@ -138,7 +138,7 @@ pub fn run_named(run: Option<&str>) -> Result<RunId> {
 /// The error for an attempt to copy an object of which only one may exist.
 pub fn no_copy<T>(what: &str) -> PyResult<T> {
     Err(PyTypeError::new_err(format!(
-        "a {what} cannot be pickled or copied: two of them would release the same noise twice"
+        "a {what} cannot be pickled or copied: two of them would use the same noise twice"
     )))
 }
 
@@ -157,7 +157,7 @@ impl Key {
     }
 
     /// A key that anyone can guess from a number: for tests and examples, never for privacy. Each new stream
-    /// made from such a key forgets which of its noise was released before.
+    /// made from such a key forgets which of its noise was used before.
     #[staticmethod]
     fn from_seed_insecure(seed: u64) -> Self {
         Self { guessable: true, ..Self::of(Secret::from_seed_insecure(seed)) }

@@ -62,7 +62,7 @@ impl Ledger {
         self.path.clone()
     }
 
-    /// The next step; all earlier steps are released.
+    /// The next step; all earlier steps are finished.
     #[getter]
     fn step(&self) -> Result<usize> {
         self.held.with(|state| Ok(state.ledger.step()))
@@ -90,26 +90,26 @@ impl Ledger {
 
     /// Records the noisy sum of the next step in place of the previous one. `step` must be the next step,
     /// whose users were charged; `base` is a digest of the model that the step started from.
-    fn release(&self, py: Python<'_>, step: usize, base: &str, noisy_sum: &[u8]) -> Result<()> {
+    fn record_noisy_sum(&self, py: Python<'_>, step: usize, base: &str, noisy_sum: &[u8]) -> Result<()> {
         self.held.with(|state| {
             let next = state.ledger.step();
             if step != next {
                 let must_be = format!("{next}, which comes next");
-                return Err(InvalidParameter::new("step of a release", step, must_be).into());
+                return Err(InvalidParameter::new("step of a noisy sum", step, must_be).into());
             }
             let charged = state.charged.take().ok_or_else(|| {
                 let must_be = "recorded before their updates are used: call charge first";
                 InvalidParameter::new(format!("users of step {step}"), "not recorded", must_be)
             })?;
-            Ok(py.detach(|| state.ledger.release(charged, base, noisy_sum))?)
+            Ok(py.detach(|| state.ledger.record_noisy_sum(charged, base, noisy_sum))?)
         })
     }
 
-    /// The last release: its step, its base (a digest of the model that the step started from) and its noisy
-    /// sum; None before the first release.
-    fn last_release<'py>(&self, py: Python<'py>) -> Result<Option<(usize, String, Bound<'py, PyBytes>)>> {
+    /// The last noisy sum: its step, its base (a digest of the model that the step started from) and its
+    /// bytes; None before the first one.
+    fn last_noisy_sum<'py>(&self, py: Python<'py>) -> Result<Option<(usize, String, Bound<'py, PyBytes>)>> {
         self.held.with(|state| {
-            let last = state.ledger.last_release()?;
+            let last = state.ledger.last_noisy_sum()?;
             Ok(last.map(|last| (last.step, last.base, PyBytes::new(py, &last.noisy_sum.unwrap_or_default()))))
         })
     }

@@ -13,7 +13,7 @@
 //! plan, key: privacy and mechanism in one value; the secret, and what it has served
 //! choose: the choice of a plan
 //! held: a value that holds a file open
-//! wanted, released: the options of a stream; which of its steps are in use
+//! wanted, uses: the options of a stream; which of its steps are in use
 //! stream: the noise
 //! saved: a state that is to be checked
 //! batches, arrow: the examples of each step; tables of others
@@ -38,11 +38,11 @@ mod ledger;
 mod participations;
 mod plan;
 mod process;
-mod released;
 mod rows;
 mod saved;
 mod stream;
 mod table;
+mod uses;
 mod values;
 mod wanted;
 mod words;

@@ -202,10 +202,10 @@ impl Plan {
         self.plan.workload.to_string()
     }
 
-    /// The kind of release: `grid` or `plain`.
+    /// The arithmetic of noisy sums: `grid` or `plain`.
     #[getter]
-    fn release(&self) -> &'static str {
-        self.plan.release.kind().name()
+    fn arithmetic(&self) -> &'static str {
+        self.plan.arithmetic.kind().name()
     }
 
     /// The divisor of the noisy sum.
@@ -214,13 +214,13 @@ impl Plan {
         self.plan.expected_batch_size()
     }
 
-    /// Spacing of the grid of the releases; None for plain releases.
+    /// Spacing of the grid of noisy sums; None for plain arithmetic.
     #[getter]
     fn grid_spacing(&self) -> Result<Option<f64>> {
-        Ok(self.plan.release.grid()?.map(Grid::spacing))
+        Ok(self.plan.arithmetic.grid()?.map(Grid::spacing))
     }
 
-    /// Maximum change of a step's released sum by one unit, rounding included.
+    /// Maximum change of a step's noisy sum by one unit, rounding included.
     #[getter]
     fn widened_clip_norm(&self) -> f64 {
         self.plan.widened_clip_norm()

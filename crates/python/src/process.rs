@@ -96,7 +96,7 @@ impl Owner {
         }
         Err(Raised::failed(format!(
             "this {what} was made in process {} and copied by a fork into process {now}: two processes with one {what} would \
-             release the same noise twice. Make it in the process that uses it",
+             use the same noise twice. Make it in the process that uses it",
             self.0
         )))
     }

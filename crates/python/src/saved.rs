@@ -51,7 +51,7 @@ impl SavedState {
         let speed = Speed { threads, memory: None, look_ahead, state_in_memory: true };
         let Wanted { builder, coordinates, run, own_threads } =
             Wanted::new(plan.get(), dim, run, shard, speed)?;
-        let grid = plan.get().verified().release.grid()?;
+        let grid = plan.get().verified().arithmetic.grid()?;
         let words = Arrays::<i32>::one("words", words)?;
         let words = words.as_slice().map_err(Raised::failed)?;
         let at = StateAt { step: steps.0, made: steps.1 };
@@ -82,7 +82,7 @@ impl SavedState {
         self.owner.check("SavedState")?;
         let restored = self.restored.lock().map_err(Raised::failed)?.take();
         let Some(restored) = restored else {
-            let must_be = "the first one: two streams of one state would release the same noise twice";
+            let must_be = "the first one: two streams of one state would use the same noise twice";
             return Err(InvalidParameter::new("call of resume", "another one", must_be).into());
         };
         let noise = restored.checked(total.unwrap_or(self.sum), extra, commitment)?;

@@ -19,8 +19,8 @@ use crate::errors::{Raised, Result};
 use crate::key::{Key, bytes_to_write, no_copy, token};
 use crate::plan::Plan;
 use crate::process::{Owner, threaded};
-use crate::released::{Released, Use};
 use crate::rows::{Arrays, refuse_overlap};
+use crate::uses::{Use, Uses};
 use crate::wanted::{Speed, Wanted};
 
 /// Intended duration of one part of a seek; Ctrl-C is handled after each part.
@@ -36,7 +36,7 @@ pub struct NoiseStream {
     noise: Mutex<Stream>,
     own_threads: bool,
     owner: Owner,
-    released: Released,
+    uses: Uses,
     run: RunId,
     steps: usize,
     len: usize,
@@ -66,7 +66,7 @@ impl NoiseStream {
             noise: Mutex::new(noise),
             own_threads,
             owner: Owner::this(),
-            released: Released::of(same, coordinates, guessable),
+            uses: Uses::of(same, coordinates, guessable),
             run,
             steps,
             len,
@@ -87,7 +87,7 @@ impl NoiseStream {
 
     /// Records that the next row is handed out.
     fn take_row(&self, noise: &Stream) -> Result<()> {
-        if noise.step() == self.steps { Ok(()) } else { self.released.take(noise.step(), Use::HandedOut) }
+        if noise.step() == self.steps { Ok(()) } else { self.uses.take(noise.step(), Use::HandedOut) }
     }
 
     /// Refuses any plan except the one of this stream.
@@ -138,7 +138,7 @@ impl NoiseStream {
         self.with(out.py(), |noise| {
             if noise.grid().is_none() {
                 let must_be = "grid: plain noise has no points";
-                return Err(InvalidParameter::new("release of the plan", "plain", must_be).into());
+                return Err(InvalidParameter::new("arithmetic of the plan", "plain", must_be).into());
             }
             before(noise)?;
             Ok(noise.next_points_into(points)?)
@@ -188,7 +188,7 @@ impl NoiseStream {
     ) -> Result<Self> {
         let speed = Speed { threads, memory, look_ahead, state_in_memory };
         let wanted = Wanted::new(plan, dim, run, shard, speed)?;
-        let grid = plan.verified().release.grid()?;
+        let grid = plan.verified().arithmetic.grid()?;
         let digest = plan.digest_bytes();
         let Wanted { builder, coordinates, run, own_threads } = wanted;
         let build = |secret: &Secret| threaded(own_threads, || builder.grid(grid).build(secret));
@@ -215,7 +215,7 @@ impl NoiseStream {
     ) -> Result<Self> {
         let speed = Speed { threads, memory, look_ahead, state_in_memory: false };
         let wanted = Wanted::new(plan, dim, run, shard, speed)?;
-        let grid = plan.verified().release.grid()?;
+        let grid = plan.verified().arithmetic.grid()?;
         let Wanted { builder, coordinates, run, own_threads } = wanted;
         let noise = py.detach(|| threaded(own_threads, || builder.grid(grid).resume(path)))??;
         Ok(Self::of(noise, plan, Made { run, coordinates, own_threads, guessable: false }))
@@ -289,7 +289,7 @@ impl NoiseStream {
         self.with(py, |noise| Ok(token(noise.rng(Purpose::Token, 0))))
     }
 
-    /// Writes the next row into `out`, float32: the noise alone; on a grid, the release of a sum of zeros.
+    /// Writes the next row into `out`, float32: the noise alone; on a grid, the noisy sum of zeros.
     /// Since the sum that the caller adds is unknown, the same row is not handed out again in this process.
     fn next_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.fill(out, "out", |noise, places| {
@@ -298,7 +298,8 @@ impl NoiseStream {
         })
     }
 
-    /// Writes the next row, which the caller must not use before `_release_made` has recorded its release.
+    /// Writes the next row, which the caller must not use before `_noisy_sum_made` has recorded its noisy
+    /// sum.
     fn _make_ahead_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         if self.with(out.py(), |noise| Ok(noise.grid().is_none()))? {
             return self.fill(out, "out", |noise, places| Ok(noise.next_into_slices(places)?));
@@ -306,15 +307,15 @@ impl NoiseStream {
         self.points_into(out, |_| Ok(()))
     }
 
-    /// Records `digest` as the release of a step whose row was made ahead; refused if the row is in use.
-    fn _release_made(&self, step: usize, digest: u64) -> Result<()> {
+    /// Records `digest` as the noisy sum of a step whose row was made ahead; refused if the row is in use.
+    fn _noisy_sum_made(&self, step: usize, digest: u64) -> Result<()> {
         self.owner.check("NoiseStream")?;
-        self.released.take(step, Use::Released(digest))
+        self.uses.take(step, Use::InNoisySum(digest))
     }
 
-    /// Forgets the releases from `step` on, as `seek` does with `reuse_noise_unprotected`.
-    fn _forget_released(&self, step: usize) {
-        self.released.forget(step);
+    /// Forgets the noisy sums from `step` on, as `seek` does with `reuse_noise_unprotected`.
+    fn _forget_noisy_sums(&self, step: usize) {
+        self.uses.forget(step);
     }
 
     /// For digests computed outside this library: the weight of each output within a block, and the factors
@@ -326,37 +327,37 @@ impl NoiseStream {
     }
 
     /// Writes the next row in whole points of the plan's grid into `out`, int32. For a caller that does the
-    /// work of `release` itself, for example on another device: rounds a sum to the grid, adds the points in
-    /// int64 and multiplies by `grid_spacing`. The same row is not handed out again in this process.
+    /// work of `add_to_sum` itself, for example on another device: rounds a sum to the grid, adds the points
+    /// in int64 and multiplies by `grid_spacing`. The same row is not handed out again in this process.
     fn next_points_into(&self, out: &Bound<'_, PyAny>) -> Result<()> {
         self.points_into(out, |noise| self.take_row(noise))
     }
 
-    /// Adds `scale` times the next row to `gradient`, float32. Only for plans with release `plain`; on a
-    /// grid, `release` releases sums. If the gradient is refused, because it is not finite or the step's
-    /// noise is in use, it is set to zeros.
+    /// Adds `scale` times the next row to `gradient`, float32. Only for plans with arithmetic `plain`; on a
+    /// grid, `add_to_sum` makes noisy sums. If the gradient is refused, because it is not finite or the
+    /// step's noise is in use, it is set to zeros.
     #[pyo3(signature = (gradient, scale=1.0))]
     fn add_next_into(&self, gradient: &Bound<'_, PyAny>, scale: f32) -> Result<()> {
         self.fill(gradient, "gradient", move |noise, places| {
             if noise.grid().is_some() {
                 let must_be =
-                    "plain; on a grid, release(sum, out) adds the sum and the noise in whole numbers";
-                return Err(InvalidParameter::new("release of the plan", "grid", must_be).into());
+                    "plain; on a grid, add_to_sum(sum, out) adds the sum and the noise in whole numbers";
+                return Err(InvalidParameter::new("arithmetic of the plan", "grid", must_be).into());
             }
             let step = noise.step();
-            let accept = |digest| self.released.take(step, Use::Released(digest));
+            let accept = |digest| self.uses.take(step, Use::InNoisySum(digest));
             noise.add_next_into_slices_if(places, scale, accept)
         })
     }
 
-    /// Writes the step's release of `sum`, float64, into `out`, float32: on a grid, sum and noise are rounded
+    /// Writes `sum`, float64, plus the step's noise into `out`, float32: on a grid, sum and noise are rounded
     /// to the grid and added in whole numbers; a plain sum is added in double precision. Divide the result by
     /// the expected batch size.
     ///
-    /// A step releases one sum. In this process another sum for the same step is refused, whether by this
+    /// A step has one noisy sum. In this process another sum for the same step is refused, whether by this
     /// stream or by another stream with the same noise. A sum that is not finite, or too large for the grid,
     /// is refused too. After a refusal `out` is zeros and the step has not advanced.
-    fn release(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
+    fn add_to_sum(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
         let sums = Arrays::<f64>::of("sum", sum)?;
         refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
         let sums = sums.readable()?;
@@ -365,17 +366,17 @@ impl NoiseStream {
         self.check_length("sum", sums.iter().map(|sum| sum.len()).sum())?;
         self.fill(out, "out", move |noise, places| {
             let step = noise.step();
-            noise.release_slices_if(&sums, places, |digest| self.released.take(step, Use::Released(digest)))
+            noise.add_to_sum_slices_if(&sums, places, |digest| self.uses.take(step, Use::InNoisySum(digest)))
         })
     }
 
     /// Makes `step` the next step. Ctrl-C stops the seek at an intermediate step, which the attribute `step`
     /// then gives; `progress(step, of)` is called from time to time.
     ///
-    /// Seeking backwards regenerates noise that was already returned. A second sum released under the same
-    /// noise would void the privacy of both releases. Such a release is refused in this process. With
-    /// `reuse_noise_unprotected=True` the stream forgets the releases from `step` on, and allows it: only for
-    /// releases that nobody has seen.
+    /// Seeking backwards regenerates noise that was already returned. A second sum under the same
+    /// noise would void the privacy of both noisy sums. It is refused in this process. With
+    /// `reuse_noise_unprotected=True` the stream forgets the noisy sums from `step` on, and allows it: only
+    /// for noisy sums that nobody has seen.
     #[pyo3(signature = (step, *, progress=None, reuse_noise_unprotected=false))]
     fn seek(
         &self,
@@ -390,8 +391,8 @@ impl NoiseStream {
         loop {
             let start = Instant::now();
             at = self.with(py, |noise| {
-                // `Released` knows more: whether the same sum is released again, and what other streams
-                // released.
+                // `Uses` knows more: whether the same noisy sum is repeated, and what other streams
+                // made.
                 noise.seek_and_reuse_noise_unprotected(next)?;
                 Ok(noise.step())
             })?;
@@ -401,7 +402,7 @@ impl NoiseStream {
             }
             if at == step {
                 if reuse_noise_unprotected {
-                    self.released.forget(step);
+                    self.uses.forget(step);
                 }
                 return Ok(());
             }

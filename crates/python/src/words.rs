@@ -5,7 +5,7 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
-use antinoise_plan::{ReleaseKind, Setting};
+use antinoise_plan::{ArithmeticKind, Setting};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -81,11 +81,11 @@ pub fn unit(name: Option<&str>, setting: Setting) -> Result<PrivacyUnit> {
     }
 }
 
-pub fn release(name: &str) -> Result<ReleaseKind> {
-    [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint]
+pub fn arithmetic(name: &str) -> Result<ArithmeticKind> {
+    [ArithmeticKind::Grid, ArithmeticKind::PlainFloatingPoint]
         .into_iter()
         .find(|kind| kind.name() == name)
-        .ok_or_else(|| unknown("release", name, "grid or plain"))
+        .ok_or_else(|| unknown("arithmetic", name, "grid or plain"))
 }
 
 fn unknown<T: From<InvalidParameter>>(parameter: &str, got: &str, must_be: &str) -> T {

@@ -38,7 +38,7 @@ fn defined(
 /// weights.
 fn points(release: &Release) -> [i64; 3] {
     let Settings { max_periods, max_rows, .. } = release.settings();
-    let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+    let spacing = release.plan().arithmetic.grid().unwrap().unwrap().spacing();
     let rows = *max_rows as f64;
     let once = (*max_periods as f64).sqrt() * (1.0 - 1.0 / f64::from(1 << 20)) * rows;
     [1.0, once, rows].map(|points| (points / spacing).floor() as i64)
@@ -94,7 +94,7 @@ proptest! {
 fn moved(release: &Release, some: &[Vec<i64>], others: &[Vec<i64>]) -> f64 {
     let plan = release.plan();
     let (encoder, spacing) =
-        (plan.strategy.encoder().unwrap(), plan.release.grid().unwrap().unwrap().spacing());
+        (plan.strategy.encoder().unwrap(), plan.arithmetic.grid().unwrap().unwrap().spacing());
     let mut squares = 0.0;
     for cell in 0..some[0].len() {
         let mut sum = vec![0.0; plan.steps];
@@ -249,7 +249,7 @@ fn events_have_no_users_and_given_counts_name_them() {
 
 /// As [`points`], for R = 1 and queries of users of weight 1/4.
 fn points_of_quarters(release: &Release) -> [i64; 3] {
-    let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+    let spacing = release.plan().arithmetic.grid().unwrap().unwrap().spacing();
     let once = 0.25 * (release.settings().max_periods as f64).sqrt() * (1.0 - 1.0 / f64::from(1 << 20));
     [1.0, once, 0.25].map(|points| (points / spacing).floor() as i64)
 }

@@ -65,7 +65,7 @@ proptest! {
         let without: Vec<Event> = events.iter().copied().filter(|event| event.1 != out).collect();
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let mut releases = [&folders[0], &folders[1]].map(|folder| Release::create(folder.path(), &wanted).unwrap());
-        let spacing = releases[0].plan().release.grid().unwrap().unwrap().spacing();
+        let spacing = releases[0].plan().arithmetic.grid().unwrap().unwrap().spacing();
         let mut moved = 0;
         for step in 0..periods {
             freeze(&mut releases[0], step, &events);
@@ -86,7 +86,7 @@ fn the_bound_is_attained() {
     let mut release =
         Release::create(folder.path(), &settings(2, 2, 3, &["counts", "sum:-1,1", "histogram:0"])).unwrap();
     freeze(&mut release, 0, &[(0, 0, 1, 1.0); 9]);
-    let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+    let spacing = release.plan().arithmetic.grid().unwrap().unwrap().spacing();
     let norm =
         frozen(folder.path(), 0).iter().map(|cell| (*cell as f64 * spacing).powi(2)).sum::<f64>().sqrt();
     let clip_norm = release.plan().clip_norm;
@@ -117,7 +117,7 @@ fn what_is_published_is_the_sums_and_the_noise_of_the_plan() {
         }
         check_noise(&release, &noises);
         let value = |event: &Event, low: f64, high: f64| event.3.clamp(low, high);
-        let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+        let spacing = release.plan().arithmetic.grid().unwrap().unwrap().spacing();
         for (step, rows) in published.iter().enumerate() {
             for row in rows {
                 let key = ["a", "b", "c"].iter().position(|key| *key == row.key).unwrap();
@@ -181,7 +181,7 @@ fn check_noise(release: &Release, noises: &[Vec<i64>]) {
         recursion.apply(steps, &unit)
     };
     let inverse: Vec<Vec<f64>> = (0..steps).map(column).collect();
-    let scale = plan.release.grid().unwrap().unwrap().spacing() / plan.noise_std();
+    let scale = plan.arithmetic.grid().unwrap().unwrap().spacing() / plan.noise_std();
     let (mut squares, mut products) = (0.0, 0.0);
     for cell in 0..cells {
         let mut seeds: Vec<f64> = Vec::new();

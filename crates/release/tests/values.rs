@@ -70,7 +70,7 @@ fn deviations(release: &Release, steps: usize) -> Vec<f64> {
             squares[step] += sum * sum;
         }
     }
-    let of_point = plan.noise_std() / plan.release.grid().unwrap().unwrap().spacing();
+    let of_point = plan.noise_std() / plan.arithmetic.grid().unwrap().unwrap().spacing();
     squares.into_iter().map(|square| of_point * square.sqrt()).collect()
 }
 
@@ -193,7 +193,7 @@ fn what_is_published_of_values_follows_from_the_rows_and_the_noise() {
         (0..4000).map(|i| (i % 12, i * 7 % 800, i % 3, (i * 17 % 610) as f64 / 10.0 - 30.0)).collect();
     let kept = kept(&events, periods, 4, 2);
     let deviations = deviations(&release, periods);
-    let points = (1.0 / release.plan().release.grid().unwrap().unwrap().spacing()).floor();
+    let points = (1.0 / release.plan().arithmetic.grid().unwrap().unwrap().spacing()).floor();
     let mut noises = [0i64; 21];
     for step in 0..periods {
         freeze(&mut release, step, &events);
@@ -268,7 +268,7 @@ proptest! {
         let wanted = Settings { queries, non_negative, monotone, ..settings(3, 2, rows, &["counts"]) };
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let mut releases = [&folders[0], &folders[1]].map(|folder| Release::create(folder.path(), &wanted).unwrap());
-        let spacing = releases[0].plan().release.grid().unwrap().unwrap().spacing();
+        let spacing = releases[0].plan().arithmetic.grid().unwrap().unwrap().spacing();
         let without: Vec<Event> = events.iter().copied().filter(|event| event.1 != 0).collect();
         let mut last = std::collections::HashMap::new();
         for step in 0..3 {
@@ -300,7 +300,7 @@ fn the_bound_is_nearly_attained() {
     let folder = tempfile::tempdir().unwrap();
     let mut release = Release::create(folder.path(), &settings(2, 2, 3, &QUERIES)).unwrap();
     freeze(&mut release, 0, &[(0, 0, 1, 30.0); 9]);
-    let spacing = release.plan().release.grid().unwrap().unwrap().spacing();
+    let spacing = release.plan().arithmetic.grid().unwrap().unwrap().spacing();
     let norm = norm(&frozen(folder.path(), 0).iter().map(|cell| *cell as f64 * spacing).collect::<Vec<_>>());
     let clip_norm = release.plan().clip_norm;
     assert!(norm <= clip_norm && norm > 0.99 * clip_norm, "{norm} {clip_norm}");

@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         trainer.step()?;
         private.push(1e3 * clock.elapsed().as_secs_f64());
     }
-    let (name, release) = (plan.strategy.class().name(), plan.release.kind().name());
-    println!("{} parameters, batch {BATCH}, {name} strategy, {release} release", model.parameters());
+    let (name, arithmetic) = (plan.strategy.class().name(), plan.arithmetic.kind().name());
+    println!("{} parameters, batch {BATCH}, {name} strategy, {arithmetic} arithmetic", model.parameters());
     println!("              median  quartiles     best");
     let (plain, private) = (print("plain", plain), print("private", private));
     println!("ratio         {:6.2}", private / plain);

@@ -5,7 +5,7 @@
 //! ```text
 //! g_i   = gradient of example i's loss                      per-example, never stored for linear layers
 //! s     = sum over i in S of g_i min(1, clip_norm / |g_i|)  [`clip::clipped_sum`], in double precision
-//! u     = (s + noise) / B                                   the plan's release of the sum, then the division
+//! u     = (s + noise) / B                                   the noise, in the plan's arithmetic, then the division
 //! theta = optimizer(theta, u)                               post-processing: free of privacy cost
 //! ```
 //!

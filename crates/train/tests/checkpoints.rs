@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use antinoise_input::BadInput;
 use antinoise_noise::RunId;
-use antinoise_plan::{ReleaseKind, Setting};
+use antinoise_plan::{ArithmeticKind, Setting};
 use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
 use antinoise_train::data::Examples;
 use antinoise_train::model::Model;
@@ -76,7 +76,7 @@ fn scheduled() -> OptimizerConfig {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_bits() {
-    let plain = planned(Setting::Cyclic, 4.0, 1.0, ReleaseKind::PlainFloatingPoint);
+    let plain = planned(Setting::Cyclic, 4.0, 1.0, ArithmeticKind::PlainFloatingPoint);
     let cases = [
         (Setting::Cyclic, SGD.into()),
         (Setting::Poisson, SGD.into()),

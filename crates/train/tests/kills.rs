@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use antinoise_noise::RunId;
-use antinoise_plan::{Plan, ReleaseKind, Setting, VerifiedPlan};
+use antinoise_plan::{ArithmeticKind, Plan, Setting, VerifiedPlan};
 use antinoise_train::checkpoint::{Checkpoints, Committed, Finished};
 
 use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Trainer};
@@ -42,7 +42,7 @@ const MANIFEST: &str = "checkpoint.toml";
 fn case(folder: &Path) -> Case {
     let plan = Plan::load(&folder.join(PLAN)).unwrap();
     // One of the two has second moments, which are saved too.
-    let rule = if plan.release.kind() == ReleaseKind::Grid { ADAM } else { SGD };
+    let rule = if plan.arithmetic.kind() == ArithmeticKind::Grid { ADAM } else { SGD };
     Case::small(plan, rule)
 }
 
@@ -226,7 +226,7 @@ fn killed_runs_go_on_to_the_same_bits_or_start_anew_and_make_no_noise_twice() {
             kill_and_compare(&plan, kills, &mut whole_life, &mut rng, &mut count);
             assert!(count.runs < 10 * KILLS, "few runs can be killed: {count:?}");
         }
-        println!("{:?}: {count:?}", plan.release);
+        println!("{:?}: {count:?}", plan.arithmetic);
     }
 }
 
@@ -238,7 +238,7 @@ fn a_run_that_ends_before_any_change_of_a_file_goes_on_to_the_same_bits() {
     for plan in plans() {
         let mut count = Count::default();
         let finished = (0..1000).find(|failpoint| !ends_before(&plan, *failpoint, &mut count));
-        println!("{:?}: {count:?}", plan.release);
+        println!("{:?}: {count:?}", plan.arithmetic);
         // Twelve commits of a manifest and two files, and the two old files wiped: two failpoints each.
         assert!(finished.is_some_and(|changes| changes == count.kills && changes > 100), "{finished:?}");
         assert!(count.before_the_first_commit >= 6 && count.with_files_uncommitted >= 30, "{count:?}");
@@ -264,6 +264,6 @@ fn ends_before(plan: &VerifiedPlan, failpoint: usize, count: &mut Count) -> bool
 }
 
 fn plans() -> [VerifiedPlan; 2] {
-    [ReleaseKind::PlainFloatingPoint, ReleaseKind::Grid]
-        .map(|release| planned(Setting::Cyclic, 4.0, 1.0, release))
+    [ArithmeticKind::PlainFloatingPoint, ArithmeticKind::Grid]
+        .map(|arithmetic| planned(Setting::Cyclic, 4.0, 1.0, arithmetic))
 }

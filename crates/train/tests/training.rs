@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use antinoise_input::BadInput;
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
-use antinoise_plan::{Batches, Length, Plan, PrivacyUnit, Release, ReleaseKind, Request, Setting, choose};
+use antinoise_plan::{
+    Arithmetic, ArithmeticKind, Batches, Length, Plan, PrivacyUnit, Request, Setting, choose,
+};
 use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::clip::{clipped_sum, plain_sum};
 use antinoise_train::data::Examples;
@@ -88,9 +90,9 @@ fn the_first_noise_has_the_plans_deviation_over_the_batch_size() {
     assert!((squares / count - 1.0).abs() < 6.0 * (2.0 / count).sqrt(), "variance {}", squares / count);
 }
 
-/// Parameters are functions of releases only, to the bit: an optimizer costs no privacy.
+/// Parameters are functions of noisy sums only, to the bit: an optimizer costs no privacy.
 #[test]
-fn parameters_follow_from_the_releases_alone() {
+fn parameters_follow_from_the_noisy_sums_alone() {
     let scheduled = OptimizerConfig {
         rule: UpdateRule::Nesterov { learning_rate: 0.3, momentum: 0.9 },
         schedule: Schedule { warm_up: 6, decay: Decay::Cosine { last: 0.1 } },
@@ -106,7 +108,7 @@ fn parameters_follow_from_the_releases_alone() {
         let (mut parameters, share) = (case.start(), (1.0 / case.plan.expected_batch_size()) as f32);
         while trainer.step_count() < case.plan.steps {
             trainer.step().unwrap();
-            let mean: Vec<f32> = trainer.release().iter().map(|x| x * share).collect();
+            let mean: Vec<f32> = trainer.noisy_sum().iter().map(|x| x * share).collect();
             replayed.step(&mut parameters, &mean);
             assert_eq!(trainer.parameters(), parameters, "{optimizer:?}, step {}", trainer.step_count());
             steps += 1;
@@ -116,8 +118,8 @@ fn parameters_follow_from_the_releases_alone() {
 }
 
 #[test]
-fn a_step_takes_the_release_that_the_plan_says() {
-    for kind in [ReleaseKind::Grid, ReleaseKind::PlainFloatingPoint] {
+fn a_step_uses_the_arithmetic_of_the_plan() {
+    for kind in [ArithmeticKind::Grid, ArithmeticKind::PlainFloatingPoint] {
         let case = Case::new(planned(Setting::Cyclic, 4.0, 1.0, kind), PLAIN_SGD);
         let mut trainer = case.trainer();
         trainer.step().unwrap();
@@ -129,19 +131,19 @@ fn a_step_takes_the_release_that_the_plan_says() {
         let sum = clipped_sum(&case.model, &start, &case.dataset.train, &batch, 1.0).unwrap().gradient;
         let recursion = case.plan.strategy.recursion().unwrap();
         let builder = NoiseStream::builder(recursion, 24, start.len(), case.plan.noise_std());
-        let mut release = vec![0.0; start.len()];
-        match case.plan.release.grid().unwrap() {
+        let mut noisy_sum = vec![0.0; start.len()];
+        match case.plan.arithmetic.grid().unwrap() {
             Some(grid) => {
-                builder.grid(grid).build(key()).unwrap().release(&sum, &mut release).unwrap();
-                assert!(release.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
+                builder.grid(grid).build(key()).unwrap().add_to_sum(&sum, &mut noisy_sum).unwrap();
+                assert!(noisy_sum.iter().all(|&x| f64::from(x) % grid.spacing() == 0.0));
             }
             None => {
-                builder.build(key()).unwrap().next_into(&mut release).unwrap();
-                release.iter_mut().zip(&sum).for_each(|(x, sum)| *x = (f64::from(*x) + sum) as f32);
+                builder.build(key()).unwrap().next_into(&mut noisy_sum).unwrap();
+                noisy_sum.iter_mut().zip(&sum).for_each(|(x, sum)| *x = (f64::from(*x) + sum) as f32);
             }
         }
         let stepped: Vec<f32> =
-            start.iter().zip(&release).map(|(w, x)| w - 0.5 * (x * (1.0 / 120.0))).collect();
+            start.iter().zip(&noisy_sum).map(|(w, x)| w - 0.5 * (x * (1.0 / 120.0))).collect();
         assert_eq!(trainer.parameters(), stepped, "{kind:?}");
     }
 }
@@ -180,8 +182,10 @@ fn what_does_not_fit_is_refused_by_name() {
     let message = refusal(Setup { model: &coarse, ..case.setup() }, case.start());
     assert!(message.starts_with("examples of the largest batch is 120"), "{message}");
     let mut narrow = case.plan.clone().into_plan();
-    let Release::Grid { spacing, .. } = narrow.release else { panic!("a grid unless plain is asked for") };
-    narrow.release = Release::Grid { spacing, dim: case.start().len() - 1 };
+    let Arithmetic::Grid { spacing, .. } = narrow.arithmetic else {
+        panic!("a grid unless plain is asked for")
+    };
+    narrow.arithmetic = Arithmetic::Grid { spacing, dim: case.start().len() - 1 };
     let narrow = narrow.verify().unwrap();
     let message = refusal(Setup { plan: &narrow, ..case.setup() }, case.start());
     assert!(message.starts_with("number of parameters is"), "{message}");

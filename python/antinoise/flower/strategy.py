@@ -36,7 +36,7 @@ ASSUMED = (
 
 
 @dataclass(frozen=True)
-class Release:
+class NoisySum:
     """A step's result: the noisy sum (bytes of float32), and a digest of the model that its updates started
     from.
     """
@@ -73,13 +73,13 @@ class RoundReport:
 
 @dataclass
 class _Round:
-    """A round in progress: the model it starts from and the users asked at each node, or an earlier release
+    """A round in progress: the model it starts from and the users asked at each node, or an earlier noisy sum
     (`again`) that is passed on once more.
     """
 
     model: Model
     asked: dict[int, list[str]] = field(default_factory=dict)
-    again: Release | None = None
+    again: NoisySum | None = None
 
 
 class CorrelatedNoise(NotCopied, Strategy):
@@ -88,11 +88,11 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     Each round samples the plan's cohort from the users who may take part, and charges them in the ledger
     before it asks them. Each user's update is clipped to the plan's clip norm; updates are summed in double
-    precision, released with the step's noise and divided by the plan's expected batch size, however many
+    precision, plus the step's noise, divided by the plan's expected batch size, however many
     users reply. Clients' metrics are dropped, since they are not private.
 
     The step counter is in the ledger file, which outlives the server; the noise's state is in a second file
-    (`ledger.db.noise`). Both are **as secret as the key**. A step's release is kept until the next release:
+    (`ledger.db.noise`). Both are **as secret as the key**. A step's noisy sum is kept until the next one:
     if the server dies before it saved the new model, a restart from the previous model gets the same bits
     again, and no user is asked.
 
@@ -140,9 +140,9 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._stream: NoiseStream | None = None
         self._round: _Round | None = None
         self._unsure = False
-        # The last release, which the caller of an earlier process may not have saved.
-        last = self._ledger.last_release()
-        self._pending = None if last is None else Release(*last)
+        # The last noisy sum, which the caller of an earlier process may not have saved.
+        last = self._ledger.last_noisy_sum()
+        self._pending = None if last is None else NoisySum(*last)
         self.reports: list[RoundReport] = []
         if key is None and self._ledger.bound("layout") is None:
             self._ledger.close()
@@ -159,7 +159,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         return f"{self._plan.statement}\n{ASSUMED}\n"
 
     def rounds_left(self, arrays: ArrayRecord) -> int:
-        """The value of `num_rounds` for `start`: the plan's remaining steps, plus one if the last release
+        """The value of `num_rounds` for `start`: the plan's remaining steps, plus one if the last noisy sum
         must be passed on again.
 
         Args:
@@ -170,7 +170,7 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of participations and of the last release."""
+        """The ledger of participations and of the last noisy sum."""
         return self._ledger
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         if self._pending is not None and self._pending.base == model.digest():
             log(
                 INFO,
-                "Step %d was released before, from this model: its release is handed on again",
+                "Step %d was finished before, from this model: its noisy sum is handed on again",
                 self._pending.step,
             )
             self._messages(server_round, arrays, config, grid, {})
@@ -244,13 +244,13 @@ class CorrelatedNoise(NotCopied, Strategy):
             if stream.step > self.step:
                 got = f"{self.step}, while {self._noise_file} is at {stream.step}"
                 raise ValueError(
-                    f"step of the ledger is {got}, but must be no earlier: an old copy would release with"
+                    f"step of the ledger is {got}, but must be no earlier: an old copy would add"
                     " noise that was used"
                 )
-            # The saved noise is behind by the releases made before the last server died. A release that is
-            # not in the ledger was not passed on.
+            # The saved noise is behind by the noisy sums made before the last server died. A noisy sum that
+            # is not in the ledger was not passed on.
             stream.seek(self.step, reuse_noise_unprotected=True)
-        # Noise of another key would not cancel the noise of earlier releases.
+        # Noise of another key would not cancel the noise of earlier noisy sums.
         self._ledger.bind("token", stream.token)
         self._stream, self._key = stream, None
 
@@ -281,7 +281,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         )
 
     def _check_unused(self, model: Model) -> None:
-        """Refuses to begin a run over an existing noise file: the noise of a lost ledger was released
+        """Refuses to begin a run over an existing noise file: the noise of a lost ledger was used
         already, and the noise of another run would be lost.
         """
         if not self._noise_file.exists():
@@ -344,8 +344,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         if (now := self._round) is None:
             raise RuntimeError("aggregate_train was called before configure_train")
         self._round = None
-        release = now.again or self._released(now, replies)
-        noisy_sum = np.frombuffer(release.noisy_sum, np.float32).astype(np.float64)
+        made = now.again or self._noisy_sum(now, replies)
+        noisy_sum = np.frombuffer(made.noisy_sum, np.float32).astype(np.float64)
         private = now.model.moved(noisy_sum / self._plan.expected_batch_size)
         done = self._strategy.aggregate_train(server_round, [self._as_reply(private)])
         assert self._stream is not None
@@ -354,21 +354,21 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._pending = None
         return done
 
-    def _released(self, now: _Round, replies: Iterable[Message]) -> Release:
+    def _noisy_sum(self, now: _Round, replies: Iterable[Message]) -> NoisySum:
         total = self._sum(now, replies)
         assert self._stream is not None
-        # A failure from here to the end leaves it unknown whether the release was written. The ledger knows:
-        # a new strategy made from it continues.
+        # A failure from here to the end leaves it unknown whether the noisy sum was written. The ledger
+        # knows: a new strategy made from it continues.
         self._unsure = True
         row = np.empty(now.model.dim, np.float32)
         step = self._stream.step
-        self._stream.release(total, row)
-        release = Release(step, now.model.digest(), row.tobytes())
-        self._ledger.release(release.step, release.base, release.noisy_sum)
+        self._stream.add_to_sum(total, row)
+        made = NoisySum(step, now.model.digest(), row.tobytes())
+        self._ledger.record_noisy_sum(made.step, made.base, made.noisy_sum)
         self._stream.save(self._noise_file)
         self._unsure = False
-        self._pending = release
-        return release
+        self._pending = made
+        return made
 
     def _sum(self, now: _Round, replies: Iterable[Message]) -> NDArray[np.float64]:
         total = np.zeros(now.model.dim)

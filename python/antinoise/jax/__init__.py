@@ -3,10 +3,10 @@
     noise = Noise(params, plan, key)
     for examples in noise.batches():
         sums = clipped_sum(loss, params, (x[examples], y[examples]), plan.clip_norm)
-        updates, state = optimizer.update(noise.release(sums), state, params)
+        updates, state = optimizer.update(noise.noisy_mean(sums), state, params)
         params = optax.apply_updates(params, updates)
 
-The model is private if its optimizer sees only what `release` returns. `add_noise` and
+The model is private if its optimizer sees only what `noisy_mean` returns. `add_noise` and
 `noise_addition_transform` serve a whole step in one jitted function; their docstrings say what they then
 cannot check.
 """

@@ -22,7 +22,7 @@ class ClippedSum:
     """The sum of a batch's clipped gradients (a tree of float64 arrays), its number of examples, and the
     clip norm.
 
-    It is deliberately not a pytree of gradients, so that no optimizer accepts it: `Noise.release` turns it
+    It is deliberately not a pytree of gradients, so that no optimizer accepts it: `Noise.noisy_mean` turns it
     into one.
     """
 
@@ -108,7 +108,7 @@ def clipped_sum(
             stands for all of its leaves.
 
     Returns:
-        A `ClippedSum`, for `Noise.release`.
+        A `ClippedSum`, for `Noise.noisy_mean`.
 
     Raises:
         ValueError: An argument is out of range, or arrays are on a TPU, which has no true double precision.
@@ -164,7 +164,7 @@ def clipped_grad(
     """`clipped_sum` in the form of `jax.grad` and of jax-privacy's `clipped_grad`.
 
         gradient = clipped_grad(loss, l2_clip_norm=plan.clip_norm, batch_argnums=(1, 2))
-        updates, state = optimizer.update(noise.release(gradient(params, x, y)), state, params)
+        updates, state = optimizer.update(noise.noisy_mean(gradient(params, x, y)), state, params)
 
     Args:
         fun: `fun(*arguments)`, a scalar: the loss of an example.

@@ -48,14 +48,15 @@ class Noise(NotCopied):
     """The noise of a plan's run for a tree of parameters.
 
     A process makes each coordinate that its devices hold once, and no bit depends on devices or shardings.
-    `release` turns a step's sum of clipped gradients into the noisy mean; for plans with `release="plain"`,
+    `noisy_mean` turns a step's sum of clipped gradients into the noisy mean; for plans with
+    `arithmetic="plain"`,
     `next` returns a row of noise to be added elsewhere. Each call is one of the plan's steps.
 
     The privacy statement holds for the plan's batches only, each used in its own step: a step takes the
     batch that `batches()` handed out for it.
 
     Args:
-        params: The tree of parameters; its shapes, dtypes and shardings are those of releases.
+        params: The tree of parameters; its shapes, dtypes and shardings are those of noisy means.
         plan: The plan of the run.
         key: The secret of the run, the same in all processes; it is not kept.
         run: Name of the run; each run needs a new pair of key and name.
@@ -96,7 +97,7 @@ class Noise(NotCopied):
 
     def _agree(self) -> None:
         """Refuses, in all processes, a noise that differs between processes: copies of a coordinate would
-        be released with different noise, or a step's noise would be used twice.
+        get different noise, or a step's noise would be used twice.
         """
         told = json.dumps([self._plan.digest, self._stream.token, self.step, self._layout.shapes()])
         mine = np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8)
@@ -127,14 +128,14 @@ class Noise(NotCopied):
 
     def next(self) -> Any:
         """Makes the next step's row of noise, to be added to one sum, once. For plans with
-        `release="plain"`.
+        `arithmetic="plain"`.
 
         Returns:
             A tree of float32 arrays with the parameters' shapes and shardings.
         """
-        if self._plan.release != "plain":
-            must_be = "plain: on a grid sum and noise are added in whole numbers, by release(sums)"
-            raise ValueError(f"release of the plan is {self._plan.release} but must be {must_be}")
+        if self._plan.arithmetic != "plain":
+            must_be = "plain: on a grid sum and noise are added in whole numbers, by noisy_mean(sums)"
+            raise ValueError(f"arithmetic of the plan is {self._plan.arithmetic} but must be {must_be}")
         _refuse_in_trace()
         batch = self._own_batch()
         row = self._layout.row()
@@ -142,7 +143,7 @@ class Noise(NotCopied):
         self._use_up(batch)
         return self._layout.arrays(row, as_params=False)
 
-    def release(self, sums: ClippedSum | Any) -> Any:
+    def noisy_mean(self, sums: ClippedSum | Any) -> Any:
         """Adds the step's noise to a sum of clipped gradients and divides by the plan's expected batch
         size.
 
@@ -160,7 +161,7 @@ class Noise(NotCopied):
         """
         _refuse_in_trace()
         row = self._layout.row()
-        self._release_into(self._leaves(sums), row)
+        self._add_to_sum_into(self._leaves(sums), row)
         size = self._plan.expected_batch_size
         # The result is that of double precision, rounded to single. If the divisor is exact in single
         # precision, division in single precision gives the same bits, faster.
@@ -190,10 +191,10 @@ class Noise(NotCopied):
             refuse_single("sum", leaf.dtype, leaf.dtype == np.float64, self._trusted)
         return leaves
 
-    def _release_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
+    def _add_to_sum_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
         parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
         batch = self._own_batch()
-        self._stream.release(parts, row)
+        self._stream.add_to_sum(parts, row)
         self._use_up(batch)
 
     def _own_batch(self) -> NDArray[np.int64] | None:
@@ -263,14 +264,14 @@ class Noise(NotCopied):
         """Resumes from the folder that `save` wrote.
 
         Two processes that resume from one folder use the same noise twice, and nothing can detect it.
-        Within a process, a second sum is refused for a step that was released after `save`.
+        Within a process, a second sum is refused for a step whose noisy sum was made after `save`.
 
         Args:
             folder: The folder of `save`.
             params: The parameters that were saved with it, in the same shardings.
             plan, run, threads, trust_float32_sums, external_batches: As in `Noise`.
             reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. The
-                caller asserts that nobody sees what was released under that noise.
+                caller asserts that nobody sees the noisy sums made with that noise.
 
         Raises:
             RuntimeError: A file was altered or is another checkpoint's, or the parameters are not the saved
@@ -300,13 +301,13 @@ class Noise(NotCopied):
             )
         noise._stream = stream
         if reuse_noise_unprotected:
-            stream._forget_released(stream.step)
+            stream._forget_noisy_sums(stream.step)
         elif weights != noise._weights(params):
             raise RuntimeError(
                 f"params are not as when the noise of step {stream.step} was saved: another sum would be"
-                " released under the noise of the run that saved it, and the difference of both has none."
+                " added to the noise of the run that saved it, and the difference of both has none."
                 " Give the parameters of the same checkpoint, or begin a run with another key or name;"
-                " reuse_noise_unprotected=True says that nobody sees what that run released since"
+                " reuse_noise_unprotected=True says that nobody sees the noisy sums that the run made since"
             )
         noise._use(stream, external_batches)
         return noise

@@ -42,7 +42,7 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
     It cannot check that each row is used for one step only, nor which batch the sums are of.
 
     Args:
-        plan: A plan with `release="plain"`: an addition on a device is not on a grid.
+        plan: A plan with `arithmetic="plain"`: an addition on a device is not on a grid.
         trust_float32_sums: Accept sums in single precision (see `Noise`). Float64 sums need
             `jax_enable_x64`.
 
@@ -50,15 +50,15 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
         A transformation whose `update` takes `noise`, a row of `Noise.next` with the sums' shapes.
 
     Raises:
-        ValueError: The plan's release is not plain. In `update`: `noise` is absent, of other shapes or a
+        ValueError: The plan's arithmetic is not plain. In `update`: `noise` is absent, of other shapes or a
             constant of the traced function, or sums are in single precision.
     """
-    if plan.release != "plain":
+    if plan.arithmetic != "plain":
         must_be = (
-            "plain: on a grid sum and noise are added in whole numbers, by Noise.release(sums), outside of"
+            "plain: on a grid sum and noise are added in whole numbers, by Noise.noisy_mean(sums), outside of"
             " the jitted step"
         )
-        raise ValueError(f"release of the plan is {plan.release} but must be {must_be}")
+        raise ValueError(f"arithmetic of the plan is {plan.arithmetic} but must be {must_be}")
 
     def update(
         sums: Any, state: optax.EmptyState, params: Any = None, *, noise: Any = None, **_: Any
@@ -110,7 +110,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
 
     Returns:
         A transformation whose state counts steps. A state that is used twice, or after the plan's last
-        step, is an error, and nothing is released.
+        step, is an error, and no noisy sum is made.
 
     Raises:
         ValueError: `sensitivity` is out of range, or the parameters are on several devices.
@@ -135,7 +135,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
                 " one sum"
             )
         row = layout.row()
-        noise._release_into([np.asarray(leaf) for leaf in leaves], row)
+        noise._add_to_sum_into([np.asarray(leaf) for leaf in leaves], row)
         cut = [row[leaf.offset :][: leaf.size].reshape(leaf.shape) for leaf in layout.leaves]
         return [
             part.astype(np.asarray(leaf).dtype, copy=False) for part, leaf in zip(cut, leaves, strict=True)

@@ -54,7 +54,7 @@ class CorrelatedNoise(NotCopied):
     `BatchSampler` given to `attach`.
 
     Two processes that resume one state add the same noise to different sums, and the difference of the two
-    releases has no noise. Nothing can detect that across processes; within a process the second sum of a
+    noisy sums has no noise. Nothing can detect that across processes; within a process the second sum of a
     step is refused.
 
     Args:
@@ -73,7 +73,7 @@ class CorrelatedNoise(NotCopied):
         trust_float32_sums: Accept sums in single precision, in which one example can move a sum by nearly
             twice the clip norm. `statement` then names that assumption.
         reuse_noise_unprotected: Allow a second sum for noise that was used before. The caller asserts that
-            nobody sees what was released under that noise.
+            nobody sees the noisy sums made with that noise.
 
     Raises:
         ValueError: The model does not fit the plan, or the pair of key and run name was used before.
@@ -140,7 +140,7 @@ class CorrelatedNoise(NotCopied):
 
     def _use(self, stream: NoiseStream, waiting: Tensor | None = None) -> None:
         if self._reuse:
-            stream._forget_released(stream.step - (waiting is not None))
+            stream._forget_noisy_sums(stream.step - (waiting is not None))
         self._stream = stream
         self._rows = NoiseRows(
             stream, self._parts, self._plan.grid_spacing, prefetch=self._prefetch, waiting=waiting
@@ -343,7 +343,7 @@ class CorrelatedNoise(NotCopied):
             part.gather(found.sums, unreduced)
             if found.spacing is not None:
                 part.sum.mul_(found.spacing)
-        run_on_all_ranks(self._rows.release)
+        run_on_all_ranks(self._rows.add_to_sums)
         if batch is not None:
             self._examples.record(step, batch)
         if self._sampler is not None:
@@ -368,8 +368,8 @@ class CorrelatedNoise(NotCopied):
         return now if self.compare_rates else now | {"learning rate": UNKNOWN.clone()}
 
     def _check_origin(self) -> None:
-        """Refuses to resume a state if the next step would release another sum than the run that saved the
-        state.
+        """Refuses to resume a state if the next step would add noise to another sum than the run that saved
+        the state.
         """
         if self._origin is None:
             return
@@ -378,10 +378,10 @@ class CorrelatedNoise(NotCopied):
         if changed:
             error = RuntimeError(
                 f"{' and '.join(changed)} are not as when the state of step {self.step} was saved: another"
-                " sum would be released under the noise of the run that saved it, and the difference of both"
-                " has none. Nothing was released. Load model, optimizer and noise of one checkpoint and give"
+                " sum would be added to the noise of the run that saved it, and the difference of both"
+                " has none. No noisy sum was made. Load model, optimizer and noise of one checkpoint and give"
                 " it the same data, or begin a run with another key or name; reuse_noise_unprotected=True"
-                " says that nobody sees what that run released since"
+                " says that nobody sees the noisy sums that the run made since"
             )
         raise_on_all_ranks(error)
         self._origin = None
@@ -528,7 +528,7 @@ class CorrelatedNoise(NotCopied):
         step = stream.step - has_row
         if stream.token == self._stream.token and step < self.step:
             raise ValueError(
-                f"step of the state is {step} but must be at least {self.step}: noise after it is in releases"
+                f"step of the state is {step} but must be at least {self.step}: noise after it is in noisy sums"
                 " of this process"
             )
         return (

@@ -1,4 +1,4 @@
-"""The digest of a release, as `NoiseStream.release` computes it, on the release's device."""
+"""The digest of a noisy sum, as `NoiseStream.add_to_sum` computes it, on the sum's device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK = 1024
 _TOGETHER = 4096
 
 
-def digest_of_release(parts: Sequence[Tensor]) -> int:
+def digest_of_noisy_sum(parts: Sequence[Tensor]) -> int:
     """The digest of concatenated parts, in single precision; ValueError if a value is not finite."""
     first, found = 0, []
     for part in parts:
@@ -27,8 +27,8 @@ def digest_of_release(parts: Sequence[Tensor]) -> int:
             start = stop
         first += len(part)
     if not all(bool(finite) for _, finite in found):
-        must_be = "a sum of clipped gradients: nothing was released, and the step is still to come"
-        raise ValueError(f"sum is not finite, or beyond what a release can hold, but must be {must_be}")
+        must_be = "a sum of clipped gradients: no noisy sum was made, and the step is still to come"
+        raise ValueError(f"sum is not finite, or beyond what a noisy sum can hold, but must be {must_be}")
     return sum(int(digest) for digest, _ in found) % 2**64
 
 

@@ -71,12 +71,12 @@ def check_holds(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) ->
 
 
 def check_only_noise(noise: Guarded | None, parameters: Iterable[nn.Parameter]) -> None:
-    """Refuses a second noise of the same parameters: each sum is released with one noise."""
+    """Refuses a second noise of the same parameters: each sum gets one noise."""
     held = list(parameters)
     for other in list(_guarded):
         if other is not noise and other.attached_to() is not None and any(map(other.takes, held)):
             raise RuntimeError(
-                "another noise is attached to an optimizer of these parameters, and a sum is released with one"
+                "another noise is attached to an optimizer of these parameters, and a sum gets one"
                 " noise only: call detach() of that noise first"
             )
 

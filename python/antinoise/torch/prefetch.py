@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import NoiseStream
 from .distributed.share import Share
-from .noisy_sum_digest import digest_of_release
+from .noisy_sum_digest import digest_of_noisy_sum
 
 # Sums of integers are exact up to this bound.
 _BOUND = 2.0**51
@@ -62,27 +62,27 @@ class NoiseRows:
 
     @property
     def step(self) -> int:
-        """The next step, whose row has not been released yet."""
+        """The next step, whose row has not been used yet."""
         made_ahead = self.waiting() is not None
         return self._stream.step - made_ahead
 
-    def release(self) -> None:
-        """Adds the next row to the sums of all parts and writes the releases into their rows."""
+    def add_to_sums(self) -> None:
+        """Adds the next row to the sums of all parts and writes the noisy sums into their rows."""
         if (bits := self.waiting()) is None:
             sums, rows = [part.sum for part in self._parts], [part.row for part in self._parts]
             # A single part needs no copy.
-            self._stream.release(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
+            self._stream.add_to_sum(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
             return
         assert self._row is not None
         rows = self._row.split([part.size_of_share for part in self._parts])
-        released = [
-            self._released(part.sum, row.to(part.sum.device, non_blocking=True))
+        noisy_sums = [
+            self._noisy_sum(part.sum, row.to(part.sum.device, non_blocking=True))
             for part, row in zip(self._parts, rows)
         ]
-        # If the release is refused, the row is kept for its own sum.
-        self._stream._release_made(self.step, digest_of_release(released))
-        for part, release in zip(self._parts, released):
-            part.row.copy_(release)
+        # If the noisy sum is refused, the row is kept for its own sum.
+        self._stream._noisy_sum_made(self.step, digest_of_noisy_sum(noisy_sums))
+        for part, noisy_sum in zip(self._parts, noisy_sums):
+            part.row.copy_(noisy_sum)
         # The copy must finish before its source is overwritten.
         if bits.is_pinned():
             torch.cuda.synchronize()
@@ -91,8 +91,8 @@ class NoiseRows:
             self._row = row
             self._begin()
 
-    def _released(self, sum: Tensor, row: Tensor) -> Tensor:
-        """The release as `NoiseStream.release` computes it, on the sum's device; NaN if the sum is too
+    def _noisy_sum(self, sum: Tensor, row: Tensor) -> Tensor:
+        """The noisy sum as `NoiseStream.add_to_sum` computes it, on the sum's device; NaN if the sum is too
         large for exact integers.
         """
         if self._spacing is None:

@@ -16,7 +16,7 @@ use crate::watched::Watch;
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
     /// Gradients, each along a parameter of its own and as long as clipping allows: the clip norm, or that of
-    /// the parameter's group. The auditor sees every release.
+    /// the parameter's group. The auditor sees every noisy sum.
     Gradient,
     /// Examples with a wrong label. The auditor sees the final model.
     Input,
@@ -92,7 +92,7 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
 pub(crate) struct Planted<'a> {
     canaries: &'a Canaries,
     /// The entry of each canary's parameter in the last step's sum of clipped gradients of all other
-    /// examples, which an auditor knows in addition to the release.
+    /// examples, which an auditor knows in addition to the noisy sums.
     others: Mutex<Vec<f64>>,
 }
 

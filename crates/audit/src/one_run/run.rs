@@ -61,7 +61,7 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// epsilon.
 ///
 /// Each canary's gradient lies along a different parameter, so that one run is as many experiments as there
-/// are canaries. The guess is the likelihood ratio of all releases, given everything but the canaries: no
+/// are canaries. The guess is the likelihood ratio of all noisy sums, given everything but the canaries: no
 /// auditor does better. With [`Canary::Input`] the guess is based on the loss of the final model on the
 /// canary.
 ///
@@ -112,17 +112,17 @@ pub fn one_run(
     let model = Watched { inner: setup.model, watch: Planted::new(&canaries) };
     let lengths: Vec<f64> = canaries.coordinates.iter().map(|&at| setup.clipping().norm_along(at)).collect();
     let mut trainer = Trainer::new(Setup { model: &model, dataset: &dataset, ..setup }, run, start, key)?;
-    let mut released = vec![Vec::new(); canaries.coordinates.len()];
+    let mut along = vec![Vec::new(); canaries.coordinates.len()];
     for _ in 0..setup.plan.steps {
         trainer.step()?;
         let others = model.watch.take_others();
         let places = canaries.coordinates.iter().zip(&lengths).zip(&others);
-        for (column, ((&at, length), other)) in released.iter_mut().zip(places) {
-            column.push((f64::from(trainer.release()[at]) - other) / length);
+        for (column, ((&at, length), other)) in along.iter_mut().zip(places) {
+            column.push((f64::from(trainer.noisy_sum()[at]) - other) / length);
         }
     }
     let scores = match settings.canary {
-        Canary::Gradient => ratios(&setup, &trainer, &canaries, (&released, &lengths))?,
+        Canary::Gradient => ratios(&setup, &trainer, &canaries, (&along, &lengths))?,
         Canary::Input => losses(&setup, &dataset.train, trainer.parameters(), &canaries)?,
     };
     let (guesses, correct, epsilon_lower) = proved(&scores, &canaries.included, &setup, settings.alpha)?;
@@ -167,13 +167,13 @@ fn turns(plan: &VerifiedPlan, steps: usize, of_group: Vec<usize>) -> Option<Turn
     }
 }
 
-/// The log-likelihood ratio of each canary. `released`: the releases along its parameter, in units of its
+/// The log-likelihood ratio of each canary. `along`: the noisy sums along its parameter, in units of its
 /// length.
 fn ratios(
     setup: &Setup,
     trainer: &Trainer,
     canaries: &Canaries,
-    (released, lengths): (&[Vec<f64>], &[f64]),
+    (along, lengths): (&[Vec<f64>], &[f64]),
 ) -> Result<Vec<f64>, Error> {
     let plan = setup.plan;
     let encoder = plan.strategy.encoder()?;
@@ -189,7 +189,7 @@ fn ratios(
         let turns = turns(plan, steps, of_slot[*slot].clone()).expect("other samplers were refused");
         log_likelihood_ratio(&whitening, &turns, &column[..steps], plan.noise_std() / length)
     };
-    Ok(canaries.slots.par_iter().zip(released).zip(lengths).map(ratio).collect())
+    Ok(canaries.slots.par_iter().zip(along).zip(lengths).map(ratio).collect())
 }
 
 /// For each canary, the median loss of the final model over canaries minus its loss on this canary.

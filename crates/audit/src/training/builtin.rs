@@ -58,7 +58,7 @@ impl Training for BuiltinTraining<'_> {
         trainer.step()?;
         Ok(StepRecord {
             batch: self.inputs.model.watch.take_batch(),
-            release: trainer.release().to_vec(),
+            noisy_sum: trainer.noisy_sum().to_vec(),
             parameters: trainer.parameters().to_vec(),
         })
     }

@@ -34,7 +34,7 @@ pub struct StepRecord {
     /// The examples whose gradients were summed.
     pub batch: Vec<usize>,
     /// The noisy sum.
-    pub release: Vec<f32>,
+    pub noisy_sum: Vec<f32>,
     /// The parameters after the step.
     pub parameters: Vec<f32>,
 }

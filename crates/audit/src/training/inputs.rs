@@ -73,7 +73,7 @@ impl TrainingInputs {
         &self.plan
     }
 
-    /// Number of numbers in a release.
+    /// Number of numbers in a noisy sum.
     pub fn parameters(&self) -> usize {
         self.model.inner.parameters()
     }

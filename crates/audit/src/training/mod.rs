@@ -55,7 +55,7 @@ pub(crate) fn tests(training: &mut dyn Training, alpha: f64, seed: u64) -> Resul
     let differ = records.iter().zip(&uninterrupted).filter(|(x, y)| x != y).count();
     let mut tests = batches::tests(&inputs.plan, [&records, &other], alpha);
     tests.push(Test::new("training: steps that interruptions change", differ as f64, 0.0));
-    tests.push(steps::released(inputs, &records, &noise)?);
+    tests.push(steps::noisy_sums(inputs, &records, &noise)?);
     tests.push(steps::optimized(inputs, &records));
     Ok(tests)
 }

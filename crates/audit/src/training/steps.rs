@@ -1,4 +1,4 @@
-//! Tests that releases are sums plus noise, and that parameters are a function of releases.
+//! Tests that noisy sums are sums plus noise, and that parameters are a function of noisy sums.
 
 use antinoise_input::largest;
 use antinoise_train::optimizer::UpdateRule;
@@ -13,14 +13,14 @@ const ROUNDING: f64 = 1.0 / (1u64 << 22) as f64;
 /// Relative rounding error over a run's steps of an optimizer.
 const ROUNDING_OF_STEPS: f64 = 1e-5;
 
-/// The largest distance between a release minus its own noise and the clipped sum of its batch, in units of
-/// the possible rounding error. The noise is the release of the same step with gradients of 0.
-pub(super) fn released(
+/// The largest distance between a noisy sum minus its own noise and the clipped sum of its batch, in units of
+/// the possible rounding error. The noise is the noisy sum of the same step with gradients of 0.
+pub(super) fn noisy_sums(
     inputs: &TrainingInputs,
     records: &[StepRecord],
     noise: &[StepRecord],
 ) -> Result<Test, Error> {
-    let spacing = inputs.plan.release.grid()?.map_or(0.0, |grid| grid.spacing());
+    let spacing = inputs.plan.arithmetic.grid()?.map_or(0.0, |grid| grid.spacing());
     let mut parameters = vec![0.0; inputs.parameters()];
     let mut farthest = Vec::new();
     for (step, noise) in records.iter().zip(noise) {
@@ -29,13 +29,13 @@ pub(super) fn released(
             let (r, z) = (f64::from(r), f64::from(z));
             (r - z - g).abs() / (spacing + ROUNDING * (r.abs() + z.abs() + g.abs()))
         };
-        farthest.push(largest(step.release.iter().zip(&noise.release).zip(&sum).map(far)));
+        farthest.push(largest(step.noisy_sum.iter().zip(&noise.noisy_sum).zip(&sum).map(far)));
         parameters.clone_from(&step.parameters);
     }
-    Ok(Test::new("training: release minus noise, distance from the clipped sum", largest(farthest), 1.0))
+    Ok(Test::new("training: noisy sum minus noise, distance from the clipped sum", largest(farthest), 1.0))
 }
 
-/// The largest distance between the parameters and those of SGD with momentum on the releases, in units of
+/// The largest distance between the parameters and those of SGD with momentum on the noisy sums, in units of
 /// the possible rounding error.
 pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test {
     let UpdateRule::Sgd { learning_rate, momentum } = inputs.rule() else {
@@ -47,9 +47,9 @@ pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test
     let mut farthest = Vec::new();
     for step in records {
         let mut distance = Vec::with_capacity(dim);
-        for (i, (&release, &parameter)) in step.release.iter().zip(&step.parameters).enumerate() {
+        for (i, (&noisy, &parameter)) in step.noisy_sum.iter().zip(&step.parameters).enumerate() {
             let after = f64::from(parameter);
-            velocity[i] = momentum * velocity[i] + share * f64::from(release);
+            velocity[i] = momentum * velocity[i] + share * f64::from(noisy);
             let moved = learning_rate * velocity[i];
             scale = scale.max(after.abs()).max(moved.abs());
             distance.push((before[i] - moved - after).abs());
@@ -58,7 +58,7 @@ pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test
         farthest.push(largest(distance) / (ROUNDING_OF_STEPS * scale));
     }
     Test::new(
-        "training: parameters, distance from the optimizer's steps along the releases",
+        "training: parameters, distance from the optimizer's steps along the noisy sums",
         largest(farthest),
         1.0,
     )

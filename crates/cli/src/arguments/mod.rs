@@ -5,7 +5,7 @@ mod strategy;
 
 use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Workload};
-use antinoise_plan::{Length, ReleaseKind, Setting};
+use antinoise_plan::{ArithmeticKind, Length, Setting};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
@@ -28,36 +28,36 @@ pub fn settings(has: fn(Setting) -> bool) -> impl Iterator<Item = PossibleValue>
     })
 }
 
-/// How noisy sums are released.
+/// Arithmetic of noisy sums.
 #[derive(Debug, Clone, Args)]
-pub struct ReleaseOptions {
-    /// How noisy sums are released: grid or plain [default: grid].
+pub struct ArithmeticOptions {
+    /// Arithmetic of noisy sums: grid or plain [default: grid].
     ///
     /// grid: sums and noise are rounded to multiples of a power of two and added in whole numbers, so that no
-    /// bit of a release reveals more than the privacy statement says. This needs about 1/2000 more noise.
+    /// bit of a noisy sum reveals more than the privacy statement says. This needs about 1/2000 more noise.
     ///
     /// plain: floating-point noise is added to floating-point sums. It is faster, and some mechanisms (trees,
-    /// dense, Fourier) need less memory, but the set of possible releases then depends on the data: the
-    /// statement holds only for an observer who does not use the last bits of the release, and says so.
-    #[arg(long, value_enum)]
-    pub release: Option<ReleaseName>,
+    /// dense, Fourier) need less memory, but the set of possible noisy sums then depends on the data: the
+    /// statement holds only for an observer who does not use the last bits of the noisy sums, and says so.
+    #[arg(long = "release", value_enum)]
+    pub arithmetic: Option<ArithmeticName>,
 }
 
-/// The names of the releases.
+/// The names of the arithmetics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReleaseName {
-    /// Release on a grid: the statement covers every bit.
+pub enum ArithmeticName {
+    /// Whole numbers on a grid: the statement covers every bit.
     Grid,
-    /// Release in plain floating point: the statement holds for an observer who does not use the last bits.
+    /// Plain floating point: the statement holds for an observer who does not use the last bits.
     Plain,
 }
 
-impl ReleaseOptions {
-    /// Converts to the library's release kind.
-    pub fn kind(&self) -> ReleaseKind {
-        match self.release {
-            Some(ReleaseName::Plain) => ReleaseKind::PlainFloatingPoint,
-            Some(ReleaseName::Grid) | None => ReleaseKind::Grid,
+impl ArithmeticOptions {
+    /// Converts to the library's type.
+    pub fn kind(&self) -> ArithmeticKind {
+        match self.arithmetic {
+            Some(ArithmeticName::Plain) => ArithmeticKind::PlainFloatingPoint,
+            Some(ArithmeticName::Grid) | None => ArithmeticKind::Grid,
         }
     }
 }
@@ -65,7 +65,7 @@ impl ReleaseOptions {
 /// Workload and adjacency.
 #[derive(Debug, Args)]
 pub struct ProblemOptions {
-    /// Workload A, the linear map from gradients to released results: prefix (sums of all gradients so far),
+    /// Workload A, the linear map from gradients to results: prefix (sums of all gradients so far),
     /// momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH, cooldown:START_STEP,FINAL,
     /// schedule:PATH[,MOMENTUM] (a file with the learning rate of each step) or file:PATH (one number per
     /// line: Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix; rows of equal
@@ -84,7 +84,7 @@ pub struct DesignOptions {
     #[arg(long, value_name = "N", value_parser = count)]
     pub steps: usize,
     #[command(flatten)]
-    pub released: ProblemOptions,
+    pub problem: ProblemOptions,
     /// Loss that an optimised strategy minimises: max or rms.
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     pub objective: Objective,
@@ -100,7 +100,7 @@ impl DesignOptions {
     pub fn problem(&self) -> Problem {
         Problem {
             steps: self.steps,
-            workload: self.released.workload.clone(),
+            workload: self.problem.workload.clone(),
             participation: self.participation.clone(),
             objective: self.objective,
         }

@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
     group_size: Option<usize>,
     /// With --plan of a federated setting: account for the participation recorded in the run's ledger, over
-    /// the released steps. The result holds after the fact, if nobody's data influenced who took part.
+    /// the finished steps. The result holds after the fact, if nobody's data influenced who took part.
     #[arg(long, value_name = "LEDGER", requires = "plan", conflicts_with_all = ["noise_multiplier", "mu"])]
     observed: Option<PathBuf>,
     #[command(flatten)]

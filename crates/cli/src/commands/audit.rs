@@ -11,7 +11,7 @@ use antinoise_plan::VerifiedPlan;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::ReleaseOptions;
+use crate::arguments::ArithmeticOptions;
 use crate::failure::Result;
 use crate::numbers::real;
 use crate::output;
@@ -21,19 +21,19 @@ use crate::source::{Source, SourceOptions};
 /// Run a mechanism on worst-case gradients and test whether it is as private as it claims.
 ///
 /// The gradients that come nearest to breaking the claim, and their neighbours, are clipped, summed and
-/// released with the real noise. Runs are repeated until a correct mechanism would show nine tenths of the
+/// given the real noise. Runs are repeated until a correct mechanism would show nine tenths of the
 /// stated mu: this takes seconds, or minutes for a long plan with much noise; the output says what limits the
-/// power. The releases are tested against the stated distribution and the stated mu; the number of processes
-/// and interruptions must not change a bit. For a plan, the training is audited too: its batches, the input
-/// of the optimizer, and resuming. A correct mechanism is rejected with probability at most alpha. Acceptance
-/// does not prove privacy: docs/audit.md says what an audit can show. Amplification by sampling is not
-/// audited.
+/// power. The noisy sums are tested against the stated distribution and the stated mu; the number of
+/// processes and interruptions must not change a bit. For a plan, the training is audited too: its batches,
+/// the input of the optimizer, and resuming. A correct mechanism is rejected with probability at most alpha.
+/// Acceptance does not prove privacy: docs/audit.md says what an audit can show. Amplification by sampling is
+/// not audited.
 ///
 /// Exit status 0: accepted. 1: rejected, with the tests printed as usual. 2: bad input.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
-    mut_arg("release", |arg| arg.conflicts_with("plan")),
+    mut_arg("arithmetic", |arg| arg.conflicts_with("plan")),
     after_help = "Examples:
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting cyclic --out plan.toml
@@ -46,7 +46,7 @@ pub struct Arguments {
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
-    release: ReleaseOptions,
+    arithmetic: ArithmeticOptions,
     /// Without a plan: the noise multiplier, standard deviation of the seed noise over sensitivity.
     #[arg(long, value_name = "S", default_value = "1", value_parser = real, conflicts_with = "plan")]
     noise_multiplier: f64,
@@ -118,8 +118,8 @@ impl Arguments {
         if let Some(plan) = plan {
             return Ok((Claim::of_plan(&plan)?, Some(plan)));
         }
-        let (sigma, release) = (self.noise_multiplier, self.release.kind());
-        Ok((Claim::of_strategy(solution.value, problem.participation, adjacency, sigma, release)?, None))
+        let (sigma, arithmetic) = (self.noise_multiplier, self.arithmetic.kind());
+        Ok((Claim::of_strategy(solution.value, problem.participation, adjacency, sigma, arithmetic)?, None))
     }
 }
 

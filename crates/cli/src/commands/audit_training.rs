@@ -66,7 +66,7 @@ pub struct Arguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum CanaryName {
     /// Gradients of the clip norm's length, each along a parameter of its own; the auditor sees every
-    /// release.
+    /// noisy sum.
     Gradient,
     /// Examples with a wrong label; the auditor sees the last model.
     Input,

@@ -124,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<WrittenNoise> {
     let builder = NoiseStream::builder(recursion, steps, arguments.dim, noise_std)
         .shard(shard)
         .run(arguments.run.clone());
-    let grid = plan.as_ref().map_or(Ok(None), |plan| plan.release.grid())?;
+    let grid = plan.as_ref().map_or(Ok(None), |plan| plan.arithmetic.grid())?;
     let mut stream = builder.grid(grid).build(key)?;
     // Before the first line, so that a signal that follows it is answered.
     let stop = Stop::on_signals()?;

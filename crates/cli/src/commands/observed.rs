@@ -14,7 +14,7 @@ use crate::numbers::short_up;
 /// The participation of a run, without names, and its privacy.
 #[derive(Debug, Serialize)]
 pub struct Observed {
-    steps_released: usize,
+    steps_finished: usize,
     steps: usize,
     users: usize,
     participations: usize,
@@ -39,7 +39,7 @@ impl Observed {
         privacy: ObservedPrivacy,
     ) -> Result<Self> {
         Ok(Self {
-            steps_released: found.steps,
+            steps_finished: found.steps,
             steps: plan.steps,
             users: found.users,
             participations: found.participations,
@@ -56,7 +56,7 @@ impl Observed {
 impl fmt::Display for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { users, participations, patterns, max_participations, sensitivity, .. } = self;
-        writeln!(f, "released          {} of {} steps", self.steps_released, self.steps)?;
+        writeln!(f, "finished          {} of {} steps", self.steps_finished, self.steps)?;
         writeln!(
             f,
             "took part         {users} users, {participations} times, in {patterns} different sets of steps"

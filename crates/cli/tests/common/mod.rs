@@ -5,7 +5,7 @@ use std::path::Path;
 use antinoise_ledger::Ledger;
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
 
-/// Writes `federated.toml` and `ledger.db` into `folder`: 6 of 8 steps were released, users were to take part
+/// Writes `federated.toml` and `ledger.db` into `folder`: 6 of 8 steps are finished, users were to take part
 /// 3 times at most, 3 steps apart; one did twice, 5 steps apart.
 pub fn write_federated(folder: &Path) -> VerifiedPlan {
     let setting = Setting::Federated { min_sep: 3, max_participations: Some(3) };
@@ -17,7 +17,7 @@ pub fn write_federated(folder: &Path) -> VerifiedPlan {
     for step in 0..6 {
         let cohort = [format!("user {}", step % 5), format!("another {step}")];
         let charged = ledger.charge(&cohort).unwrap();
-        ledger.release(charged, "", &[]).unwrap();
+        ledger.record_noisy_sum(charged, "", &[]).unwrap();
     }
     // Asked, and nothing came of it.
     let _ = ledger.charge(&["user 1".to_string()]).unwrap();

@@ -109,7 +109,7 @@ fn account_knows_bands_groups_and_bins() {
     let group = number("account --noise-multiplier 4 --delta 1e-6 --group-size 2", "epsilon");
     let two = number("account --noise-multiplier 2 --delta 1e-6", "epsilon");
     assert!((group / two - 1.0).abs() < 1e-12, "{group} against {two}");
-    // One bin samples nothing: a Gaussian release, found by sampling.
+    // One bin samples nothing: a Gaussian mechanism, found by sampling.
     let bins = "account --noise-multiplier 4 --delta 1e-6 --balls-in-bins 1 --steps 16 --strategy identity";
     let exact = number("account --noise-multiplier 1 --delta 1e-6", "epsilon");
     assert!(number(bins, "epsilon_lower") <= exact && exact <= number(bins, "epsilon"));
@@ -127,10 +127,10 @@ fn account_tells_what_was_observed() {
     let (file, ledger) = (at("federated.toml"), at("ledger.db"));
     let found = json(&["account", "--plan", &file, "--observed", &ledger]);
     let observed = &found["observed"];
-    assert_keys(observed, "steps_released steps users participations patterns min_sep max_participations");
+    assert_keys(observed, "steps_finished steps users participations patterns min_sep max_participations");
     assert_keys(observed, "sensitivity plan_epsilon statement");
     // Only user 0 took part twice, in steps 0 and 5; the last charge came to nothing.
-    let numbers = ["steps_released", "users", "participations", "patterns", "min_sep", "max_participations"]
+    let numbers = ["steps_finished", "users", "participations", "patterns", "min_sep", "max_participations"]
         .map(|key| &observed[key]);
     assert_eq!(numbers.map(|number| number.as_u64().unwrap()), [6, 11, 12, 7, 5, 2]);
     let patterns = vec![vec![0, 5], vec![1], vec![2], vec![3], vec![4], vec![0], vec![5]];

@@ -144,17 +144,17 @@ fn verify_tells_a_plan_that_holds_from_one_that_was_altered() {
 }
 
 #[test]
-fn a_plan_releases_on_a_grid_unless_plain_is_asked_for() {
+fn a_plan_adds_noise_on_a_grid_unless_plain_is_asked_for() {
     let arguments =
         "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic";
-    let release = |more: &str| {
+    let arithmetic = |more: &str| {
         let found = json(&arguments.split(' ').chain(more.split_whitespace()).collect::<Vec<_>>());
-        (found["plan"]["release"].clone(), found["statement"]["arithmetic"].as_str().unwrap().to_owned())
+        (found["plan"]["arithmetic"].clone(), found["statement"]["arithmetic"].as_str().unwrap().to_owned())
     };
-    let (grid, said) = release("--dim 1e6");
+    let (grid, said) = arithmetic("--dim 1e6");
     assert_eq!((&grid["kind"], &grid["dim"]), (&Value::from("grid"), &Value::from(1_000_000)));
     assert!(said.contains("whole numbers"), "{said}");
-    let (plain, said) = release("--release plain");
+    let (plain, said) = arithmetic("--release plain");
     assert_eq!(plain["kind"], "plain-floating-point");
     assert!(said.contains("LAST BITS"), "{said}");
 }
@@ -213,7 +213,7 @@ fn a_plan_takes_the_place_of_its_options() {
         let numbers = bytes[bytes.len() - 36 * 90 * 4..].chunks_exact(4);
         let numbers: Vec<f64> =
             numbers.map(|x| f64::from(f32::from_le_bytes(x.try_into().unwrap()))).collect();
-        let spacing = made["plan"]["release"]["spacing"].as_f64().unwrap();
+        let spacing = made["plan"]["arithmetic"]["spacing"].as_f64().unwrap();
         assert!(numbers.iter().all(|x| x % spacing == 0.0) && numbers.iter().any(|&x| x != 0.0), "{setting}");
         let refused = antinoise().args(["loss", "--plan", &plan, "--steps", "3"]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2));

@@ -17,7 +17,7 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
         let plan = plan_of(mechanism, 0.5);
         let expected = whole(&plan, &Pulls::new());
         // Each process computes a number of gradients before it fails, within a round that was charged; it
-        // saves every few rounds, so that released rounds are repeated; and other users are available than
+        // saves every few rounds, so that recorded rounds are repeated; and other users are available than
         // before.
         for (gradients, every) in [(1, 1), (7, 1), (13, 3), (40, 5), (25, 100)] {
             let folder = folder();
@@ -39,12 +39,12 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
                         // after the use.
                         let charged =
                             run.ledger().charged_before().unwrap().map(|(charged, _)| charged.step());
-                        let is_released = step < run.ledger().step();
+                        let is_recorded = step < run.ledger().step();
                         assert!(
-                            is_released || charged == Some(step),
+                            is_recorded || charged == Some(step),
                             "round {step} was used and not charged"
                         );
-                        failed += usize::from(!is_released);
+                        failed += usize::from(!is_recorded);
                         break;
                     }
                     done = done.max(run.step_count());

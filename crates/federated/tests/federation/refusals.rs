@@ -27,7 +27,7 @@ fn ledgers_that_are_not_the_runs_are_refused() {
     let kept = std::fs::read(&path).unwrap();
     let put = |bytes: &[u8]| std::fs::write(&path, bytes).unwrap();
 
-    // A user was added to a round that was released: the last one, whose sum is known, and an earlier one.
+    // A user was added to a round that was recorded: the last one, whose sum is known, and an earlier one.
     for round in [3, 1] {
         put(&kept);
         let free = (0..USERS).map(|user| format!("user {user}")).find(|user| {
@@ -76,34 +76,34 @@ fn ledgers_that_are_not_the_runs_are_refused() {
     refused(resume(setup(&plan, &population), folder.path()), "absent");
 }
 
-/// A run that was killed after its releases and before its checkpoint repeats them. With other data, each
-/// would be a second sum under used noise, and the difference of the two sums has no noise: the last release
-/// is refused, and so is an earlier one, before any parameter moves.
+/// A run that was killed after its noisy sums and before its checkpoint repeats them. With other data, each
+/// would be a second sum under used noise, and the difference of the two sums has no noise: the last noisy
+/// sum is refused, and so is an earlier one, before any parameter moves.
 #[test]
-fn a_released_round_is_not_made_again_of_other_data() {
+fn a_recorded_round_is_not_made_again_of_other_data() {
     let (plan, population) = (plan(), Pulls::new());
-    for released in [1, 3] {
+    for recorded in [1, 3] {
         let folder = folder();
         drop(begin(setup(&plan, &population), folder.path()).unwrap());
         let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
-        let cohorts: Vec<_> = (0..released).map(|_| run.round(there).unwrap().cohort).collect();
+        let cohorts: Vec<_> = (0..recorded).map(|_| run.round(there).unwrap().cohort).collect();
         drop(run);
         let others = Pulls { broken: Some(cohorts[0][0]), ..Pulls::new() };
         let mut run = resume(setup(&plan, &others), folder.path()).unwrap();
-        assert_eq!((run.step_count(), run.ledger().step()), (0, released));
+        assert_eq!((run.step_count(), run.ledger().step()), (0, recorded));
         for _ in 0..2 {
             let again = run.round(there);
             assert_eq!(
                 (run.parameters(), run.step_count(), run.ledger().step()),
-                (&[0.5; DIM][..], 0, released)
+                (&[0.5; DIM][..], 0, recorded)
             );
-            refused(again, "release of step 0 in the ledger is of another noisy sum but must be");
+            refused(again, "noisy sum of step 0 in the ledger is another one but must be");
         }
         // A checkpoint of the refused round is one from before it.
         run.save().unwrap();
         drop(run);
         let mut run = resume(setup(&plan, &population), folder.path()).unwrap();
-        let same: Vec<_> = (0..released).map(|_| run.round(there).unwrap().cohort).collect();
+        let same: Vec<_> = (0..recorded).map(|_| run.round(there).unwrap().cohort).collect();
         assert_eq!(same, cohorts, "the same data are let through");
     }
 }

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let account = federation.account(&folder)?;
     println!("{account}\n{:.0} s with all lives, {} killed", whole.as_secs_f64(), numbers[6]);
     assert!(account.least_gap >= federation.min_sep && account.most <= federation.most);
-    assert!(account.releases == federation.rounds && account.smallest_round >= federation.cohort);
+    assert!(account.noisy_sums == federation.rounds && account.smallest_round >= federation.cohort);
     let start = std::time::Instant::now();
     let plan = Plan::load(&folder.join("plan.toml"))?;
     let observed = Ledger::open_begun(&folder.join("ledger.db"), &plan)?.observed()?;

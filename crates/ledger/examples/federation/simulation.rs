@@ -163,7 +163,7 @@ impl Life {
         let begun = folder.join(LEDGER).exists();
         let builder = NoiseStream::builder(plan.strategy.recursion()?, plan.steps, of.dim, plan.noise_std())
             .context(plan.digest());
-        let grid = plan.release.grid()?;
+        let grid = plan.arithmetic.grid()?;
         let mut noise = if begun {
             builder.grid(grid).resume(&path)?
         } else {
@@ -231,15 +231,15 @@ impl Life {
         self.sum.fill(0.0);
         (0..self.of.summed).for_each(|user| add_clipped(&self.updates[user % 16], &mut self.sum));
         let making = Instant::now();
-        self.noise.release(&self.sum, &mut self.out)?;
+        self.noise.add_to_sum(&self.sum, &mut self.out)?;
         if self.noise.step().is_multiple_of(self.of.saved_every) {
             self.noise.save(self.folder.join(NOISE))?;
         }
         let noise_time = making.elapsed();
         self.model.iter_mut().zip(&self.out).for_each(|(model, noisy)| *model -= 1e-3 * noisy);
-        let releasing = Instant::now();
-        self.ledger.release(charged, "", &[])?;
-        timed(releasing);
+        let recording = Instant::now();
+        self.ledger.record_noisy_sum(charged, "", &[])?;
+        timed(recording);
         let all = [ledger_time, noise_time, start.elapsed()];
         let told: Vec<u128> = all
             .iter()
@@ -271,17 +271,17 @@ pub struct Account {
     pub least_gap: usize,
     pub most: usize,
     pub smallest_round: usize,
-    pub releases: usize,
+    pub noisy_sums: usize,
     pub bytes: u64,
 }
 
 impl std::fmt::Display for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { seconds, ledger_share, noise_share, peak_mib, users, participations, .. } = self;
-        let Self { least_gap, most, smallest_round, releases, bytes, .. } = self;
+        let Self { least_gap, most, smallest_round, noisy_sums, bytes, .. } = self;
         writeln!(
             f,
-            "{releases} rounds of {smallest_round} users or more in {seconds:.1} s; peak {peak_mib:.0} MiB"
+            "{noisy_sums} rounds of {smallest_round} users or more in {seconds:.1} s; peak {peak_mib:.0} MiB"
         )?;
         writeln!(f, "ledger {:.1}% of it, noise {:.1}%", 100.0 * ledger_share, 100.0 * noise_share)?;
         writeln!(
@@ -316,8 +316,8 @@ impl Federation {
         let [ledger, noise, all, peak] = rows.fold([0.0; 4], |sum, row| {
             [sum[0] + row[0], sum[1] + row[1], sum[2] + row[2], f64::max(sum[3], row[3])]
         });
-        let releases = number(
-            "SELECT COUNT(*) FROM releases WHERE step BETWEEN 0 AND (SELECT MAX(step) FROM releases)",
+        let noisy_sums = number(
+            "SELECT COUNT(*) FROM noisy_sums WHERE step BETWEEN 0 AND (SELECT MAX(step) FROM noisy_sums)",
         )?;
         Ok(Account {
             seconds: all * 1e-9,
@@ -334,7 +334,7 @@ impl Federation {
             smallest_round: number(
                 "SELECT MIN(n) FROM (SELECT COUNT(*) AS n FROM participations GROUP BY step)",
             )?,
-            releases,
+            noisy_sums,
             bytes: std::fs::metadata(path)?.len(),
         })
     }

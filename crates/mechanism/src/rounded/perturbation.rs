@@ -71,7 +71,7 @@ pub(super) fn lost_to_rounding(
 /// largest magnitude of the spectrum.
 fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
     if precision == Precision::Double {
-        let must_be = format!("at most {MAX_STORED_DENSE}, where this strategy is released on a grid");
+        let must_be = format!("at most {MAX_STORED_DENSE}, where noise of this strategy is added on a grid");
         return Err(InvalidParameter::new("steps", steps, must_be).into());
     }
     let halvings = (root.len() as f64).log2() + 2.0;

@@ -1,4 +1,4 @@
-//! Rounding to the grid of a release. Every sum of noise is rounded exactly, and the rounding is fed back:
+//! Rounding to the grid of a noisy sum. Every sum of noise is rounded exactly, and the rounding is fed back:
 //! later steps use the seed noise that would have given the rounded sum.
 
 use crate::flat_recursion::Position;
@@ -156,21 +156,21 @@ per_isa! {
 }
 
 per_isa! {
-    /// As `release`, with noise given in whole points.
-    pub(super) fn release_points(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
-        release_each(spacing, sum, noise, f64::from, out);
+    /// As `add_to_sum`, with noise given in whole points.
+    pub(super) fn add_points_to_sum(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
+        add_each_to_sum(spacing, sum, noise, f64::from, out);
     }
 }
 
 per_isa! {
     /// out = spacing (round(sum / spacing) + noise in whole points); without a sum, the noise only.
-    pub(super) fn release(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
-        release_each(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
+    pub(super) fn add_to_sum(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
+        add_each_to_sum(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
     }
 }
 
 #[inline(always)]
-fn release_each<N: Copy>(
+fn add_each_to_sum<N: Copy>(
     spacing: f64,
     sum: Option<&[f64]>,
     noise: &[N],
@@ -180,11 +180,11 @@ fn release_each<N: Copy>(
     match sum {
         Some(sum) => {
             for ((out, noise), sum) in out.iter_mut().zip(noise).zip(sum) {
-                *out = released(spacing, *sum, points(*noise));
+                *out = noisy_sum(spacing, *sum, points(*noise));
             }
         }
         None => {
-            out.iter_mut().zip(noise).for_each(|(out, noise)| *out = released(spacing, 0.0, points(*noise)))
+            out.iter_mut().zip(noise).for_each(|(out, noise)| *out = noisy_sum(spacing, 0.0, points(*noise)))
         }
     }
 }
@@ -192,7 +192,7 @@ fn release_each<N: Copy>(
 /// spacing (round(given / spacing) + noise), where noise is in whole points; NaN if |given / spacing| exceeds
 /// 2^51.
 #[inline(always)]
-fn released(spacing: f64, given: f64, noise: f64) -> f32 {
+fn noisy_sum(spacing: f64, given: f64, noise: f64) -> f32 {
     /// Sums of two whole numbers up to this size are exact.
     const BOUND: f64 = (1u64 << 51) as f64;
     // Exact: the spacing is a power of two.

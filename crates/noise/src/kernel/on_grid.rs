@@ -1,8 +1,8 @@
-//! Releases on a grid: noise in double precision, rounded to the grid, with the rounding error fed back.
+//! Noisy sums on a grid: noise in double precision, rounded to the grid, with the rounding error fed back.
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::grid::{StepGrid, exact_at, release, release_points, whole_points};
+use super::grid::{StepGrid, add_points_to_sum, add_to_sum, exact_at, whole_points};
 use super::{
     Emit, Emits, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, blt_on_grid, past_sum,
     past_sum_on_grid, store_rows,
@@ -13,7 +13,7 @@ use crate::normal::TILE;
 use crate::simd::Isa;
 use crate::slices::InputSlices;
 
-/// The mode of streams on a grid: releases are multiples of its spacing.
+/// The mode of streams on a grid: noisy sums are multiples of its spacing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnGrid {
     grid: Grid,
@@ -22,7 +22,7 @@ pub(crate) struct OnGrid {
 }
 
 impl OnGrid {
-    /// The mode for releases on `grid` of noise with standard deviation `noise_std`.
+    /// The mode for noisy sums on `grid` of noise with standard deviation `noise_std`.
     pub(crate) fn new(grid: Grid, noise_std: f64) -> Self {
         Self { grid, step_grid: StepGrid::new(noise_std / grid.spacing()) }
     }
@@ -108,7 +108,7 @@ impl Steps for OnGrid {
     }
 }
 
-/// Releases in single precision.
+/// Noisy sums in single precision.
 impl Emits<f32> for OnGrid {
     /// The sum to which noise is added; `None` for noise only.
     type Target<'a> = Option<InputSlices<'a, 'a, f64>>;
@@ -119,11 +119,11 @@ impl Emits<f32> for OnGrid {
 
     fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[f64], out: &mut [f32]) {
         let spacing = self.grid.spacing();
-        release(isa, spacing, how.factor / spacing, how.target.map(InputSlices::first), noise, out);
+        add_to_sum(isa, spacing, how.factor / spacing, how.target.map(InputSlices::first), noise, out);
     }
 
     fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[i32], out: &mut [f32]) {
-        release_points(isa, self.grid.spacing(), how.target.map(InputSlices::first), row, out);
+        add_points_to_sum(isa, self.grid.spacing(), how.target.map(InputSlices::first), row, out);
     }
 
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {

@@ -40,7 +40,7 @@ per_isa! {
 
 per_isa! {
     /// out = sum + scale x, with the noise in single precision and its sum with `sum` in double.
-    pub(super) fn release_scaled(scale: f32, x: &[f32], sum: &[f64], out: &mut [f32]) {
+    pub(super) fn add_scaled_to_sum(scale: f32, x: &[f32], sum: &[f64], out: &mut [f32]) {
         for ((out, x), sum) in out.iter_mut().zip(x).zip(sum) {
             *out = (sum + f64::from(scale * x)) as f32;
         }

@@ -2,7 +2,7 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::output::{add_scaled, release_scaled, write_scaled};
+use super::output::{add_scaled, add_scaled_to_sum, write_scaled};
 use super::sum::accumulate;
 use super::{Emit, Emits, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, store_rows};
 use crate::error::Result;
@@ -23,14 +23,14 @@ pub(crate) enum Target<'a> {
     /// The row, times this number, is added to the output.
     Add(f32),
     /// The row is added to this sum in double precision, and the result replaces the output.
-    Release(InputSlices<'a, 'a, f64>),
+    AddToSum(InputSlices<'a, 'a, f64>),
 }
 
 impl<'a> Target<'a> {
-    /// The sum that the row is released with.
+    /// The sum that the row is added to.
     pub(crate) fn sum(self) -> Option<InputSlices<'a, 'a, f64>> {
         match self {
-            Self::Release(sum) => Some(sum),
+            Self::AddToSum(sum) => Some(sum),
             Self::Overwrite | Self::Add(_) => None,
         }
     }
@@ -38,11 +38,11 @@ impl<'a> Target<'a> {
 
 impl Pieces for Target<'_> {
     fn together(&self) -> usize {
-        if let Self::Release(sum) = self { sum.together() } else { usize::MAX }
+        if let Self::AddToSum(sum) = self { sum.together() } else { usize::MAX }
     }
 
     fn take(&mut self, count: usize) -> Self {
-        if let Self::Release(sum) = self { Self::Release(sum.take(count)) } else { *self }
+        if let Self::AddToSum(sum) = self { Self::AddToSum(sum.take(count)) } else { *self }
     }
 }
 
@@ -101,7 +101,9 @@ impl Emits<f32> for Plain {
         match target {
             Target::Overwrite => out.fill(0.0),
             Target::Add(_) => {}
-            Target::Release(sum) => out.iter_mut().zip(sum.first()).for_each(|(out, sum)| *out = *sum as f32),
+            Target::AddToSum(sum) => {
+                out.iter_mut().zip(sum.first()).for_each(|(out, sum)| *out = *sum as f32)
+            }
         }
     }
 
@@ -109,7 +111,7 @@ impl Emits<f32> for Plain {
         match how.target {
             Target::Overwrite => write_scaled(isa, how.large, how.factor as f32, noise, out),
             Target::Add(scale) => add_scaled(isa, (how.factor * f64::from(scale)) as f32, noise, out),
-            Target::Release(sum) => release_scaled(isa, how.factor as f32, noise, sum.first(), out),
+            Target::AddToSum(sum) => add_scaled_to_sum(isa, how.factor as f32, noise, sum.first(), out),
         }
     }
 
@@ -120,7 +122,7 @@ impl Emits<f32> for Plain {
     fn see(isa: Isa, target: &Self::Target<'_>, first: usize, out: &[f32]) -> Option<Seen> {
         match target {
             Target::Overwrite => None,
-            Target::Add(_) | Target::Release(_) => Some(Seen::of(isa, first, out)),
+            Target::Add(_) | Target::AddToSum(_) => Some(Seen::of(isa, first, out)),
         }
     }
 }

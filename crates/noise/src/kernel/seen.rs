@@ -1,5 +1,5 @@
-//! The digest of a release, and whether all of it is finite: computed tile by tile while the release is in
-//! cache.
+//! The digest of a noisy sum, and whether all of it is finite: computed tile by tile while the noisy sum is
+//! in cache.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -10,10 +10,10 @@ const BLOCK: usize = 1024;
 /// The bits of infinity without its sign: numbers with these or larger bits are not finite.
 const INFINITE: u32 = f32::INFINITY.to_bits();
 
-/// A digest of a release, and whether all of its numbers are finite.
+/// A digest of a noisy sum, and whether all of its numbers are finite.
 ///
 /// The digest is the sum over outputs i of weight(i) times the 32 bits of output i, modulo 2^64: it can be
-/// computed in any order and on any device. Weights are fixed pseudo-random numbers: two different releases
+/// computed in any order and on any device. Weights are fixed pseudo-random numbers: two different noisy sums
 /// that were not built to collide have the same digest with probability 2^-32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -60,12 +60,12 @@ impl SeenByAll {
     }
 }
 
-/// The odd factor of a block of outputs in the digest of a release.
+/// The odd factor of a block of outputs in the digest of a noisy sum.
 pub const fn block_factor(block: usize) -> u64 {
     mixed(block as u64) | 1
 }
 
-/// The odd weights of the outputs within a block in the digest of a release.
+/// The odd weights of the outputs within a block in the digest of a noisy sum.
 pub static BLOCK_WEIGHTS: [u32; BLOCK] = {
     let (mut weights, mut i) = ([0; BLOCK], 0);
     while i < BLOCK {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_the_same_however_a_release_is_cut_and_whatever_computes_it() {
+    fn a_digest_is_the_same_however_a_noisy_sum_is_cut_and_whatever_computes_it() {
         let out: Vec<f32> = (0..5000).map(|i| (i as f32 * 0.37).sin()).collect();
         let whole = Seen::of(Isa::detect(), 0, &out);
         for &isa in Isa::available() {

@@ -2,7 +2,7 @@
 //!
 //! A stream takes its key by value, so that a key serves one stream; a key that is read twice from a file is
 //! not recognised here. Python's `Key` keeps a record of its runs, and `used_steps` refuses a step that was
-//! released.
+//! used.
 
 mod derive;
 mod run;

@@ -6,7 +6,7 @@ use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::{Error, Figure, ReleaseKind, Request, Result, Schedule, VerifiedPlan, monte_carlo};
+use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
 /// Largest number of retries with [`NOISE_INCREMENT`] more noise, for a claim that Monte Carlo does not
 /// certify.
@@ -69,11 +69,11 @@ impl Candidate {
         let sigma = noise_multiplier_upper(request, &schedule)?;
         let unit_loss = strategy.loss(&request.workload, &schedule.participation, request.adjacency)?;
         let scale = sigma * request.clip_norm / batch_size(request, &schedule);
-        let recursion = match request.release {
-            ReleaseKind::Grid => strategy.recursion()?.with_one_seed_per_step(schedule.steps)?,
-            ReleaseKind::PlainFloatingPoint => strategy.recursion()?,
+        let recursion = match request.arithmetic {
+            ArithmeticKind::Grid => strategy.recursion()?.with_one_seed_per_step(schedule.steps)?,
+            ArithmeticKind::PlainFloatingPoint => strategy.recursion()?,
         };
-        let vector = request.release.bytes_per_coordinate().saturating_mul(request.dim as u64);
+        let vector = request.arithmetic.bytes_per_coordinate().saturating_mul(request.dim as u64);
         Ok(Self {
             spec,
             noise_multiplier: sigma,

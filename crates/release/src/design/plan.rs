@@ -59,8 +59,8 @@ impl Design {
             return Err(Error::invalid("plan of the release", "one of other settings", must_be));
         }
         plan.check_dim(layout.cells())?;
-        let Some(grid) = plan.release.grid()? else {
-            return Err(Error::invalid("release of the plan", "plain", "grid: counts are whole numbers"));
+        let Some(grid) = plan.arithmetic.grid()? else {
+            return Err(Error::invalid("arithmetic of the plan", "plain", "grid: counts are whole numbers"));
         };
         let spacing = grid.spacing();
         if layout.parts.iter().any(|part| part.points(spacing) < 1) {

@@ -27,9 +27,9 @@ use crate::optimizer::{Optimizer, OptimizerConfig};
 /// let folder = tempfile::tempdir().unwrap();
 /// let checkpoints = Checkpoints::open(folder.path(), RunId::default())?;
 /// let mut run = RunState::begin(identity.clone(), &plan, config, RunId::default(), vec![0.0; 2], Key::from_os()?)?;
-/// let mut released = vec![0.0; 2];
-/// run.noise.release(&[0.5, -0.5], &mut released)?;
-/// run.optimizer.step(&mut run.parameters, &released);
+/// let mut noisy_sum = vec![0.0; 2];
+/// run.noise.add_to_sum(&[0.5, -0.5], &mut noisy_sum)?;
+/// run.optimizer.step(&mut run.parameters, &noisy_sum);
 /// run.save(&checkpoints)?;
 /// let resumed = RunState::resume(identity, &plan, config, &checkpoints)?;
 /// assert_eq!((resumed.noise.step(), resumed.parameters), (1, run.parameters));
@@ -149,5 +149,5 @@ pub(crate) fn noise_of(
     let recursion = plan.strategy.recursion()?;
     let builder =
         NoiseStream::builder(recursion, plan.steps, dim, plan.noise_std()).run(run).context(context);
-    Ok(builder.grid(plan.release.grid()?))
+    Ok(builder.grid(plan.arithmetic.grid()?))
 }

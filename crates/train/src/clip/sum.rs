@@ -5,8 +5,8 @@ use antinoise_input::InvalidParameter;
 /// The sum of a batch's gradients, clipped or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientSum {
-    /// One number per parameter. Release it in double precision: rounding to single precision would void its
-    /// bound on sensitivity.
+    /// One number per parameter. Add noise to it in double precision: rounding to single precision would void
+    /// its bound on sensitivity.
     pub gradient: Vec<f64>,
     /// Sum of the examples' losses, in nats.
     pub loss: f64,

@@ -64,7 +64,7 @@ impl Optimizer {
         (&self.first, &self.second)
     }
 
-    /// Moves `parameters` by one step along `gradient`, the released mean of clipped gradients.
+    /// Moves `parameters` by one step along `gradient`, the noisy mean of clipped gradients.
     ///
     /// # Panics
     /// Unless `parameters` and `gradient` have the dimension given to [`Optimizer::new`]; if all steps of a

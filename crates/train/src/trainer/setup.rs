@@ -1,6 +1,6 @@
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::{NoiseStream, Purpose};
-use antinoise_plan::{Batches, CLIP_ROUNDING, Plan, Release, Sampler, VerifiedPlan};
+use antinoise_plan::{Arithmetic, Batches, CLIP_ROUNDING, Plan, Sampler, VerifiedPlan};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
@@ -103,9 +103,9 @@ impl Setup<'_> {
 
     /// Refuses sums whose sensitivity, rounding included, may exceed the one that the plan's noise covers.
     fn check_sensitivity(&self) -> Result<(), Error> {
-        let Plan { release, steps, .. } = **self.plan;
+        let Plan { arithmetic, steps, .. } = **self.plan;
         let parameters = self.model.parameters();
-        if let Release::Grid { dim, .. } = release
+        if let Arithmetic::Grid { dim, .. } = arithmetic
             && parameters > dim
         {
             let must_be = format!("at most {dim}, the coordinates that the plan's grid is for");

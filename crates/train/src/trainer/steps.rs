@@ -36,13 +36,13 @@ pub struct Trainer<'a> {
 
 /// Vectors of a step, with one number for each parameter.
 struct Buffers {
-    released: Vec<f32>,
+    noisy_sum: Vec<f32>,
     mean: Vec<f32>,
 }
 
 impl Buffers {
     fn new(dim: usize) -> Self {
-        Self { released: vec![0.0; dim], mean: vec![0.0; dim] }
+        Self { noisy_sum: vec![0.0; dim], mean: vec![0.0; dim] }
     }
 }
 
@@ -98,10 +98,10 @@ impl<'a> Trainer<'a> {
         &self.run.parameters
     }
 
-    /// The noisy sum of the last step's clipped gradients, as the plan releases it; zeros before the first
+    /// The noisy sum of the last step's clipped gradients, in the plan's arithmetic; zeros before the first
     /// step.
-    pub fn release(&self) -> &[f32] {
-        &self.buffers.released
+    pub fn noisy_sum(&self) -> &[f32] {
+        &self.buffers.noisy_sum
     }
 
     /// The examples, or users of a plan for users, that may take part in step `step`: its batch, or the set
@@ -131,11 +131,11 @@ impl<'a> Trainer<'a> {
         self.participations.record(step, &batch)?;
         let sum = self.setup.sum(&self.run.parameters, (step, &batch), &self.run.noise)?;
         let noise_start = Instant::now();
-        let Buffers { released, mean } = &mut self.buffers;
-        self.run.noise.release(&sum.gradient, released)?;
+        let Buffers { noisy_sum, mean } = &mut self.buffers;
+        self.run.noise.add_to_sum(&sum.gradient, noisy_sum)?;
         self.run.history.seconds_in_noise += noise_start.elapsed().as_secs_f64();
         let share = (1.0 / plan.expected_batch_size()) as f32;
-        mean.iter_mut().zip(&*released).for_each(|(mean, sum)| *mean = sum * share);
+        mean.iter_mut().zip(&*noisy_sum).for_each(|(mean, sum)| *mean = sum * share);
         self.run.optimizer.step(&mut self.run.parameters, mean);
         let count = batch.len() as f64;
         self.run.history.losses.push(sum.loss / count);
@@ -185,10 +185,10 @@ mod tests {
         rules.into_iter().flat_map(|rule| [rule.into(), with_all(rule)]).collect()
     }
 
-    /// A release minus the step's noise is the clipped sum of the batch, bit for bit on the grid: momentum,
-    /// decay and moments act on releases, never on sums before noise is added.
+    /// A noisy sum minus the step's noise is the clipped sum of the batch, bit for bit on the grid: momentum,
+    /// decay and moments act on noisy sums, never on sums without noise.
     #[test]
-    fn the_release_less_its_own_noise_is_the_clipped_sum_whatever_the_optimizer() {
+    fn the_noisy_sum_less_its_own_noise_is_the_clipped_sum_whatever_the_optimizer() {
         let dataset = digits();
         let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
         let request = Request::new(dataset.train.len(), 120, Length::Epochs(1), Setting::Cyclic);
@@ -202,7 +202,7 @@ mod tests {
                 Trainer::new(setup, RunId::default(), vec![0.0; model.parameters()], key()).unwrap();
             let identity = setup.identity().digest();
             let builder = noise_of(&plan, model.parameters(), RunId::default(), identity).unwrap();
-            let grid = plan.release.grid().unwrap().expect("plans release on a grid");
+            let grid = plan.arithmetic.grid().unwrap().expect("plans use a grid");
             let mut own = builder.build(key()).unwrap();
             let mut points = vec![0; model.parameters()];
             for step in 0..plan.steps {
@@ -211,10 +211,10 @@ mod tests {
                 let sum = sum.unwrap().gradient;
                 trainer.step().unwrap();
                 own.next_points_into(&mut points).unwrap();
-                for ((release, points), sum) in trainer.release().iter().zip(&points).zip(&sum) {
+                for ((noisy_sum, points), sum) in trainer.noisy_sum().iter().zip(&points).zip(&sum) {
                     let sum = (sum / grid.spacing()).round_ties_even();
                     let wanted = ((sum + f64::from(*points)) * grid.spacing()) as f32;
-                    assert_eq!(release.to_bits(), wanted.to_bits(), "{optimizer:?}, step {step}");
+                    assert_eq!(noisy_sum.to_bits(), wanted.to_bits(), "{optimizer:?}, step {step}");
                     compared += usize::from(sum != 0.0);
                 }
             }

@@ -6,7 +6,7 @@
 pub mod mlp;
 
 use antinoise_noise::{Key, RunId};
-use antinoise_plan::{Length, ReleaseKind, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{ArithmeticKind, Length, Request, Setting, VerifiedPlan, choose};
 use antinoise_train::data::{Dataset, digits};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
@@ -37,13 +37,13 @@ pub const HOSTILE: [f32; 14] = [
     1.0 + f32::EPSILON,
 ];
 
-/// A plan of 24 steps on the digits, or of one pass over them as a stream, with releases on a grid.
+/// A plan of 24 steps on the digits, or of one pass over them as a stream, on a grid.
 pub fn plan(setting: Setting, epsilon: f64, clip_norm: f64) -> VerifiedPlan {
-    planned(setting, epsilon, clip_norm, ReleaseKind::Grid)
+    planned(setting, epsilon, clip_norm, ArithmeticKind::Grid)
 }
 
-/// The same plan with another release.
-pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseKind) -> VerifiedPlan {
+/// The same plan in another arithmetic.
+pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, arithmetic: ArithmeticKind) -> VerifiedPlan {
     let length = match setting {
         Setting::Poisson => Length::Steps(24),
         Setting::Stream => Length::Epochs(1),
@@ -51,7 +51,7 @@ pub fn planned(setting: Setting, epsilon: f64, clip_norm: f64, release: ReleaseK
     };
     let mut request = Request::new(1440, 120, length, setting);
     (request.epsilon, request.delta, request.clip_norm) = (epsilon, 1e-5, clip_norm);
-    request.release = release;
+    request.arithmetic = arithmetic;
     choose(&request).unwrap().plan
 }
 

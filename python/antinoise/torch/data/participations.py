@@ -1,4 +1,4 @@
-"""Checks, before each release, that participations of examples follow the plan's schema."""
+"""Checks, before each noisy sum, that participations of examples follow the plan's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step's release: sums of clipped gradients in, noisy sums out. Each process makes the noise of its
+"""A step's noisy sum: sums of clipped gradients in, noisy sums out. Each process makes the noise of its
 part.
 """
 
@@ -70,7 +70,7 @@ class Share:
             self.sum.copy_(whole[self._first : self._last])
 
     def all_gather_rows(self) -> list[Tensor]:
-        """Exchanges the released shares; returns the whole row of each parameter."""
+        """Exchanges the noisy shares; returns the whole row of each parameter."""
         if self.replicas.group is None or not self.size:
             whole = self.row.to(self.device)
         else:

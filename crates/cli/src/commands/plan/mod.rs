@@ -16,7 +16,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
-use crate::arguments::{LengthOptions, ProblemOptions, ReleaseOptions, parsed, settings};
+use crate::arguments::{ArithmeticOptions, LengthOptions, ProblemOptions, parsed, settings};
 use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
@@ -101,7 +101,7 @@ pub struct Arguments {
     #[arg(long, value_name = "M", value_parser = count, conflicts_with = "examples_per_user")]
     max_examples_per_user: Option<usize>,
     #[command(flatten)]
-    release: ReleaseOptions,
+    arithmetic: ArithmeticOptions,
     #[command(flatten)]
     problem: ProblemOptions,
     /// Loss to minimise and compare: max or rms.
@@ -148,7 +148,7 @@ impl Arguments {
             objective: self.objective,
             clip_norm: self.clip_norm,
             dim: self.dim,
-            release: self.release.kind(),
+            arithmetic: self.arithmetic.kind(),
             memory: self.memory.map(|bytes| bytes as u64),
             noise_time: self.noise_time,
             tolerance: self.tolerance,

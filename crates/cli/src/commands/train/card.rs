@@ -65,7 +65,7 @@ pub fn card(about: &Card) -> String {
     }
     text += "\nThe whole statement is in `statement.txt`, and for programs in `statement.json`. \
              `antinoise verify plan.toml` recomputes ";
-    text += match study.released().models(study) {
+    text += match study.published().models(study) {
         1 => "its figures from the plan.\n",
         _ => {
             "the figures of one model from the plan; the epsilon above is larger, that of all models that the statement \

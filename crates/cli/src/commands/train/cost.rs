@@ -1,14 +1,14 @@
-//! Privacy cost of all released models together.
+//! Privacy cost of all published models together.
 
 use antinoise_plan::{VerifiedPlan, compose};
 
-use super::released::Released;
+use super::published::Published;
 use super::results::{Results, by_rate};
 use super::study::Study;
 use crate::failure::Result;
 
-impl Released {
-    /// Released models, including those of `plan`, and their joint epsilon.
+impl Published {
+    /// Published models, including those of `plan`, and their joint epsilon.
     pub fn cost<'a>(self, study: &'a Study, plan: &'a VerifiedPlan) -> Result<Cost<'a>> {
         let each = study.models_of_a_mechanism();
         let among: Vec<(&VerifiedPlan, usize)> = match self {
@@ -51,7 +51,7 @@ impl Released {
             Self::Some(count) => format!(
                 "{what}. This statement covers {count} of this mechanism, if chosen without looking at any result. It does \
                  not cover choosing a learning rate or a model by comparing results: such a choice reveals something \
-                 about all models trained (--released-models all accounts for it)"
+                 about all models trained (--published-models all accounts for it)"
             ),
         };
         match study.uncovered() {
@@ -61,12 +61,12 @@ impl Released {
     }
 }
 
-/// Privacy cost of all released models together.
+/// Privacy cost of all published models together.
 pub struct Cost<'a> {
     /// Plans, each with the number of models trained under it.
     pub among: Vec<(&'a VerifiedPlan, usize)>,
-    /// Number of released models.
+    /// Number of published models.
     pub models: usize,
-    /// Epsilon of all released models together; never below the truth.
+    /// Epsilon of all published models together; never below the truth.
     pub epsilon: f64,
 }

@@ -112,7 +112,7 @@ impl Sessions {
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
         let List { epsilons } = toml::from_str(&text).map_err(|error| refused(&error))?;
         let resumed =
-            |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), arguments.released_models);
+            |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), arguments.published_models);
         let sessions = epsilons.iter().map(resumed).collect::<Result<Vec<_>>>()?;
         if sessions.is_empty() {
             return Err(refused(&"epsilons must be one or more"));

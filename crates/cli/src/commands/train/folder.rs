@@ -148,8 +148,8 @@ impl Folder {
         Ok(study)
     }
 
-    /// Refuses to repeat a training whose model may have been released: the privacy statement would count two
-    /// models of the same data as one.
+    /// Refuses to repeat a training whose model may have been published: the privacy statement would count
+    /// two models of the same data as one.
     pub fn refuse_trained(&self, run: &str) -> Result<()> {
         let model = self.model(run);
         if !model.exists() {

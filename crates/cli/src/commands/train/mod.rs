@@ -13,7 +13,7 @@ mod optimizer;
 mod options;
 mod page;
 mod problem;
-mod released;
+mod published;
 mod result;
 mod results;
 mod search;
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match Sessions::resumed(path, arguments)? {
         Some(sessions) => several(sessions),
         None => {
-            let session = Session::resumed(path, arguments.released_models)?;
+            let session = Session::resumed(path, arguments.published_models)?;
             one(session.with_metrics(arguments.metrics.as_deref())?)
         }
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::card::{Card, card};
 use super::folder::Folder;
-use super::released::Released;
+use super::published::Published;
 use super::result::MechanismResult;
 use super::results::{Finished, Results};
 use super::study::Study;
@@ -29,7 +29,7 @@ pub struct Given {
 /// most accurate one.
 fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'static str)> {
     let accuracy = |run: &&Finished| run.rate_and_accuracy().1;
-    if study.released() == Released::All && results.finished.len() > 1 {
+    if study.published() == Published::All && results.finished.len() > 1 {
         let models = results.finished.iter().filter(|run| !run.diverged());
         let best = models.max_by(|x, y| accuracy(x).total_cmp(&accuracy(y)));
         let how = "the most accurate of all, a choice that its statement covers";

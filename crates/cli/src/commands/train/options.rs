@@ -12,9 +12,9 @@ use clap::{Args, ValueEnum};
 
 use super::clip_by::ClipBy;
 use super::optimizer::OptimizerOptions;
-use super::released::Released;
+use super::published::Published;
 use super::table::{TableOptions, table_file};
-use crate::arguments::{ReleaseOptions, parsed, settings, workload};
+use crate::arguments::{ArithmeticOptions, parsed, settings, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
@@ -72,7 +72,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub table: TableOptions,
     /// Compare mechanisms, learning rates and repeats in a report, instead of training one model: several
-    /// --mechanism, --learning-rate, --epsilon, --repeats and --released-models need it [default: only for
+    /// --mechanism, --learning-rate, --epsilon, --repeats and --published-models need it [default: only for
     /// digits and fashion-mnist without a folder, which are public].
     #[arg(long, conflicts_with = "resume")]
     pub compare: bool,
@@ -80,11 +80,11 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "release", "max_examples_per_user"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "arithmetic", "max_examples_per_user"])]
     pub plan: Option<PathBuf>,
     /// Target epsilon of one model. With several values, separated by commas, the comparison is repeated for
-    /// each, in subfolders, and accuracy is plotted against epsilon. With --released-models, the epsilon of
-    /// all released models together is larger, and is reported [default: 4].
+    /// each, in subfolders, and accuracy is plotted against epsilon. With --published-models, the epsilon of
+    /// all published models together is larger, and is reported [default: 4].
     #[arg(long, value_name = "E", value_delimiter = ',', value_parser = real)]
     pub epsilon: Vec<f64>,
     /// Target delta [default: 1e-5].
@@ -112,7 +112,7 @@ pub struct Arguments {
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>, conflicts_with = "resume")]
     pub objective: Objective,
     #[command(flatten)]
-    pub release: ReleaseOptions,
+    pub arithmetic: ArithmeticOptions,
     /// Workload that the mechanism is designed for, as for `antinoise loss` [default: that of the optimizer's
     /// schedule and, with --learning-rate, weight decay, without momentum, because designing for momentum
     /// trains worse models].
@@ -132,7 +132,7 @@ pub struct Arguments {
     /// of its own [default: one that follows from the plan's noise, the model's size and the public scale of
     /// the data, at no cost in privacy; with --compare also its half and its double: if a mechanism's best is
     /// the smallest or the largest, further ones are tried, and rates that are far behind are not repeated;
-    /// with --released-models all, exactly the three].
+    /// with --published-models all, exactly the three].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub struct Arguments {
     /// With all, it covers every trained model, and so the choice of the best. With several --epsilon, it
     /// covers the models of one epsilon only [default: 1].
     #[arg(long, value_name = "R|all")]
-    pub released_models: Option<Released>,
+    pub published_models: Option<Published>,
     /// Also train a baseline without clipping and noise. NOT PRIVATE: do not show its results to anyone who
     /// may not see the data [default: only for digits and fashion-mnist without a folder, which are public].
     #[arg(long)]
@@ -233,7 +233,7 @@ impl Arguments {
             ("mechanism", self.mechanism.len() > 1, self.mechanism.join(", ")),
             ("learning_rate", self.learning_rate.len() > 1, list(&self.learning_rate)),
             ("repeats", self.repeats() > 1, self.repeats().to_string()),
-            ("released_models", self.released_models.is_some(), "given".into()),
+            ("published_models", self.published_models.is_some(), "given".into()),
         ];
         let several = several.into_iter().find(|(_, several, _)| *several && !self.compares());
         several.map_or(Ok(()), |(name, _, got)| {
@@ -311,7 +311,7 @@ impl Arguments {
             objective: self.objective,
             clip_norm: self.clip_norm.unwrap_or(1.0),
             dim,
-            release: self.release.kind(),
+            arithmetic: self.arithmetic.kind(),
             specs: self.specs()?,
             ..Request::new(units, self.batch_size.unwrap_or(batch_size), length, setting)
         };
@@ -364,7 +364,7 @@ impl Arguments {
             ("model", self.model.is_some()),
             ("plan", self.plan.is_some()),
             ("clip_norm", self.clip_norm.is_some()),
-            ("release", self.release.release.is_some()),
+            ("release", self.arithmetic.arithmetic.is_some()),
             ("learning_rate", !self.learning_rate.is_empty()),
             ("seed", self.seed.is_some()),
             ("zero_beyond", self.optimizer.zero_beyond.is_some()),

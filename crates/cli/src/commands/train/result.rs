@@ -67,7 +67,7 @@ pub struct MechanismResult {
 /// The part of a result that only private training has.
 #[derive(Debug, Clone, Serialize)]
 pub struct PrivateResult {
-    /// Epsilon of all released models together.
+    /// Epsilon of all published models together.
     pub epsilon: f64,
     pub delta: f64,
     pub rms_loss: f64,
@@ -76,7 +76,7 @@ pub struct PrivateResult {
     /// The epsilon of one model for persons with several examples; empty where users are the unit.
     pub epsilon_by_examples: Vec<ByExamples>,
     /// How many models epsilon covers.
-    pub models_released: usize,
+    pub models_published: usize,
     /// grid or plain.
     pub release: &'static str,
     /// Part of a gradient that was clipped as one.
@@ -131,7 +131,7 @@ struct NotPrivate {
     rms_loss: Option<f64>,
     unit: Option<PrivacyUnit>,
     epsilon_by_examples: [f64; 0],
-    models_released: usize,
+    models_published: usize,
     release: Option<&'static str>,
     clip_by: Option<ClipBy>,
     clip_norms: [f64; 0],
@@ -265,7 +265,7 @@ impl StudyResult {
         if trained == 1 {
             return "One private model was trained on these data; epsilon is its own.".into();
         }
-        let covered = match self.private().next().map_or(1, |(_, private)| private.models_released) {
+        let covered = match self.private().next().map_or(1, |(_, private)| private.models_published) {
             1 => "each one of them".into(),
             several => format!("{several} of them together"),
         };

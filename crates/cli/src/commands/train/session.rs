@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use super::folder::Folder;
 use super::metrics::Metrics;
 use super::options::Arguments;
-use super::released::Released;
+use super::published::Published;
 use super::result::StudyResult;
 use super::study::Study;
 use super::training::Around;
@@ -42,21 +42,21 @@ impl Session {
         Ok(Self { study, folder, metrics: None })
     }
 
-    /// The study in the folder `path`. If `released` is given, statements cover that number of models from
+    /// The study in the folder `path`. If `published` is given, statements cover that number of models from
     /// now on.
-    pub fn resumed(path: &Path, released: Option<Released>) -> Result<Self> {
+    pub fn resumed(path: &Path, published: Option<Published>) -> Result<Self> {
         let folder = Folder::open(path)?;
         let mut study = folder.study()?;
-        if let Some(released) = released {
-            let earlier = study.released();
-            if !earlier.is_covered_by(released) && folder.has_model_folder() {
+        if let Some(published) = published {
+            let earlier = study.published();
+            if !earlier.is_covered_by(published) && folder.has_model_folder() {
                 let must_be = format!(
                     "{earlier} or more: the model in {} was chosen for a statement of {earlier}, and may be in other hands",
                     folder.model_folder().display()
                 );
-                return Err(InvalidParameter::new("released_models", released, must_be).into());
+                return Err(InvalidParameter::new("published_models", published, must_be).into());
             }
-            study.release(released)?;
+            study.publish(published)?;
             folder.save_study(&study)?;
         }
         Ok(Self { study, folder, metrics: None })

@@ -19,7 +19,7 @@ const PARTICIPATION: &str = "within the plan: before the gradients of a batch we
                              against the maximum number of participations and the steps between them; a violation would \
                              have stopped the run";
 
-/// The privacy statement of plan number `index` for the released models, with facts of the runs.
+/// The privacy statement of plan number `index` for the published models, with facts of the runs.
 pub fn statement(
     study: &Study,
     (plan, groups): (&VerifiedPlan, Option<&Groups>),
@@ -37,7 +37,7 @@ pub fn statement(
          systems may keep copies of deleted files"
     };
     let statement = statement
-        .with_fact("models", study.released().covers(study, results))
+        .with_fact("models", study.published().covers(study, results))
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
         .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
         // By name alone: an observer of all other rows could compare every value of one with a digest.

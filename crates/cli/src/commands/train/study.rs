@@ -18,7 +18,7 @@ use super::named::NamedPlan;
 use super::optimizer::Around;
 use super::options::{Arguments, ModelName};
 use super::problem::{build, load, plans};
-use super::released::Released;
+use super::published::Published;
 use super::table::Table;
 use crate::failure::Result;
 use crate::progress::Progress;
@@ -42,7 +42,7 @@ pub struct Study {
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
-    released: Released,
+    published: Published,
     /// Rules, one for each learning rate; every mechanism is trained with each.
     rules: Vec<UpdateRule>,
     /// Whether the middle learning rate is the default; absent in folders of earlier versions.
@@ -95,15 +95,15 @@ impl Study {
             model: arguments.model_name(),
             repeats: arguments.repeats(),
             seed: arguments.seed,
-            released: arguments.released_models.unwrap_or_default(),
+            published: arguments.published_models.unwrap_or_default(),
             rules,
             has_default_rate: arguments.learning_rate.is_empty(),
             around: arguments.optimizer.around(),
             clip_by: arguments.clip_by,
-            // If all models are released, their number was accounted for and must not grow.
+            // If all models are published, their number was accounted for and must not grow.
             widens: arguments.compares()
                 && arguments.learning_rate.is_empty()
-                && arguments.released_models != Some(Released::All),
+                && arguments.published_models != Some(Published::All),
             without_noise: arguments.without_noise(),
             audit: arguments.audit,
             beside: Vec::new(),
@@ -137,7 +137,7 @@ impl Study {
         {
             self.optimizer(*rule).check(named.plan.steps)?;
         }
-        self.released.check(self.models_of_a_mechanism())?;
+        self.published.check(self.models_of_a_mechanism())?;
         let mut rates: Vec<f64> = self.rules.iter().map(UpdateRule::learning_rate).collect();
         rates.sort_by(f64::total_cmp);
         if let Some(pair) = rates.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -219,21 +219,21 @@ impl Study {
     }
 
     /// The models that the statements cover.
-    pub fn released(&self) -> Released {
-        self.released
+    pub fn published(&self) -> Published {
+        self.published
     }
 
     /// Changes the number of models that statements cover.
     ///
-    /// [`Released::All`] is refused if the number of models depended on results: a statement that covers
+    /// [`Published::All`] is refused if the number of models depended on results: a statement that covers
     /// every choice must not depend on one.
-    pub fn release(&mut self, released: Released) -> Result<()> {
-        if self.widens && released == Released::All {
+    pub fn publish(&mut self, published: Published) -> Result<()> {
+        if self.widens && published == Published::All {
             let must_be =
                 "a number, or given when training begins: results decided how many learning rates were tried";
-            return Err(InvalidParameter::new("released_models", released, must_be).into());
+            return Err(InvalidParameter::new("published_models", published, must_be).into());
         }
-        self.released = released;
+        self.published = published;
         self.check()
     }
 

@@ -70,7 +70,7 @@ fn mechanism(
     let of_plan = results.finished.iter().filter(|run| run.plan == index);
     let best: Vec<&Finished> = of_plan.clone().filter(|run| run.rule.learning_rate() == rate).collect();
     let plan = &named.plan;
-    let cost = study.released().cost(study, plan)?;
+    let cost = study.published().cost(study, plan)?;
     let figures = figures(plan)?;
     let private = PrivateResult {
         epsilon: cost.epsilon,
@@ -78,8 +78,8 @@ fn mechanism(
         rms_loss: rms(&figures.prefix_errors),
         unit: plan.privacy.unit,
         epsilon_by_examples: stated(plan)?,
-        models_released: cost.models,
-        release: plan.release.kind().name(),
+        models_published: cost.models,
+        release: plan.arithmetic.kind().name(),
         clip_by: study.clip_by(),
         clip_norms: norms(groups, plan.clip_norm),
         audit,

@@ -45,7 +45,7 @@ fn lead(result: &StudyResult) -> String {
             format!("{size} {} than", if difference.points < 0.0 { "less" } else { "more" })
         }
     };
-    // Several released models may cost more under one mechanism than under another.
+    // Several published models may cost more under one mechanism than under another.
     let against = match (first.epsilon(), best.epsilon()) {
         (Some(first), Some(best)) if same_privacy(first, best) => String::new(),
         _ => format!(" at {}", budget(first)),
@@ -120,7 +120,7 @@ fn figures(result: &StudyResult) -> Result<String> {
         section(
             "Privacy spent",
             "&epsilon; of the first steps alone, at the same &delta;: that of a run which is stopped there for a reason that has nothing to do \
-             with the data. Of several released models, that of one; where the claim is shown by simulation, an upper bound.",
+             with the data. Of several published models, that of one; where the claim is shown by simulation, an upper bound.",
             WHOLE,
             chart(steps(), Axis::linear("epsilon (no unit)").covering(0.0), LineStyle::Line, |run| {
                 of_private(run, |figures| {
@@ -139,7 +139,7 @@ fn figures(result: &StudyResult) -> Result<String> {
     }
     let halves = section(
         "Diagonals of C",
-        "The strategy: how much of each gradient is encoded in which later release.",
+        "The strategy: how much of each gradient is encoded in which later noisy sum.",
         HALF,
         chart(lags(), entry("C"), LineStyle::Points, |run| {
             of_private(run, |figures| by_lag(&figures.strategy))

@@ -30,7 +30,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
             rms_loss: 0.1,
             unit: PrivacyUnit::Example,
             epsilon_by_examples: Vec::new(),
-            models_released: 1,
+            models_published: 1,
             release: "grid",
             clip_by: ClipBy::Whole,
             clip_norms: vec![1.0],

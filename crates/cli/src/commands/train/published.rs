@@ -1,4 +1,4 @@
-//! Number of the trained models that are released.
+//! Number of the trained models that are published.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,14 +11,14 @@ use crate::failure::Result;
 /// The models that a privacy statement covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Released {
+pub enum Published {
     /// This number of models of each mechanism, chosen without looking at the data.
     Some(usize),
     /// Every model that is trained, so that any choice among them is covered too.
     All,
 }
 
-impl Released {
+impl Published {
     /// Whether a statement for `other` covers every model of a statement for this.
     pub fn is_covered_by(self, other: Self) -> bool {
         match (self, other) {
@@ -34,20 +34,20 @@ impl Released {
             Self::Some(count) if count > trained => {
                 let must_be =
                     format!("all, or at most {trained}, the number of models trained with a mechanism");
-                Err(InvalidParameter::new("released_models", count, must_be).into())
+                Err(InvalidParameter::new("published_models", count, must_be).into())
             }
             _ => Ok(()),
         }
     }
 }
 
-impl Default for Released {
+impl Default for Published {
     fn default() -> Self {
         Self::Some(1)
     }
 }
 
-impl FromStr for Released {
+impl FromStr for Published {
     type Err = InvalidParameter;
 
     fn from_str(text: &str) -> std::result::Result<Self, InvalidParameter> {
@@ -55,7 +55,7 @@ impl FromStr for Released {
             Ok(count) if count > 0 => Ok(Self::Some(count)),
             _ if text == "all" => Ok(Self::All),
             _ => Err(InvalidParameter::new(
-                "released_models",
+                "published_models",
                 format!("{text:?}"),
                 "all or a number from 1 on",
             )),
@@ -63,7 +63,7 @@ impl FromStr for Released {
     }
 }
 
-impl fmt::Display for Released {
+impl fmt::Display for Published {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Some(count) => count.fmt(f),
@@ -72,7 +72,7 @@ impl fmt::Display for Released {
     }
 }
 
-impl TryFrom<String> for Released {
+impl TryFrom<String> for Published {
     type Error = InvalidParameter;
 
     fn try_from(text: String) -> std::result::Result<Self, InvalidParameter> {
@@ -80,8 +80,8 @@ impl TryFrom<String> for Released {
     }
 }
 
-impl From<Released> for String {
-    fn from(released: Released) -> Self {
-        released.to_string()
+impl From<Published> for String {
+    fn from(published: Published) -> Self {
+        published.to_string()
     }
 }

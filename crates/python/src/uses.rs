@@ -19,8 +19,8 @@ type Shared = Arc<Mutex<Vec<Shard>>>;
 /// The use of a step's row of noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The row is in the release with this digest.
-    Released(u64),
+    /// The row is in the noisy sum with this digest.
+    InNoisySum(u64),
     /// The row was handed out; the sum to which the caller adds it is unknown.
     HandedOut,
 }
@@ -35,12 +35,12 @@ struct Shard {
 
 /// The steps of a stream that are in use, 16 bytes each; shared by all streams of this process with the same
 /// noise.
-pub struct Released {
+pub struct Uses {
     shards: Shared,
     own: usize,
 }
 
-impl Released {
+impl Uses {
     /// The record for a stream of these coordinates. The record of `guessable` noise is cleared first, for
     /// tests and examples that are run twice.
     pub fn of(noise: Noise, mut coordinates: Vec<Range<u64>>, guessable: bool) -> Self {
@@ -55,13 +55,13 @@ impl Released {
         Self { shards, own }
     }
 
-    /// Records the use of a step's row; refused if the row has another use. The same release may be repeated,
-    /// since it is the same bit by bit.
+    /// Records the use of a step's row; refused if the row has another use. The same noisy sum may be
+    /// repeated, since it is the same bit by bit.
     pub fn take(&self, step: usize, now: Use) -> Result<()> {
         let mut shards = locked(&self.shards);
         for &other in &shards[self.own].overlapping {
             match shards[other].steps.get(&step) {
-                Some(Use::Released(_)) if other == self.own && shards[other].steps[&step] == now => {}
+                Some(Use::InNoisySum(_)) if other == self.own && shards[other].steps[&step] == now => {}
                 Some(&before) => return Err(in_use(step, before, now)),
                 None => {}
             }
@@ -110,17 +110,13 @@ fn overlap(a: &[Range<u64>], b: &[Range<u64>]) -> bool {
 
 fn in_use(step: usize, before: Use, now: Use) -> Raised {
     let (before, now) = match (before, now) {
-        (Use::Released(_), Use::Released(_)) => {
-            ("hides a sum that was released in this process", "another sum")
-        }
-        (Use::Released(_), Use::HandedOut) => {
-            ("hides a sum that was released in this process", "anything else")
-        }
+        (Use::InNoisySum(_), Use::InNoisySum(_)) => ("is in a noisy sum of this process", "another sum"),
+        (Use::InNoisySum(_), Use::HandedOut) => ("is in a noisy sum of this process", "anything else"),
         (Use::HandedOut, _) => ("was handed out in this process, to be added to something", "a second sum"),
     };
     Raised::failed(format!(
-        "the noise of step {step} {before}: with {now} under the same noise, the difference of the two has none. Nothing was released. \
-         Continue after the released step, begin a run with another key or name, or, if nobody saw the earlier release and it is discarded, \
+        "the noise of step {step} {before}: with {now} under the same noise, the difference of the two has none. No noisy sum was made. \
+         Continue after that step, begin a run with another key or name, or, if nobody saw the earlier noisy sum and it is discarded, \
          call seek(step, reuse_noise_unprotected=True) first"
     ))
 }

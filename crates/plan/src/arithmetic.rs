@@ -1,4 +1,4 @@
-//! How noisy sums are released, and the effect of rounding on the sensitivity.
+//! The arithmetic of noisy sums, and the effect of rounding on the sensitivity.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::rounded::{Precision, accumulation_error_upper};
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::widened_clip_norm::widened;
 
-/// How a noisy sum is released.
+/// The arithmetic in which noise is added to a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Release {
+pub enum Arithmetic {
     /// Sum and noise are rounded to multiples of `spacing` and added as whole numbers; the rounding of the
-    /// noise is fed back. Every bit of the release is a function of the exact noisy sum (`docs/noise.md`).
+    /// noise is fed back. Every bit of the noisy sum is a function of the exact noisy sum (`docs/noise.md`).
     Grid {
         /// Distance of neighbouring grid points, a power of two.
         spacing: f64,
-        /// Largest number of released coordinates: rounding moves two sums apart by at most spacing
+        /// Largest number of coordinates: rounding moves two sums apart by at most spacing
         /// sqrt(dim).
         dim: usize,
     },
@@ -26,13 +26,13 @@ pub enum Release {
     PlainFloatingPoint,
 }
 
-/// The kind of a [`Release`].
+/// The kind of a [`Arithmetic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReleaseKind {
-    /// [`Release::Grid`], its spacing chosen by clip norm, dimension and noise.
+pub enum ArithmeticKind {
+    /// [`Arithmetic::Grid`], its spacing chosen by clip norm, dimension and noise.
     #[default]
     Grid,
-    /// [`Release::PlainFloatingPoint`].
+    /// [`Arithmetic::PlainFloatingPoint`].
     PlainFloatingPoint,
 }
 
@@ -46,12 +46,12 @@ const MAX_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
 /// exceed 2^52.
 const MIN_SPACING_BY_LARGEST: f64 = 1.0 / (1u64 << 46) as f64;
 
-impl Release {
-    /// The kind of release.
-    pub fn kind(self) -> ReleaseKind {
+impl Arithmetic {
+    /// The kind of arithmetic.
+    pub fn kind(self) -> ArithmeticKind {
         match self {
-            Self::Grid { .. } => ReleaseKind::Grid,
-            Self::PlainFloatingPoint => ReleaseKind::PlainFloatingPoint,
+            Self::Grid { .. } => ArithmeticKind::Grid,
+            Self::PlainFloatingPoint => ArithmeticKind::PlainFloatingPoint,
         }
     }
 
@@ -88,15 +88,15 @@ impl Release {
                 InvalidParameter::new("clip_norm", format!("{clip_norm:e}"), must_be)
             })?;
             let spacing = grid.spacing();
-            let release = Self::Grid { spacing, dim };
-            match release.check(std_per_clip_norm * release.widened(clip_norm)?, noise) {
+            let arithmetic = Self::Grid { spacing, dim };
+            match arithmetic.check(std_per_clip_norm * arithmetic.widened(clip_norm)?, noise) {
                 Err(_) if increase < MAX_INCREASE => increase *= 2.0,
-                checked => return checked.map(|()| release),
+                checked => return checked.map(|()| arithmetic),
             }
         }
     }
 
-    /// The clip norm with allowances for rounding: how far one unit moves a released sum.
+    /// The clip norm with allowances for rounding: how far one unit moves a noisy sum.
     pub(crate) fn widened(self, clip_norm: f64) -> Result<f64> {
         match self {
             Self::Grid { spacing, dim } => widened(clip_norm, Some((Grid::new(spacing)?, dim))),
@@ -104,13 +104,13 @@ impl Release {
         }
     }
 
-    /// Refuses a grid on which the noise of seeds of standard deviation `noise_std` cannot be released.
+    /// Refuses a grid on which the noise of seeds of standard deviation `noise_std` cannot be rounded.
     pub(crate) fn check(self, noise_std: f64, noise: &RoundedNoise) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
         let Some((_, fresh)) = noise.fresh else {
             let must_be = "plain for this strategy: its noise is a sum of seeds that cannot be made with one fresh \
                            seed a step (antinoise plan --release plain)";
-            return Err(InvalidParameter::new("release", "grid", must_be).into());
+            return Err(InvalidParameter::new("arithmetic", "grid", must_be).into());
         };
         let largest = noise.norms.inner.1 * noise.norms.factors.1;
         let least = noise_std * (fresh * Grid::FINEST).max(largest * MIN_SPACING_BY_LARGEST);
@@ -122,7 +122,7 @@ impl Release {
             "plain, or a grid of spacing {least:e} at least, so that double precision decides each point (a smaller \
              --dim, the number of model parameters, allows a coarser grid)"
         );
-        Err(InvalidParameter::new("release", got, must_be).into())
+        Err(InvalidParameter::new("arithmetic", got, must_be).into())
     }
 }
 
@@ -159,8 +159,8 @@ impl RoundedNoise {
     }
 }
 
-impl ReleaseKind {
-    /// The precision of the coefficients of the streams of such a release.
+impl ArithmeticKind {
+    /// The precision of the coefficients of the streams of such arithmetic.
     pub(crate) fn precision(self) -> Precision {
         match self {
             Self::Grid => Precision::Double,
@@ -168,7 +168,7 @@ impl ReleaseKind {
         }
     }
 
-    /// The noise of a stream of such a release.
+    /// The noise of a stream of such arithmetic.
     pub(crate) fn noise(self, recursion: &Recursion, steps: usize) -> Result<RoundedNoise> {
         let recursion = match self {
             Self::Grid => recursion.with_one_seed_per_step(steps)?,
@@ -189,8 +189,8 @@ impl ReleaseKind {
     /// The name on the command line: "grid" or "plain".
     ///
     /// ```
-    /// use antinoise_plan::ReleaseKind;
-    /// assert_eq!(ReleaseKind::default().name(), "grid");
+    /// use antinoise_plan::ArithmeticKind;
+    /// assert_eq!(ArithmeticKind::default().name(), "grid");
     /// ```
     pub fn name(self) -> &'static str {
         match self {
