@@ -7,6 +7,8 @@
     private = PrivateTraining(plan, key)
     Trainer(max_epochs=3, callbacks=[private]).fit(Classifier(), private.loader(data))
 
+`PrivateTraining.with_epsilon` makes the plan, and `private.backward` takes any loss of each example.
+
 Lightning runs the training step in a closure within the optimizer's step. The noise is added at the end of
 that closure, before the optimizer reads a gradient.
 """
@@ -14,6 +16,7 @@ that closure, before the optimizer reads a gradient.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +29,26 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from . import Key, Plan
+from ._groups import Asked
 from ._relied import relied
 from ._sealed import check_sealed, seal
 from .torch.checkpoint import check_arguments, load_noise, noise_state
+from .torch.clipping import Norms, clip
 from .torch.data.epochs import EpochSampler
 from .torch.data.loaders import planned_loader
 from .torch.distributed.processes import run_on_all_ranks
 from .torch.noise import CorrelatedNoise
 from .torch.origin import options_of
+from .torch.planning import plan_for
+from .torch.private import work_of
 
 
 class PrivateTraining(Callback):
     """A callback that makes training private: noise before each step, the plan's batches, and both in
     Lightning's checkpoints.
 
-    The training step calls `clipped_sum_` and returns its result, which has no gradient; with manual
-    optimization it takes the optimizer's step itself. A callback serves one model and one run.
+    The training step calls `clipped_sum_` or `backward` and returns its result, which has no gradient; with
+    manual optimization it takes the optimizer's step itself. A callback serves one model and one run.
 
     Checkpoints hold the noise's state: they are **as secret as the key** until the plan's last step is
     made, and have mode 0600. Publish `model.state_dict()`.
@@ -74,6 +81,87 @@ class PrivateTraining(Callback):
         self._state: dict[str, Any] | None = None
         # The optimizer's options as the module set them.
         self._arguments: dict[str, str] = {}
+
+    @classmethod
+    def with_epsilon(
+        cls,
+        module: LightningModule,
+        dataset: Dataset[Any],
+        *,
+        epsilon: float,
+        delta: float,
+        batch_size: int,
+        epochs: int | None = None,
+        steps: int | None = None,
+        clip_norm: float = 1.0,
+        setting: str = "cyclic",
+        key: Key | None = None,
+        **how: Any,
+    ) -> PrivateTraining:
+        """Plans the training of `module` on `dataset` and returns its callback.
+
+        Args:
+            module: The module; its trained parameters exist already.
+            dataset: The examples, of which the number is taken.
+            epsilon, delta: The privacy to reach.
+            batch_size: (Expected) number of examples in a batch, over all processes.
+            epochs, steps: The length of the training: one of them.
+            clip_norm: Bound on the L2 norm of each example's gradient.
+            setting: How batches are formed, as in `antinoise.plan`.
+            key: As in `PrivateTraining`.
+            how: Further arguments of `PrivateTraining`.
+
+        Raises:
+            ValueError: The data set has no length, the module no trainable parameters, or no plan fits.
+        """
+        asked = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps)
+        return cls(plan_for(module, dataset, clip_norm=clip_norm, setting=setting, **asked), key, **how)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the run."""
+        return self._plan
+
+    def backward(
+        self,
+        losses: Callable[..., Tensor],
+        *batch: Any,
+        microbatch_size: int | None = None,
+        norms: Norms = "auto",
+        groups: Asked = None,
+        exact: bool = False,
+    ) -> Tensor:
+        """Clips the gradient of each example's loss and leaves their sum for the optimizer's step. The
+        training step returns its result.
+
+            return private.backward(lambda x, y: cross_entropy(self(x), y, reduction="none"), x, y)
+
+        Args:
+            losses, batch: As in `antinoise.torch.PrivateRun.backward`.
+            microbatch_size, norms, groups: As in `antinoise.torch.clipped_sum_`.
+            exact: Round each clipped gradient to the plan's grid and sum integers.
+
+        Returns:
+            The mean loss, a scalar tensor without gradient. **It is not private.**
+
+        Raises:
+            RuntimeError: Training has not begun.
+            ValueError: As in `antinoise.torch.PrivateRun.backward`.
+        """
+        if self._module is None:
+            raise RuntimeError(
+                "There is no noise yet: backward() is called in the training step of a module."
+            )
+        spacing = self._plan.grid_spacing if exact else None
+        how: dict[str, Any] = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
+        return clip(
+            self._module,
+            work_of(losses, batch),
+            self._plan.clip_norm,
+            grid_spacing=spacing,
+            **how,
+            stacklevel=3,
+        )
 
     @property
     def noise(self) -> CorrelatedNoise:
@@ -262,7 +350,7 @@ def _no_backward(loss: Tensor, *args: Any, **kwargs: Any) -> None:
     if loss.requires_grad:
         raise RuntimeError(
             "The loss of the training step has gradients, so that Lightning would run another backward pass:"
-            " return what clipped_sum_ returns."
+            " return what clipped_sum_ or backward() returns."
         )
 
 

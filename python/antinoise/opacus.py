@@ -31,7 +31,7 @@ from ._opacus_sharded import check_sharded, refuse_sharded
 from ._relied import relied
 from .torch.checkpoint import load_noise, load_private, noise_state, save_private
 from .torch.data.epochs import EpochSampler
-from .torch.data.loaders import planned_loader
+from .torch.data.loaders import check_sampler, number_of_examples, planned_loader
 from .torch.distributed.processes import rank_and_world, run_on_all_ranks
 from .torch.noise import CorrelatedNoise
 from .torch.planning import plan_for
@@ -253,10 +253,17 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
                 "this engine has a plan, which states epsilon: call make_private(), or make the engine"
                 " without a plan"
             )
+        batches: Any = data_loader.batch_sampler
+
+        def check() -> None:
+            number_of_examples(data_loader.dataset)
+            check_sampler(batches)
+
+        run_on_all_ranks(check)
         self._plan = plan_for(
             module,
             data_loader.dataset,
-            batch_size=data_loader.batch_size,
+            batch_size=batches.batch_size,
             epsilon=target_epsilon,
             delta=target_delta,
             epochs=epochs,

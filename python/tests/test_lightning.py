@@ -357,3 +357,61 @@ def test_a_checkpoint_that_was_damaged_is_refused(plan, tmp_path):
         files.save_checkpoint({}, tmp_path / "a" / "folder")
     (tmp_path / "a" / "folder").rmdir()
     assert sorted(os.listdir(tmp_path / "a")) == [f"step={step}.ckpt" for step in (1, 2, 3)]
+
+
+class OfEach(Classifier):
+    """Losses of each example, clipped by the callback."""
+
+    def __init__(self, how=None):
+        super().__init__()
+        self.private, self.how = None, how or {}
+
+    def training_step(self, batch, _):
+        return self.private.backward(lambda x, y: loss(self.net(x), y, reduction="none"), *batch, **self.how)
+
+
+ASKED = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2, clip_norm=CLIP)
+
+
+def test_a_callback_that_plans_has_the_bits_of_the_longer_way():
+    longer, run = fit(an.plan(240, dim=93, **ASKED))
+    module = OfEach()
+    private = PrivateTraining.with_epsilon(module, data(), key=key(), **ASKED)
+    assert private.plan == an.plan(240, dim=93, **ASKED)
+    module.private = private
+    fit(None, module, private)
+    assert private.step == run.step == STEPS
+    assert all(torch.equal(a, b) for a, b in zip(module.seen, longer.seen, strict=True))
+
+
+@pytest.mark.parametrize(
+    "how", [dict(norms="per_example"), dict(exact=True), dict(microbatch_size=7), dict(groups="layer")]
+)
+def test_a_callback_clips_as_it_is_asked(how, plan):
+    module, private = OfEach(how), PrivateTraining(plan, key())
+    module.private = private
+    fit(plan, module, private, epochs=1)
+    assert private.step == STEPS // 2
+    longer, _ = fit(plan, epochs=1)
+    same = all(torch.allclose(a, b, atol=1e-4) for a, b in zip(module.seen, longer.seen, strict=True))
+    assert same == ("groups" not in how)
+
+
+def test_what_cannot_be_planned_is_refused(plan):
+    module, rows = OfEach(), (row for row in [1])
+    with pytest.raises(
+        ValueError, match="data set of the loader is a generator but must be one with a length"
+    ):
+        PrivateTraining.with_epsilon(module, rows, **ASKED)
+    with pytest.raises(ValueError, match="model is one without trainable parameters but must have some"):
+        PrivateTraining.with_epsilon(OfEach().requires_grad_(False), data(), **ASKED)
+    with pytest.raises(ValueError, match="batch_size is 241 but must be from 1 to examples = 240"):
+        PrivateTraining.with_epsilon(module, data(), **(ASKED | dict(batch_size=241)))
+    module.private = PrivateTraining(plan, key())
+    with pytest.raises(
+        RuntimeError, match=r"There is no noise yet: backward\(\) is called in the training step"
+    ):
+        module.training_step(data()[:20], 0)
+    fit(plan, module, module.private, epochs=1)
+    with pytest.raises(TypeError, match="losses is a Tensor but must be a function"):
+        module.private.backward(torch.zeros(20))

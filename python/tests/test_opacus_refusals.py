@@ -142,6 +142,12 @@ def test_an_engine_without_a_plan_makes_one():
     with pytest.raises(RuntimeError, match="this engine has no plan: call make_private_with_epsilon"):
         engine.make_private(**how)
     asked = dict(target_epsilon=4.0, target_delta=1e-5, epochs=2, max_grad_norm=CLIP, poisson_sampling=False)
+    for wrong, message in (
+        (DataLoader(data(), batch_size=None), "batch_size of the loader is None but must be given"),
+        (DataLoader(data(), batch_sampler=[[1, 2]]), "sampler of the loader is list but must be left out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.make_private_with_epsilon(**(how | dict(data_loader=wrong)), **asked)
     with pytest.raises(ValueError, match="clipping is adaptive but must be flat or per_layer"):
         engine.make_private_with_epsilon(**how, **asked, clipping="adaptive")
     module, private, loader = engine.make_private_with_epsilon(**how, **asked)

@@ -1,6 +1,7 @@
-"""The scripts in the documentation run as printed."""
+"""The scripts in the documentation run as printed, and private forms differ from plain loops in few lines."""
 
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -15,6 +16,28 @@ SCRIPTS = [
     for page in PAGES
     for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
 ]
+LOOPS = dict(
+    re.findall(
+        r"^## (\w+).*?^```diff\n(.*?)^```$",
+        (ROOT / "docs" / "python-loops.md").read_text(),
+        flags=re.M | re.S,
+    )
+)
+# Lines that may differ.
+MOST = dict.fromkeys(["PyTorch", "Trainer", "Lightning", "Opacus", "JAX"], 5) | {"Flower": 8}
+
+
+def form(lines, sign):
+    """A form of a loop: the lines of both forms, and those with this sign."""
+    return "".join(f"{line[1:]}\n" for line in lines.splitlines() if line[:1] in ("", " ", sign))
+
+
+FORMS = {
+    f"{name}, {kind}": form(lines, sign)
+    for name, lines in LOOPS.items()
+    for kind, sign in [("plain", "-"), ("private", "+")]
+}
+SCRIPTS += [(ROOT / "docs" / "python-loops.md", text) for text in FORMS.values()]
 # Packages of a script that may not be installed here.
 NEEDED = re.compile(
     r"^(?:import|from)"
@@ -26,6 +49,15 @@ NEEDED = re.compile(
 def test_there_are_scripts():
     assert len(PAGES) >= 3 and {page for page, _ in SCRIPTS} == set(PAGES)
     assert all(len(text.splitlines()) <= 60 for _, text in SCRIPTS)
+
+
+def test_private_forms_differ_in_few_lines():
+    assert set(LOOPS) == set(MOST)
+    for name, lines in LOOPS.items():
+        runs = itertools.groupby(lines.splitlines(), lambda line: line[:1] in ("-", "+"))
+        signs = ["".join(line[0] for line in some) for differ, some in runs if differ]
+        assert sum(max(run.count("-"), run.count("+")) for run in signs) <= MOST[name], name
+        assert "antinoise" in FORMS[f"{name}, private"] and "antinoise" not in FORMS[f"{name}, plain"]
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,24 @@
         updates, state = optimizer.update(noise.noisy_mean(sums), state, params)
         params = optax.apply_updates(params, updates)
 
-The model is private if its optimizer sees only what `noisy_mean` returns. `add_noise` and
-`noise_addition_transform` serve a whole step in one jitted function; their docstrings say what they then
-cannot check.
+`make_private` makes the plan and the noise, and returns `batches` and `gradient` of a loop. The model is
+private if its optimizer sees only what `noisy_mean` returns. `add_noise` and `noise_addition_transform`
+serve a whole step in one jitted function; their docstrings say what they then cannot check.
 """
 
 from .clipping import ClippedSum, clipped_grad, clipped_sum
 from .noise import Noise
+from .private import PrivateRun, make_private
 from .transforms import NoiseState, add_noise, noise_addition_transform
 
 __all__ = [
     "ClippedSum",
     "Noise",
     "NoiseState",
+    "PrivateRun",
     "add_noise",
     "clipped_grad",
     "clipped_sum",
+    "make_private",
     "noise_addition_transform",
 ]

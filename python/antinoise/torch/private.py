@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from .. import Key, Plan
+from .._asked import refuse_beside
 from .._groups import Asked
 from .._once import NotCopied
 from .clipping import Norms, Work, clip, code_of
@@ -179,7 +180,7 @@ def make_private(
         if given is not None:
             check_sampler(given.batch_sampler)
         if plan is not None:
-            _refuse_contradictions(plan, asked, clip_norm, setting)
+            refuse_beside(plan, asked | {"setting": None if setting == "auto" else setting}, clip_norm)
         reshard(model)
         parameters = trained(model)
         check_holds(optimizer, parameters)
@@ -205,11 +206,3 @@ def make_private(
     how: dict[str, Any] = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
     how |= dict(grid_spacing=planned.grid_spacing if exact else None)
     return PrivateRun(model, noise, planned, batches, sampler, **how)
-
-
-def _refuse_contradictions(plan: Plan, asked: Mapping[str, Any], clip_norm: float, setting: str) -> None:
-    wrong = [name for name, value in asked.items() if value is not None]
-    if wrong or setting != "auto":
-        raise ValueError(f"{(wrong or ['setting'])[0]} is given but must be left out where plan is given")
-    if clip_norm not in (1.0, plan.clip_norm):
-        raise ValueError(f"clip_norm is {clip_norm} but must be left out, or the plan's, {plan.clip_norm}")

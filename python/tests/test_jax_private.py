@@ -1,0 +1,128 @@
+"""`make_private` of JAX: the bits of the longer way, and refusals before a plan is designed."""
+
+import numpy as np
+import pytest
+from conftest import STEPS, small_plan
+
+jax = pytest.importorskip("jax")
+import optax
+
+import antinoise as an
+from antinoise.jax import Noise, PrivateRun, clipped_sum, make_private, private
+
+CLIP = 0.7
+ASKED = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2, clip_norm=CLIP)
+
+
+def key():
+    return an.Key.from_seed_insecure(5)
+
+
+def data():
+    made = np.random.default_rng(2)
+    return made.normal(size=(240, 6)).astype(np.float32), made.integers(0, 3, 240)
+
+
+def params():
+    made = np.random.default_rng(1)
+    return {"in": jax.numpy.asarray(made.normal(size=(6, 9)), "float32"), "out": jax.numpy.zeros((9, 3))}
+
+
+def loss(params, x, y):
+    logits = jax.numpy.tanh(x @ params["in"]) @ params["out"]
+    return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+
+
+def of_mapping(params, batch):
+    return loss(params, batch["x"], batch["y"])
+
+
+def step(params, mean):
+    return jax.tree.map(lambda p, g: p - 0.5 * g, params, mean)
+
+
+def equal(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def longer(plan, steps=STEPS):
+    (x, y), now, noise = data(), params(), Noise(params(), plan, key())
+    for _, examples in zip(range(steps), noise.batches(), strict=False):
+        one = lambda params, example: loss(params, example[0][None], example[1][None])  # noqa: E731
+        sums = clipped_sum(one, now, (x[examples], y[examples]), plan.clip_norm)
+        now = step(now, noise.noisy_mean(sums))
+    return now
+
+
+@pytest.mark.parametrize("form", ["arguments", "a mapping"])
+@pytest.mark.parametrize("setting", [None, "poisson"])
+def test_it_makes_the_bits_of_the_longer_way(setting, form):
+    (x, y), now, how = data(), params(), ASKED | (dict(setting=setting) if setting else {})
+    run = make_private(loss if form == "arguments" else of_mapping, params(), data(), key=key(), **how)
+    assert run.plan == an.plan(240, dim=81, **how) and run.statement == run.plan.statement
+    for examples in run.batches():
+        batch = (x[examples], y[examples])
+        batch = batch if form == "arguments" else ({"x": batch[0], "y": batch[1]},)
+        now = step(now, run.gradient(now, *batch))
+    assert run.noise.step == run.plan.steps and equal(now, longer(run.plan))
+    with pytest.raises(RuntimeError, match="all 24 steps of this stream have been made"):
+        run.gradient(now, *batch)
+
+
+def test_a_run_is_resumed(tmp_path):
+    (x, y), now, plan = data(), params(), small_plan(dim=100, clip_norm=CLIP)
+    run = make_private(loss, now, data(), plan=plan, key=key())
+    for examples in run.batches():
+        now = step(now, run.gradient(now, x[examples], y[examples]))
+        if run.noise.step == 9:
+            break
+    run.noise.save(tmp_path / "noise", now)
+    again = PrivateRun(loss, Noise.resume(tmp_path / "noise", now, plan))
+    for examples in again.batches():
+        now = step(now, again.gradient(now, x[examples], y[examples]))
+    assert again.noise.step == STEPS and equal(now, longer(plan))
+
+
+def test_each_step_has_its_own_batch():
+    (x, y), run = data(), make_private(loss, params(), data(), plan=small_plan(dim=100), key=key())
+    with pytest.raises(RuntimeError, match="Step 0 has no batch of its own"):
+        run.gradient(params(), x[:20], y[:20])
+    first = next(run.batches())
+    with pytest.raises(ValueError, match="batch of step 0 is of 19 examples but must be the plan's, of 20"):
+        run.gradient(params(), x[first[:19]], y[first[:19]])
+    run.gradient(params(), x[first], y[first])
+    with pytest.raises(RuntimeError, match="Step 1 has no batch of its own"):
+        run.gradient(params(), x[first], y[first])
+
+
+@pytest.mark.parametrize(
+    "how, message",
+    [
+        (dict(epsilon=3), "epsilon is given but must be left out where plan is given"),
+        (dict(setting="cyclic"), "setting is given but must be left out where plan is given"),
+        (dict(clip_norm=0.5), "clip_norm is 0.5 but must be left out, or the plan's, 0.7"),
+        (
+            dict(plan=None, **(ASKED | dict(delta=None))),
+            "delta is absent but must be given, unless a plan is",
+        ),
+        (
+            dict(plan=None, **(ASKED | dict(batch_size=241))),
+            "batch_size is 241 but must be from 1 to examples",
+        ),
+        (dict(plan=None, params={}, **ASKED), "params is a tree without numbers but must have some"),
+        (dict(data=np.zeros((239, 2))), "data is of 239 examples but must be of the plan's 240"),
+        (dict(data=(np.zeros(3), np.zeros(4))), r"data is of \[3, 4\] examples but must be a tree of arrays"),
+        (dict(data=(i for i in range(3))), "data is a generator but must be a tree of arrays"),
+        (dict(data=240), "data is a int but must be a tree of arrays"),
+    ],
+)
+def test_what_is_wrong_is_refused(how, message):
+    how = dict(plan=small_plan(dim=100, clip_norm=CLIP), params=params(), data=data()) | how
+    with pytest.raises(ValueError, match=message):
+        make_private(loss, how.pop("params"), how.pop("data"), **how)
+
+
+def test_several_processes_need_a_key(monkeypatch):
+    monkeypatch.setattr(private.jax, "process_count", lambda: 2)
+    with pytest.raises(ValueError, match="key is None but must be given where several processes train"):
+        make_private(loss, params(), data(), plan=small_plan(dim=100))
