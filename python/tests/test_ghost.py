@@ -15,15 +15,11 @@ from torch.utils.checkpoint import checkpoint
 
 from antinoise.torch import clipped_sum_
 from antinoise.torch.ghost import parts
-from antinoise.torch.ghost.parts import (
-    Factors,
-    GramPairs,
-    Lookups,
-    Materialized,
-    OuterProducts,
-    TableAndMatrix,
-    part_of,
-)
+from antinoise.torch.ghost.made import Materialized
+from antinoise.torch.ghost.matrices import Factors, GramPairs, MadeTwice, OuterProducts
+from antinoise.torch.ghost.parts import TableAndMatrix, part_of
+from antinoise.torch.ghost.room import KEPT, Room
+from antinoise.torch.ghost.tables import Lookups
 from antinoise.torch.held_sums import drop_sums, held_sum
 from antinoise.torch.norms import factors_for
 
@@ -300,16 +296,23 @@ def taken(model, trained=None):
     return found
 
 
-@pytest.fixture(params=["what costs less", "made", "pairs"])
+@pytest.fixture(params=["what costs less", "made", "made twice", "pairs"])
 def form(request, monkeypatch):
     """Forces one representation where both are possible, and counts its uses."""
     used = []
 
-    def forced(name, factors):
+    def forced(name, factors, room, table=None):
         if factors.places == 1 or request.param == "what costs less":
-            part = matrix(name, factors)
+            part = matrix(name, factors, room, table)
+        elif request.param == "made":
+            gradients = factors.made()
+            if table is not None:
+                table.add_into(gradients[:, 0], slice(0, factors.examples))
+            part = Materialized(name, gradients)
         else:
-            part = Materialized(name, factors.made()) if request.param == "made" else GramPairs(name, factors)
+            part = (
+                MadeTwice(name, factors, table) if request.param == "made twice" else GramPairs(name, factors)
+            )
         used.append(type(part))
         return part
 
@@ -344,7 +347,7 @@ def test_sums_are_those_of_a_loop(name, form):
 )
 def test_gradients_are_made_where_that_costs_less(places, width, kind):
     factors = Factors(torch.ones(2, 1, width, places), torch.ones(2, 1, width, places), width)
-    part = parts.matrix("weight", factors)
+    part = parts.matrix("weight", factors, Room(KEPT))
     assert type(part) is kind
     assert torch.allclose(part.squares, torch.full((2,), float(width * places) ** 2, dtype=torch.float64))
 
@@ -437,9 +440,9 @@ def test_a_table_that_cancels_its_matrix_is_still_clipped():
     exact = torch.zeros(5, 40, dtype=torch.float64)
     exact.index_add_(0, row[0], entries[0].double() - above[0].double())
     for kind in (GramPairs, Materialized):
-        part = part_of("weight", [factors, Lookups(row, entries, 5)])
+        part = part_of("weight", [factors, Lookups(row, entries, 5)], Room(0))
         if kind is Materialized:
-            part = part_of("weight", [factors.made().flatten(1), Lookups(row, entries, 5)])
+            part = part_of("weight", [factors.made().flatten(1), Lookups(row, entries, 5)], Room(0))
         assert isinstance(part, (kind, TableAndMatrix))
         scale = factors_for(part.squares.sqrt(), 1.0)
         sums = {"weight": torch.zeros(5, 40, dtype=torch.float64)}
@@ -448,7 +451,7 @@ def test_a_table_that_cancels_its_matrix_is_still_clipped():
     # Without cancellation the bound costs almost nothing, and the length is that of the sum.
     factors = Factors(torch.rand(6, 1, 40, 6), torch.rand(6, 1, 5, 6), 40)
     lookups = Lookups(torch.randint(0, 5, (6, 4)), torch.rand(6, 4, 40), 5)
-    part = part_of("weight", [factors, lookups])
+    part = part_of("weight", [factors, lookups], Room(0))
     assert isinstance(part, TableAndMatrix)
     plain = (factors.gradients.double() @ factors.activations.double().mT).squeeze(1)
     for i, j in [(i, j) for i in range(6) for j in range(4)]:

@@ -24,7 +24,7 @@ from .distributed.processes import all_gather, run_on_all_ranks
 from .distributed.sharded import reshard, sharded_sums
 from .ghost.independence import Forward, check_output
 from .ghost.layers import Unsupported
-from .ghost.parts import Sums
+from .ghost.made import Sums
 from .ghost.sums import ghost_sums
 from .grid_sums import checked_spacing
 from .held_sums import hold, trainable

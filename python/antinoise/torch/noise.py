@@ -340,9 +340,7 @@ class CorrelatedNoise(NotCopied):
         batch = self._examples.of_step(step, self._sampler, named)
         self._check_batch(step, examples, found.spacing, batch)
         for part in self._parts:
-            part.gather(found.sums, unreduced)
-            if found.spacing is not None:
-                part.sum.mul_(found.spacing)
+            part.gather(found.sums, unreduced, found.spacing)
         run_on_all_ranks(self._rows.add_to_sums)
         if batch is not None:
             self._examples.record(step, batch)

@@ -68,21 +68,20 @@ class NoiseRows:
 
     def add_to_sums(self) -> None:
         """Adds the next row to the sums of all parts and writes the noisy sums into their rows."""
+        sums = [sum for part in self._parts for sum in part.sums]
+        rows = [row for part in self._parts for row in part.rows]
         if (bits := self.waiting()) is None:
-            sums, rows = [part.sum for part in self._parts], [part.row for part in self._parts]
-            # A single part needs no copy.
-            self._stream.add_to_sum(sums[0] if len(sums) == 1 else sums, rows[0] if len(rows) == 1 else rows)
+            self._stream.add_to_sum(sums, rows)
             return
         assert self._row is not None
-        rows = self._row.split([part.size_of_share for part in self._parts])
+        made = self._row.split([len(sum) for sum in sums])
         noisy_sums = [
-            self._noisy_sum(part.sum, row.to(part.sum.device, non_blocking=True))
-            for part, row in zip(self._parts, rows)
+            self._noisy_sum(sum, row.to(sum.device, non_blocking=True)) for sum, row in zip(sums, made)
         ]
         # If the noisy sum is refused, the row is kept for its own sum.
         self._stream._noisy_sum_made(self.step, digest_of_noisy_sum(noisy_sums))
-        for part, noisy_sum in zip(self._parts, noisy_sums):
-            part.row.copy_(noisy_sum)
+        for row, noisy_sum in zip(rows, noisy_sums):
+            row.copy_(noisy_sum)
         # The copy must finish before its source is overwritten.
         if bits.is_pinned():
             torch.cuda.synchronize()

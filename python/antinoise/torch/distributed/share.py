@@ -4,7 +4,7 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, MutableMapping, Set
 
 import torch
 import torch.distributed as dist
@@ -41,19 +41,36 @@ class Share:
         self.size, self._count = size, count
         self.size_of_share = self._last - self._first
         # Rows that are made ahead are added on the model's device, others in the host's memory.
-        place = self.device if prefetch else torch.device("cpu")
-        self.sum = torch.zeros(self.size_of_share, dtype=torch.float64, device=place)
-        self.row = torch.zeros(self.size_of_share, dtype=torch.float32, device=place)
+        self._place = self.device if prefetch else torch.device("cpu")
+        # Sums over all processes and noisy sums, in one piece or one for each parameter, during a step.
+        self.sums: list[Tensor] = []
+        self.rows: list[Tensor] = []
 
-    def gather(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> None:
-        """Puts this process's share of the sum over all processes into `sum`.
+    def gather(self, sums: MutableMapping[str, Tensor], unreduced: Set[str], spacing: float | None) -> None:
+        """Takes the parameters' sums out of `sums` and puts this process's share of the sums over all
+        processes into `self.sums`.
 
         Args:
-            sums: This process's sums by parameter: int64 or float64.
+            sums: This process's sums by parameter: float64, or int64 multiples of `spacing`.
             unreduced: Parameters (the same in all processes) whose sums cover a process's own examples
                 only; the other sums are over all processes already.
+            spacing: The grid's spacing; None for sums in double precision.
         """
-        adds_up = self.replicas.group is not None and self.size > 0 and not unreduced.isdisjoint(self.names)
+        if self.replicas.group is None:
+            self.sums = _apart([self._taken(sums.pop(name), spacing) for name in self.names])
+        else:
+            own = {name: sums.pop(name) for name in self.names}
+            self.sums = [self._taken(self._added_up(own, unreduced), spacing)]
+        self.rows = [torch.zeros(len(s), dtype=torch.float32, device=self._place) for s in self.sums]
+
+    def _taken(self, sum: Tensor, spacing: float | None) -> Tensor:
+        """A sum in double precision where the noise is added."""
+        sum = sum.detach().to(self._place, torch.float64).reshape(-1).contiguous()
+        return sum if spacing is None else sum * spacing
+
+    def _added_up(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> Tensor:
+        """This process's share of the sum over all processes."""
+        adds_up = self.size > 0 and not unreduced.isdisjoint(self.names)
         first = rank_and_world()[0] == self.replicas.ranks[0]
         whole = torch.zeros(
             self._share * self._count, dtype=next(iter(sums.values())).dtype, device=self.device
@@ -65,20 +82,25 @@ class Share:
         if adds_up:
             share = whole.new_empty(self._share)
             dist.reduce_scatter_tensor(share, whole, group=self.replicas.group)
-            self.sum.copy_(share[: len(self.sum)])
-        else:
-            self.sum.copy_(whole[self._first : self._last])
+            return share[: self.size_of_share]
+        return whole[self._first : self._last]
 
-    def all_gather_rows(self) -> list[Tensor]:
-        """Exchanges the noisy shares; returns the whole row of each parameter."""
-        if self.replicas.group is None or not self.size:
-            whole = self.row.to(self.device)
-        else:
+    def all_gather_rows(self) -> Iterator[Tensor]:
+        """Exchanges the noisy shares; yields the whole row of each parameter. Each row is no longer held
+        here.
+        """
+        self.sums, rows, self.rows = [], self.rows, []
+        if self.replicas.group is None:
+            while rows:
+                yield rows.pop(0).to(self.device)
+            return
+        whole = rows.pop().to(self.device)
+        if self.size:
             share = torch.zeros(self._share, dtype=torch.float32, device=self.device)
-            share[: len(self.row)].copy_(self.row)
+            share[: self.size_of_share].copy_(whole)
             whole = share.new_empty(self._share * self._count)
             dist.all_gather_into_tensor(whole, share, group=self.replicas.group)
-        return list(whole[: self.size].split(self.sizes))
+        yield from whole[: self.size].split(self.sizes)
 
     def all_gather_state(self, mine: Tensor) -> list[Tensor]:
         """The parameters' rows put together from the shares of all holders; `mine` is this process's."""
@@ -95,3 +117,12 @@ class Share:
     def own_share(self, whole: list[Tensor]) -> Tensor:
         """This process's share of the parameters' concatenated rows."""
         return torch.cat([rows.reshape(len(rows), -1) for rows in whole], 1)[:, self._first : self._last]
+
+
+def _apart(sums: list[Tensor]) -> list[Tensor]:
+    """The sums, with a copy of each that shares the memory of an earlier one."""
+    found: dict[int, Tensor] = {}
+    return [
+        sum.clone() if found.setdefault(sum.untyped_storage().data_ptr(), sum) is not sum else sum
+        for sum in sums
+    ]

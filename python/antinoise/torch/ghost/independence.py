@@ -13,7 +13,6 @@ from ..data.trees import leaves_of, portion_of
 from ..relied import global_hooks, hooks
 from .choices import Choices
 from .layers import Unsupported, all_finite
-from .parts import Sums
 
 _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
@@ -21,8 +20,8 @@ _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 # The losses of a portion's examples, and outputs that must not depend on other examples either.
 Forward = Callable[[Any], tuple[Tensor, list[Tensor]]]
 # Runs forward, under a watch, and backward on a batch of that many examples; returns their outputs and
-# losses, and the first example's gradients by parameter.
-Passes = Callable[[Any, int, Choices], tuple[list[Tensor], Sums]]
+# losses, and by parameter what determines the first example's gradient.
+Passes = Callable[[Any, int, Choices], tuple[list[Tensor], dict[str, list[Tensor]]]]
 
 
 def check_examples_independent(
@@ -59,12 +58,12 @@ def check_examples_independent(
 
     choices = Choices()
 
-    def first(other: int) -> tuple[list[Tensor], Sums]:
+    def first(other: int) -> tuple[list[Tensor], list[Tensor]]:
         portion = portion_of(batch, torch.tensor([0] + [other] * (count - 1)))
         # Both calls use the same dropout, and leave the random state unchanged.
         with torch.random.fork_rng(devices={leaf.device for leaf in leaves if leaf.is_cuda}):
             found, gradients = passes(portion, count, choices)
-        return [o[0].detach() for o in found], gradients
+        return [o[0].detach() for o in found], [g for name in sorted(gradients) for g in gradients[name]]
 
     # The other example differs in as many tensors as any does.
     differing = torch.stack([(leaf != leaf[:1]).reshape(len(leaf), -1).any(1).cpu() for leaf in leaves])
@@ -76,7 +75,7 @@ def check_examples_independent(
             ' but must be one that keeps all, for norms without gradients: norms="per_example" takes it'
         )
     same = [_same(a, b) for a, b in zip(output, other_output, strict=True)]
-    same_gradient = [_same(gradient[name], other_gradient[name]) for name in gradient]
+    same_gradient = [_same(a, b) for a, b in zip(gradient, other_gradient, strict=True)]
     for what, differs in (("output", not all(same)), ("gradient", not all(same_gradient))):
         if agreed(differs):
             found = f"model is a {type(model).__name__} whose examples change each other's {what}"
@@ -85,7 +84,7 @@ def check_examples_independent(
                 " does"
             )
     # Equal tensors or values without meaning may hide a difference: then the next batch is tested too.
-    if all_finite((*output, *gradient.values())) and bool(differing[:, other].all()):
+    if all_finite((*output, *gradient)) and bool(differing[:, other].all()):
         _tried.setdefault(model, set()).add(kind)
 
 
@@ -93,6 +92,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same bits; on an accelerator, which may add in any order, whether they
     agree up to rounding.
     """
+    if a.shape != b.shape:
+        return False
     a, b = a.nan_to_num(), b.nan_to_num()
     if a.device.type == "cpu" or not a.is_floating_point():
         return torch.equal(a, b)

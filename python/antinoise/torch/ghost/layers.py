@@ -13,7 +13,9 @@ from torch.nn import functional
 from ..._relied import relied
 from ..held_sums import trainable
 from ..relied import own_parameters
-from .parts import Factors, Lookups, Use
+from .matrices import Factors
+from .parts import Use
+from .tables import Lookups
 
 # Arguments: the layer, its input and output gradient (examples first), and the full names of its trained
 # parameters by their own names.

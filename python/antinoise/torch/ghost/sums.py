@@ -4,9 +4,10 @@ clipping", "book-keeping").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Container, Hashable, Mapping
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +19,12 @@ from ..norms import clip_factors, portions
 from .choices import Choices
 from .independence import Forward, check_examples_independent
 from .layers import layers_of
-from .parts import Part, Sums
+from .made import Part, Sums
+from .room import KEPT, Room
 from .taps import Taps
+
+# Places of each model's gradients.
+_rooms: WeakKeyDictionary[nn.Module, Room] = WeakKeyDictionary()
 
 
 def ghost_sums(
@@ -34,6 +39,7 @@ def ghost_sums(
     at_least: int = 0,
     agreed: Callable[[bool], bool] = bool,
     alone: Container[nn.Module] = (),
+    kept: int = KEPT,
 ) -> tuple[Sums, float]:
     """The sums of clipped gradients by parameter, and of losses. docs/python-torch.md proves the bound on
     one example.
@@ -46,48 +52,64 @@ def ghost_sums(
         at_least: Minimum number of portions, for processes that must run the model together.
         agreed: Returns whether a condition holds in any process, so that all processes try the same.
         alone: Modules whose gradients are made for each example.
+        kept: Bytes of per-example gradients of matrices that are kept until the sum, beyond the memory of what
+            they are made from; further ones are made twice.
     """
-    layers = layers_of(model, alone)
-    sums = {
-        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
-        for name, p in trainable(model).items()
-    }
-    total = 0.0
-    with Taps(model, layers) as taps:
+    layers, parameters, total = layers_of(model, alone), trainable(model), 0.0
+    sums: Sums = {}
+    room = _rooms.setdefault(model, Room(kept))
+    room.limit = kept
+    with Taps(model, layers, room) as taps:
         if count == 0 and at_least:
             # A placeholder for absent examples; it enters no sum.
             batch = changed(batch, lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]))
-        first = partial(_first, taps, forward, sums)
+        first = partial(_first, taps, forward)
         how = (tested, *(id(layer.module) for layer in layers if layer.alone))
         check_examples_independent(model, first, batch, microbatch_size, agreed, how)
         for places, real in portions(count, microbatch_size, at_least):
-            losses, _ = taps.losses(forward, portion_of(batch, places), len(places))
-            _add(sums, taps.parts(losses), real, groups)
-            total += float(losses[:real].detach().to(torch.float64).sum())
-    return sums, total
+            losses, parts = _passed(taps, forward, portion_of(batch, places), len(places))
+            _add(sums, parameters, parts, real, groups)
+            total += float(losses[:real].to(torch.float64).sum())
+    return {name: sums[name] if name in sums else _zeros(p) for name, p in parameters.items()}, total
+
+
+def _zeros(p: nn.Parameter) -> Tensor:
+    return torch.zeros(p.shape, dtype=torch.float64, device=p.device)
+
+
+def _passed(taps: Taps, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Part]]:
+    """The losses of a portion and its gradients, without the graph."""
+    losses = taps.losses(forward, portion, examples)[0]
+    return losses.detach(), taps.parts(losses)
 
 
 def _first(
-    taps: Taps, forward: Forward, like: Sums, batch: Any, examples: int, choices: Choices
-) -> tuple[list[Tensor], Sums]:
-    """The losses and outputs of some examples, found under the watch of `choices`, and the gradients of the
-    first loss: those of the first example only, if the model treats examples independently.
+    taps: Taps, forward: Forward, batch: Any, examples: int, choices: Choices
+) -> tuple[list[Tensor], dict[str, list[Tensor]]]:
+    """The losses and outputs of some examples, found under the watch of `choices`, and what determines the
+    gradients of the first example, if the model treats examples independently: those of the first loss.
     """
     with choices:
         losses, outputs = taps.losses(forward, batch, examples)
-    only_first = torch.arange(examples, device=losses.device) == 0
-    sums = {name: torch.zeros_like(total) for name, total in like.items()}
-    for part in taps.parts(losses):
-        part.add_to(sums, only_first.to(torch.float64), only_first)
-    return [*outputs, losses], sums
+    # Copies: places of gradients are used again.
+    first = {part.name: [v.clone() for v in part.first()] for part in taps.parts(losses)}
+    return [*outputs, losses], first
 
 
-def _add(sums: Sums, parts: list[Part], count: int, groups: Groups) -> None:
-    """Adds the clipped gradients of a portion's first `count` examples."""
+def _add(
+    sums: Sums, parameters: Mapping[str, nn.Parameter], parts: list[Part], count: int, groups: Groups
+) -> None:
+    """Adds the clipped gradients of a portion's first `count` examples, and removes each of `parts` when it
+    is added.
+    """
     if not parts:
         return
     factors, kept = clip_factors([(part.name, part.squares) for part in parts], groups)
     there = torch.arange(len(kept), device=kept.device) < count
     everything = bool((kept & there).all())
-    for part in parts:
-        part.add_to(sums, torch.where(there, factors[part.name], 0.0), None if everything else kept & there)
+    while parts:
+        part = parts.pop(0)
+        name = part.name
+        if name not in sums:
+            sums[name] = _zeros(parameters[name])
+        part.add_to(sums, torch.where(there, factors[name], 0.0), None if everything else kept & there)

@@ -25,7 +25,9 @@ from .biases import Bias, table_of
 from .captured import Captured, by_example
 from .independence import Forward
 from .layers import Layer, Unsupported, Uses, all_finite, refused, widened
-from .parts import Part, Use, part_of
+from .made import Part
+from .parts import Use, part_of
+from .room import Room
 
 # Modules that are alone, whose gradients of examples were compared with their total.
 _totals: WeakSet[nn.Module] = WeakSet()
@@ -58,7 +60,8 @@ def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
 class Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
-    def __init__(self, model: nn.Module, layers: list[Layer]) -> None:
+    def __init__(self, model: nn.Module, layers: list[Layer], room: Room) -> None:
+        self._room = room
         self._model, self._layers, self._parameters = model, layers, trainable(model)
         self._own: dict[Layer, dict[str, nn.Parameter | None]] = {}
         # By parameter, in the order of the first use: the uses with captured gradients, the number of uses in
@@ -229,7 +232,7 @@ class Taps:
             self._calls[name] += 1
         self._waiting.append(layer)
         # After the node, which gets the gradient that hooks of the output return, whenever they are added.
-        found = partial(self._gradient, layer, uses, x.detach(), version_of(x), output.output_nr)
+        found = partial(self._gradient, layer, uses, [x.detach()], version_of(x), output.output_nr)
         node.register_hook(found)
         return output
 
@@ -237,21 +240,23 @@ class Taps:
         self,
         layer: Layer,
         uses: Callable[[Tensor, Tensor], Uses],
-        x: Tensor,
+        held: list[Tensor],
         version: int,
         number: int,
         _: object,
         gradients: Sequence[Tensor | None],
     ) -> None:
-        if version_of(x) != version:
+        if held and version_of(held[0]) != version:
             raise layer.unsupported("given what is not changed in place later")
-        if not self._in_backward or layer not in self._waiting:
+        if not self._in_backward or layer not in self._waiting or not held:
             raise layer.unsupported("one whose gradient the model does not take itself")
         gradient = gradients[number]
         if gradient is None:
             # The layer still waits for one.
             return
         self._waiting.remove(layer)
+        # The hook lives as long as the graph; the input only as long as it is needed.
+        x = held.pop()
         self._running_again = layer.alone
         try:
             made = uses(x, gradient)
@@ -266,7 +271,7 @@ class Taps:
         found = self._uses.setdefault(name, [])
         found.append(use)
         if len(found) == self._calls[name]:
-            self._parts[name] = part_of(name, self._uses.pop(name))
+            self._parts[name] = part_of(name, self._uses.pop(name), self._room)
 
     def _of_each(self) -> list[tuple[str, list[Tensor]]]:
         """The examples' own parameters, by the model's name, of each call of a module that runs for each
@@ -289,6 +294,7 @@ class Taps:
         self._uses.clear()
         self._calls.clear()
         self._made.clear()
+        self._room.begin()
         for each in self._each:
             each.begin(examples)
         for bias in self._biases:
@@ -345,4 +351,5 @@ class Taps:
             )
         for layer in self._waiting:
             raise layer.unsupported("one whose output the loss depends on")
-        return [part for part in self._parts.values() if part is not None]
+        parts, self._parts = self._parts, {}
+        return [part for part in parts.values() if part is not None]

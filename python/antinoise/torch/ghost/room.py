@@ -1,0 +1,44 @@
+"""Memory for the per-example gradients of matrices between the backward pass and the sum."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+# Bytes of gradients that are kept, beyond the memory of what they are made from.
+KEPT = 2**27
+
+
+class Room:
+    """Places for gradients that are kept until the sum, up to a number of bytes. In the host's memory they are
+    used again in the next portion and step: new memory is slow there.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._left, self._next = limit, 0
+        self._places: list[Tensor] = []
+
+    def begin(self) -> None:
+        """Records that a portion begins: all places are free."""
+        self._left, self._next = self.limit, 0
+
+    def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:
+        """A place of this shape for what is made from `gradients` and kept in their stead; None if there is no
+        room for it.
+        """
+        count = math.prod(shape)
+        more = max(0, count - gradients.numel()) * gradients.element_size()
+        if more > self._left:
+            return None
+        self._left -= more
+        if gradients.device.type != "cpu":
+            return gradients.new_empty(shape)
+        number, self._next = self._next, self._next + 1
+        if number == len(self._places):
+            self._places.append(gradients.new_empty(0))
+        place = self._places[number]
+        if place.numel() < count or place.dtype != gradients.dtype:
+            self._places[number] = place = gradients.new_empty(count)
+        return place[:count].view(shape)
