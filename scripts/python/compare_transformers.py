@@ -35,7 +35,7 @@ from antinoise.torch import CorrelatedNoise, clipped_sum_
 from antinoise.torch.held_sums import drop_sums
 
 CLIP_NORM, VOCABULARY, CLASSES = 1.0, 2000, 10
-WAYS = ("plain", "antinoise", "Opacus ghost", "Opacus hooks", "Opacus ew")
+WAYS = ("plain", "antinoise", "antinoise, kept_bytes=0", "Opacus ghost", "Opacus hooks", "Opacus ew")
 SIZES = {  # layers, width, examples, places
     True: (4, 256, 16, 64),
     False: (12, 768, 4, 128),
@@ -133,7 +133,7 @@ def plain(model, x, y):
     return step
 
 
-def own(model, x, y):
+def own(model, x, y, **how):
     optimizer, dim = sgd(model), sum(p.numel() for p in model.parameters())
     plan = an.plan(
         1000 * len(x),
@@ -148,7 +148,7 @@ def own(model, x, y):
     CorrelatedNoise(model, plan, an.Key.from_os(), threads=1, external_batches=True).attach(optimizer)
 
     def step():
-        clipped_sum_(model, loss, x, y, CLIP_NORM)
+        clipped_sum_(model, loss, x, y, CLIP_NORM, **how)
         optimizer.step()
         optimizer.zero_grad()
 
@@ -183,7 +183,9 @@ def opacus(mode, model, x, y):
 def step_of(way, model, x, y):
     if way == "plain":
         return plain(model, x, y)
-    return own(model, x, y) if way == "antinoise" else opacus(way.split()[1], model, x, y)
+    if way.startswith("antinoise"):
+        return own(model, x, y, **({} if way == "antinoise" else dict(kept_bytes=0)))
+    return opacus(way.split()[1], model, x, y)
 
 
 def each_alone(model, x, y):

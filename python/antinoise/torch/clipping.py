@@ -25,6 +25,7 @@ from .distributed.sharded import reshard, sharded_sums
 from .ghost.independence import Forward, check_output
 from .ghost.layers import Unsupported
 from .ghost.made import Sums
+from .ghost.room import KEPT
 from .ghost.sums import ghost_sums
 from .grid_sums import checked_spacing
 from .held_sums import hold, trainable
@@ -62,6 +63,7 @@ def clipped_sum_(
     norms: Norms = "auto",
     groups: Asked = None,
     grid_spacing: float | None = None,
+    kept_bytes: int = KEPT,
 ) -> Tensor: ...
 @overload
 def clipped_sum_(
@@ -75,6 +77,7 @@ def clipped_sum_(
     norms: Norms = "auto",
     groups: Asked = None,
     grid_spacing: float | None = None,
+    kept_bytes: int = KEPT,
 ) -> Tensor: ...
 def clipped_sum_(
     model: nn.Module,
@@ -85,6 +88,7 @@ def clipped_sum_(
     norms: Norms = "auto",
     groups: Asked = None,
     grid_spacing: float | None = None,
+    kept_bytes: int = KEPT,
 ) -> Tensor:
     """Clips each example's gradient and leaves their sum for `CorrelatedNoise` to add noise to.
 
@@ -134,6 +138,9 @@ def clipped_sum_(
         grid_spacing: The plan's: rounds each clipped gradient to integer multiples of it and sums integers.
             The sum's bits then do not depend on the order of examples or on their distribution over
             processes. Implies per-example gradients.
+        kept_bytes: Memory for the per-example gradients of matrices that ghost norms keep until the sum, in
+            bytes, beyond that of the activations and their gradients. Gradients for which there is no room
+            are made twice: 0 takes least memory and most time.
 
     Returns:
         The mean loss, a scalar tensor without gradient. **It is not private.**
@@ -152,7 +159,9 @@ def clipped_sum_(
         raise TypeError(
             "clipped_sum_ takes (model, loss, x, y, clip_norm) or (model, loss, batch, clip_norm)"
         )
-    return clip(model, make, clip_norm, microbatch_size, norms, groups, grid_spacing, stacklevel=3)
+    return clip(
+        model, make, clip_norm, microbatch_size, norms, groups, grid_spacing, kept_bytes, stacklevel=3
+    )
 
 
 def code_of(loss: Any) -> Hashable:
@@ -213,6 +222,8 @@ def clip(
     norms: str,
     groups: Asked,
     grid_spacing: float | None,
+    kept_bytes: int = KEPT,
+    *,
     stacklevel: int,
 ) -> Tensor:
     """`clipped_sum_` of the work that `make` returns; `stacklevel` makes warnings point to the caller."""
@@ -221,7 +232,7 @@ def clip(
     sharded = any(is_sharded(p) for p in parameters.values())
 
     def check() -> tuple[Work, int, Groups, float | None]:
-        check_clipping(model, clip_norm, microbatch_size)
+        check_clipping(model, clip_norm, microbatch_size, kept_bytes)
         if norms not in ("auto", "ghost", "per_example"):
             raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'per_example'")
         if grid_spacing is not None and norms == "ghost":
@@ -246,7 +257,9 @@ def clip(
                 sums, losses = of_each()
             else:
                 of_portion, batch, tested = work.of_portion, work.batch, work.tested
-                by_ghosts = partial(ghost_sums, model, of_portion, batch, count, grouped, tested=tested)
+                by_ghosts = partial(
+                    ghost_sums, model, of_portion, batch, count, grouped, tested=tested, kept=kept_bytes
+                )
                 if sharded:
                     sums, losses = sharded_sums(parameters, partial(by_ghosts, size), count, size)
                 else:

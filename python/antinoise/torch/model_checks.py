@@ -14,7 +14,7 @@ from .distributed.layout import is_sharded
 from .relied import ANY_NORM, BATCH_NORM, version_of
 
 
-def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | None) -> None:
+def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | None, kept_bytes: int) -> None:
     """Refuses numbers out of range, and a model with a layer that mixes examples or stores statistics of
     them.
     """
@@ -22,6 +22,8 @@ def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | No
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
     if microbatch_size is not None and microbatch_size < 1:
         raise ValueError(f"microbatch_size is {microbatch_size} but must be at least 1")
+    if kept_bytes < 0:
+        raise ValueError(f"kept_bytes is {kept_bytes} but must be at least 0")
     for name, module in model.named_modules():
         if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.max_norm is not None:
             raise ValueError(

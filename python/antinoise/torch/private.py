@@ -18,6 +18,7 @@ from .data.epochs import EpochSampler
 from .data.loaders import check_sampler, loader_of, number_of_examples, planned_loader
 from .distributed.processes import rank_and_world, run_on_all_ranks
 from .distributed.sharded import reshard
+from .ghost.room import KEPT
 from .held_sums import trained
 from .noise import CorrelatedNoise
 from .optimizer_guard import check_holds, check_only_noise
@@ -119,6 +120,7 @@ def make_private(
     norms: Norms = "auto",
     groups: Asked = None,
     exact: bool = False,
+    kept_bytes: int = KEPT,
     prefetch: bool = False,
     loader: Mapping[str, Any] | None = None,
 ) -> PrivateRun:
@@ -153,7 +155,7 @@ def make_private(
             process ends.
         plan: A plan, in place of the arguments above.
         run: Name of the run; each run needs a new pair of key and name.
-        microbatch_size, norms, groups: As in `clipped_sum_`.
+        microbatch_size, norms, groups, kept_bytes: As in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers.
         prefetch: As in `CorrelatedNoise`.
         loader: Further arguments of `DataLoader`, such as `num_workers`.
@@ -204,5 +206,5 @@ def make_private(
     # Last: an argument that is refused leaves the optimizer as it was.
     noise.attach(optimizer, sampler)
     how: dict[str, Any] = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
-    how |= dict(grid_spacing=planned.grid_spacing if exact else None)
+    how |= dict(grid_spacing=planned.grid_spacing if exact else None, kept_bytes=kept_bytes)
     return PrivateRun(model, noise, planned, batches, sampler, **how)

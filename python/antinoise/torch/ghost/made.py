@@ -1,4 +1,6 @@
-"""Per-example gradients of one parameter: what all representations have in common, and those in memory."""
+"""Per-example gradients of one parameter: what all representations have in common, and
+gradients that are in memory.
+"""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class MadeTwice:
         into, longer = sums[self.name].view(-1), []
         for some, gradients in self._made():
             again = torch.linalg.vector_norm(gradients, dim=1).square()
-            longer.append((again > (1 + 2.0**-40) * self.squares[some]) & (factors[some] > 0))
+            longer.append(~(again <= (1 + 2.0**-40) * self.squares[some]) & (factors[some] > 0))
             into.addmv_(only(None if kept is None else kept[some], gradients).T, factors[some])
         if bool(torch.cat(longer).any()):
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Per-example gradients of a parameter from all its uses, matrices that are also embedding tables included."""
+"""Per-example gradients of a parameter from all its uses, also of matrices that are embedding tables."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import math
 from torch import Tensor
 
 # Bytes of gradients that are kept, beyond the memory of what they are made from.
-KEPT = 2**27
+KEPT = 2**28
 
 
 class Room:
-    """Places for gradients that are kept until the sum, up to a number of bytes. In the host's memory they are
-    used again in the next portion and step: new memory is slow there.
+    """Places for gradients that are kept until the sum, up to a number of bytes. In the host's memory they
+    are used again in the next portion and step: new memory is slow there.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,8 +25,8 @@ class Room:
         self._left, self._next = self.limit, 0
 
     def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:
-        """A place of this shape for what is made from `gradients` and kept in their stead; None if there is no
-        room for it.
+        """A place of this shape for what is made from `gradients` and kept in their stead; None if there is
+        no room for it.
         """
         count = math.prod(shape)
         more = max(0, count - gradients.numel()) * gradients.element_size()

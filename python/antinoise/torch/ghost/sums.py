@@ -52,8 +52,8 @@ def ghost_sums(
         at_least: Minimum number of portions, for processes that must run the model together.
         agreed: Returns whether a condition holds in any process, so that all processes try the same.
         alone: Modules whose gradients are made for each example.
-        kept: Bytes of per-example gradients of matrices that are kept until the sum, beyond the memory of what
-            they are made from; further ones are made twice.
+        kept: Bytes of per-example gradients of matrices that are kept until the sum, beyond the memory of
+            activations and their gradients; further ones are made twice.
     """
     layers, parameters, total = layers_of(model, alone), trainable(model), 0.0
     sums: Sums = {}

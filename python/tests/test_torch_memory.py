@@ -1,0 +1,152 @@
+"""The peak of the memory of a private step by ghost norms, counted by PyTorch's allocations."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from conftest import small_plan
+from test_ghost import taken
+from torch import nn
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
+from torch_run import made as private
+
+from antinoise.torch import clipped_sum_
+from antinoise.torch.ghost.matrices import MadeTwice
+from antinoise.torch.held_sums import held_sum
+
+WIDTH, PLACES, EXAMPLES, CLASSES = 192, 96, 20, 40
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 768), nn.Linear(768, WIDTH)
+
+    def forward(self, x):
+        return x + self.down(functional.silu(self.up(self.norm(x))))
+
+
+class Classes(nn.Module):
+    """Logits of each example."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(CLASSES, WIDTH)
+        self.blocks, self.head = nn.Sequential(*(Block() for _ in range(6))), nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.table(x)).mean(1))
+
+
+loss = functional.cross_entropy
+
+
+def model_and_batch():
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(2)
+    x, y = (
+        torch.randint(0, CLASSES, shape, generator=generator) for shape in ((EXAMPLES, PLACES), (EXAMPLES,))
+    )
+    return Classes(), x, y
+
+
+def plain():
+    model, x, y = model_and_batch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        loss(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def own(kept_bytes):
+    model, x, y = model_and_batch()
+    dim = sum(p.numel() for p in model.parameters())
+    _, optimizer, _ = private(small_plan(dim=dim, clip_norm=1.0), model)
+
+    def step():
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost", kept_bytes=kept_bytes)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def opacus():
+    from opacus import PrivacyEngine
+
+    model, x, y = model_and_batch()
+    private, optimizer, criterion, _ = PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        criterion=nn.CrossEntropyLoss(),
+        data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=EXAMPLES),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        grad_sample_mode="ghost",
+        poisson_sampling=False,
+    )
+
+    def step():
+        criterion(private(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def peak(step):
+    """The peak of the bytes that three steps hold at once, beyond what was held before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        for _ in range(3):
+            step()
+    events = [e for e in found.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    assert most > 0
+    return most
+
+
+def test_the_peak_of_a_step_is_bounded():
+    bound = peak(plain())
+    least, kept = peak(own(0)), peak(own(2**28))
+    assert least <= 1.3 * bound, least / bound
+    # The gradients that are kept: those of each example.
+    assert 2 * bound < kept < 2**28
+    pytest.importorskip("opacus")
+    assert least <= peak(opacus())
+
+
+def test_room_for_gradients_changes_no_sum():
+    found = []
+    for kept_bytes in (0, 2**21, 2**28):
+        model, x, y = model_and_batch()
+        clipped_sum_(model, loss, x, y, 0.5, norms="ghost", kept_bytes=kept_bytes)
+        found.append(taken(model))
+    assert all(torch.allclose(f, found[-1], rtol=1e-9, atol=1e-7) for f in found)
+
+
+def test_gradients_that_differ_the_second_time_are_refused(monkeypatch):
+    model, x, y = model_and_batch()
+    plain = MadeTwice._made
+
+    def longer(self):
+        again = hasattr(self, "squares")
+        for some, gradients in plain(self):
+            yield some, gradients * (1 + 1e-9) if again else gradients
+
+    monkeypatch.setattr(MadeTwice, "_made", longer)
+    with pytest.raises(RuntimeError, match="differ when they are made a second time: nothing was added"):
+        clipped_sum_(model, loss, x, y, 0.5, norms="ghost", kept_bytes=0)
+    assert all(held_sum(p) is None for p in model.parameters())
+
+
+def test_less_than_no_room_is_refused():
+    model, x, y = model_and_batch()
+    with pytest.raises(ValueError, match="kept_bytes is -1 but must be at least 0"):
+        clipped_sum_(model, loss, x, y, 0.5, kept_bytes=-1)
