@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes crates/release/tests/data/events.parquet, as other programs write such files, and the same rows as
-CSV.
+an Arrow file (.arrow), an Arrow stream (.arrows), a compressed Arrow file (.feather) and CSV.
 
     pip install pyarrow && python3 scripts/release/parquet.py
 """
@@ -10,6 +10,7 @@ import datetime
 from pathlib import Path
 
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 
 FOLDER = Path(__file__).resolve().parents[2] / "crates" / "release" / "tests" / "data"
@@ -33,6 +34,12 @@ def main():
     columns = {name: [row[name] for row in rows()] for name in next(rows())}
     table = pyarrow.table(columns).append_column("note", pyarrow.nulls(500, pyarrow.list_(pyarrow.int8())))
     pyarrow.parquet.write_table(table, FOLDER / "events.parquet", row_group_size=128, compression="zstd")
+    # Texts as the numbers of words of a dictionary, as programs write columns with few words.
+    words = table.set_column(2, "shop", table["shop"].dictionary_encode())
+    for name, begin in [("arrow", pyarrow.ipc.new_file), ("arrows", pyarrow.ipc.new_stream)]:
+        with begin(FOLDER / f"events.{name}", words.schema) as writer:
+            writer.write_table(words, max_chunksize=128)
+    pyarrow.feather.write_feather(table, FOLDER / "events.feather")
     with open(FOLDER / "events.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()

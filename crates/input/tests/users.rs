@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use antinoise_input::tables::{Cells, Parquet, Role, user_name};
+use antinoise_input::tables::{Batches, Cells, ColumnFormat, Role, user_name};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
@@ -98,7 +98,9 @@ fn a_whole_number_is_one_user_in_every_type_of_column_and_in_parquet() {
             let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
             writer.write(&batch).unwrap();
             writer.close().unwrap();
-            for batch in Parquet::open("events", &path, &[("user", Role::User)]).unwrap() {
+            for batch in
+                Batches::open("events", &path, ColumnFormat::Parquet, &[("user", Role::User)]).unwrap()
+            {
                 assert!(names(batch.unwrap().column(0)).iter().all(|name| *name == number.to_string()));
             }
         }

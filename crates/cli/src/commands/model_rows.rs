@@ -9,16 +9,16 @@ use antinoise_train::data::{
 use antinoise_train::saved_model::SavedModel;
 use clap::Args;
 
-use super::train::{TableKind, delimiter, table_file};
+use super::train::{TABLES, TableKind, delimiter, table_file};
 use crate::failure::Result;
 use crate::progress::Progress;
 
 /// The source of the rows.
 #[derive(Debug, Args)]
 pub struct RowOptions {
-    /// The rows: csv:PATH, jsonl:PATH or parquet:PATH for a model of a table; for a model of images
-    /// images:DIR (PNG files in DIR or, with labels, in DIR/CLASS or DIR/test/CLASS), idx:DIR (the test files
-    /// in the format of MNIST), digits or fashion-mnist (their test images).
+    /// The rows: csv:PATH, jsonl:PATH, parquet:PATH or arrow:PATH for a model of a table; for a model of
+    /// images images:DIR (PNG files in DIR or, with labels, in DIR/CLASS or DIR/test/CLASS), idx:DIR (the
+    /// test files in the format of MNIST), digits or fashion-mnist (their test images).
     #[arg(long, value_name = "KIND:PATH")]
     data: String,
     /// For CSV: the character between cells, or tab [default: ,].
@@ -37,7 +37,7 @@ impl RowOptions {
             }
             (Some(_), None) => Err(self.refused("images: the model is one of images").into()),
             (None, Some(_)) => {
-                let must_be = "csv:PATH, jsonl:PATH or parquet:PATH: the model is one of a table";
+                let must_be = format!("{TABLES}: the model is one of a table");
                 Err(self.refused(must_be).into())
             }
             (None, None) => self.images(model, labels),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_input::tables::Parquet;
+use antinoise_input::tables::{Batches, ColumnFormat};
 
 use crate::Result;
 use crate::events::arrow::EventTable;
@@ -25,7 +25,7 @@ impl Freezing<'_> {
         mut each: impl FnMut(),
     ) -> Result<Found> {
         let roles: Vec<_> = columns.roles().collect();
-        let file = Parquet::open("events", path, &roles)?;
+        let file = Batches::open("events", path, ColumnFormat::Parquet, &roles)?;
         let mut table = EventTable::new(file.schema(), columns)?;
         let mut rows = self.rows(handling);
         for batch in file {

@@ -31,7 +31,7 @@ pub use audit::trained_with_canaries;
 pub use options::{Arguments, ModelName};
 pub use problem::{build, load};
 use serde::Serialize;
-pub use table::{TableKind, delimiter, table_file};
+pub use table::{TABLES, TableKind, delimiter, table_file};
 
 use crate::failure::Result;
 use crate::signals::Stop;

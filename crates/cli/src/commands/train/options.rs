@@ -65,8 +65,9 @@ images is a folder with four files in the format of MNIST. --data fashion-mnist 
 pub struct Arguments {
     /// The data: digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (files in the format of MNIST),
     /// images:DIR (train/CLASS/*.png and test/CLASS/*.png), csv:PATH (a table whose first line names the
-    /// columns), jsonl:PATH (one JSON object a line) or parquet:PATH (if built with the feature parquet).
-    /// MNIST, CSV and JSON files may be gzipped.
+    /// columns), jsonl:PATH (one JSON object a line), parquet:PATH or arrow:PATH (both if built with the
+    /// feature parquet; Arrow IPC files, .arrow or .feather, without compression). MNIST, CSV and JSON
+    /// files may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use antinoise_train::model::Model;
 
 use super::named::{Baseline, NamedPlan};
 use super::options::{Arguments, ModelName};
-use super::table::{Table, table_file};
+use super::table::{TABLES, Table, table_file};
 use crate::failure::Result;
 
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
@@ -129,7 +129,7 @@ pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
         Some(("images", folder)) => Ok(data::images(Path::new(folder))?),
         _ => {
-            let must_be = "digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, csv:PATH, jsonl:PATH or parquet:PATH";
+            let must_be = format!("digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, {TABLES}");
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }

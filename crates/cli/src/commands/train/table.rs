@@ -1,5 +1,5 @@
-//! The schema of a table for `--data csv:`, `jsonl:` and `parquet:`: its options, and the part that a run's
-//! folder stores.
+//! The schema of a table for `--data csv:`, `jsonl:`, `parquet:` and `arrow:`: its options, and the part that
+//! a run's folder stores.
 
 use std::path::{Path, PathBuf};
 
@@ -140,7 +140,7 @@ impl TableOptions {
             return match self.given() {
                 None => Ok(None),
                 Some(name) => {
-                    let must_be = "left out unless --data is csv:PATH, jsonl:PATH or parquet:PATH";
+                    let must_be = format!("left out unless --data is {TABLES}");
                     Err(InvalidParameter::new(name, "given", must_be).into())
                 }
             };
@@ -233,7 +233,11 @@ pub enum TableKind {
     Csv,
     JsonLines,
     Parquet,
+    Arrow,
 }
+
+/// The names of tables, in messages.
+pub const TABLES: &str = "csv:PATH, jsonl:PATH, parquet:PATH or arrow:PATH";
 
 impl TableKind {
     /// Refuses a delimiter for a file that is not CSV.
@@ -252,15 +256,27 @@ impl TableKind {
         match self {
             Self::Csv => Ok(TableFile::csv(path, delimiter.unwrap_or(COMMA))),
             Self::JsonLines => Ok(TableFile::json_lines(path)),
-            Self::Parquet => parquet(path),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => Ok(TableFile::parquet(path)),
+            #[cfg(feature = "parquet")]
+            Self::Arrow => Ok(TableFile::arrow(path)),
+            #[cfg(not(feature = "parquet"))]
+            Self::Parquet | Self::Arrow => {
+                let must_be = "csv:PATH or jsonl:PATH: this program was built without the feature parquet";
+                Err(InvalidParameter::new("data", path.display(), must_be).into())
+            }
         }
     }
 }
 
 /// The file of a table, if `data` names one.
 pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
-    let kinds =
-        [("csv:", TableKind::Csv), ("jsonl:", TableKind::JsonLines), ("parquet:", TableKind::Parquet)];
+    let kinds = [
+        ("csv:", TableKind::Csv),
+        ("jsonl:", TableKind::JsonLines),
+        ("parquet:", TableKind::Parquet),
+        ("arrow:", TableKind::Arrow),
+    ];
     kinds.into_iter().find_map(|(prefix, kind)| Some((kind, Path::new(data.strip_prefix(prefix)?))))
 }
 
@@ -286,17 +302,6 @@ impl Table {
         let file = self.user().map_or(file, |user| file.with_users(user));
         Ok(file.dataset(&self.schema, test)?)
     }
-}
-
-#[cfg(feature = "parquet")]
-fn parquet(path: &Path) -> Result<TableFile<'_>> {
-    Ok(TableFile::parquet(path))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path) -> Result<TableFile<'_>> {
-    let must_be = "csv:PATH or jsonl:PATH: this program was built without the feature parquet";
-    Err(InvalidParameter::new("data", format!("parquet:{}", path.display()), must_be).into())
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+#[cfg(feature = "parquet")]
+use antinoise_input::tables::ColumnFormat;
+
+#[cfg(feature = "parquet")]
+use super::batches::batch_rows;
 use super::csv::csv_rows;
 use super::json::json_rows;
-#[cfg(feature = "parquet")]
-use super::parquet::parquet_rows;
 use super::row::{Labels, Rows, Wanted};
 use super::schema::Schema;
 use super::split::{TestPart, refuse_shared, split};
@@ -13,7 +16,7 @@ use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
 
 /// A table in a file: CSV (plain or gzipped) whose first line holds the names of columns, JSON lines (one
-/// object a line, plain or gzipped), or Parquet.
+/// object a line, plain or gzipped), Parquet or Arrow.
 ///
 /// Features are scaled by the schema's public knowledge of a column, never by the data. A million rows of 20
 /// columns load in seconds.
@@ -53,7 +56,7 @@ enum Format {
     },
     JsonLines,
     #[cfg(feature = "parquet")]
-    Parquet,
+    Columns(ColumnFormat),
 }
 
 impl<'a> TableFile<'a> {
@@ -72,7 +75,14 @@ impl<'a> TableFile<'a> {
     /// booleans.
     #[cfg(feature = "parquet")]
     pub fn parquet(path: &'a Path) -> Self {
-        Self { path, format: Format::Parquet, user: None }
+        Self { path, format: Format::Columns(ColumnFormat::Parquet), user: None }
+    }
+
+    /// An Arrow IPC file (Feather version 2) or stream without compression, with the types of columns of
+    /// [`parquet`](Self::parquet).
+    #[cfg(feature = "parquet")]
+    pub fn arrow(path: &'a Path) -> Self {
+        Self { path, format: Format::Columns(ColumnFormat::Arrow), user: None }
     }
 
     /// The table with the user of each row in the column `user`, for data sets whose unit is the user.
@@ -89,7 +99,8 @@ impl<'a> TableFile<'a> {
     /// # Errors
     /// If the schema is invalid; if the file is absent or of another format, lacks a column or has it twice;
     /// if a row has another length; if a cell is not a number, is missing, or has an unknown category or
-    /// class (the error names the line, or of Parquet the row from 0, and the column); if there are no rows.
+    /// class (the error names the line, or of Parquet and Arrow
+    /// the row from 0, and the column); if there are no rows.
     pub fn examples(self, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
         Ok(Self { user: None, ..self }.rows(schema, labels)?.examples)
     }
@@ -101,7 +112,7 @@ impl<'a> TableFile<'a> {
             Format::Csv { delimiter } => csv_rows(self.path, delimiter, wanted),
             Format::JsonLines => json_rows(self.path, wanted),
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet_rows(self.path, wanted),
+            Format::Columns(format) => batch_rows(self.path, format, wanted),
         }
     }
 

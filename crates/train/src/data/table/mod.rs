@@ -1,11 +1,11 @@
 //! Tables of numbers, categories and texts, encoded by public knowledge of their columns.
 
+#[cfg(feature = "parquet")]
+mod batches;
 mod column;
 mod csv;
 mod file;
 mod json;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod row;
 mod schema;
 mod split;

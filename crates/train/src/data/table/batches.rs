@@ -1,15 +1,17 @@
-//! Parquet files, cell by cell.
+//! Parquet and Arrow files, cell by cell.
 
 use std::path::Path;
 
-use antinoise_input::tables::{Cells, Parquet, Role};
+use antinoise_input::InvalidParameter;
+use antinoise_input::tables::{Batches, Cells, ColumnFormat, Role};
 
 use super::column::Values;
 use super::row::{Labels, RowReader, Rows, Wanted};
 use crate::Error;
+use crate::data::file::bad;
 
-/// Reads the rows of a Parquet file, in order.
-pub(super) fn parquet_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
+/// Reads the rows of such a file, in order.
+pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> Result<Rows, Error> {
     let columns = wanted.schema.columns.iter().map(|column| match column.values {
         Values::Range(..) => Role::Value,
         Values::Categories(_) | Values::Text(_) => Role::Name,
@@ -17,7 +19,7 @@ pub(super) fn parquet_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
     let label = (wanted.labels == Labels::Required).then_some(Role::Name);
     let roles = columns.chain(label).chain(wanted.user.map(|_| Role::User));
     let asked: Vec<(&str, Role)> = wanted.names().zip(roles).collect();
-    let file = Parquet::open("data", path, &asked)?;
+    let file = Batches::open("data", path, format, &asked)?;
     let mut rows = RowReader::new(path, wanted);
     let (mut row, mut rooms) = (0u64, vec![String::new(); asked.len()]);
     for batch in file {
@@ -25,18 +27,27 @@ pub(super) fn parquet_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
         let columns = asked
             .iter()
             .map(|(name, _)| {
-                Cells::new(name, batch.column_by_name(name).expect("the columns that were asked for"))
+                let array = batch.column_by_name(name).expect("the columns that were asked for");
+                Cells::new(name, array).map_err(|error| {
+                    bad(path, format!("with {} {}", error.parameter, error.got), error.must_be)
+                })
             })
             .collect::<Result<Vec<_>, _>>()?;
         for i in 0..batch.num_rows() {
+            let refused = |name: &str, error: InvalidParameter| {
+                bad(path, format!("{} in row {row}, column {name:?}", error.got), error.must_be)
+            };
             let texts = columns
                 .iter()
                 .zip(&mut rooms)
                 .zip(&asked)
-                .map(|((cells, room), (name, role))| match role {
-                    _ if cells.is_null(i) => Ok(""),
-                    Role::User => cells.user(&format!("column {name:?} of row {row}"), i, room),
-                    _ => cells.text("cell", i, room),
+                .map(|((cells, room), (name, role))| {
+                    let text = match role {
+                        _ if cells.is_null(i) => return Ok(""),
+                        Role::User => cells.user("user", i, room),
+                        _ => cells.text("cell", i, room),
+                    };
+                    text.map_err(|error| refused(name, error))
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             rows.add(format_args!("row {row}"), |column| texts[column].as_bytes())?;

@@ -1,16 +1,17 @@
-//! What is read from Parquet files against what was written, and files that are damaged.
+//! What is read from Parquet and Arrow files against what was written, and files that are damaged.
 #![cfg(feature = "parquet")]
 
 use std::path::Path;
 use std::sync::Arc;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::tables::{Cells, Number, Parquet, Role};
+use antinoise_input::tables::{Batches, Cells, ColumnFormat, Number, Role};
 use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -75,9 +76,30 @@ fn write(path: &Path, batch: &RecordBatch, compression: Compression, group: usiz
     writer.close().unwrap();
 }
 
+/// Writes an Arrow file or stream in batches of `group` rows.
+fn write_arrow(path: &Path, batch: &RecordBatch, is_stream: bool, group: usize) {
+    let file = std::fs::File::create(path).unwrap();
+    let parts = (0..batch.num_rows())
+        .step_by(group)
+        .map(|from| batch.slice(from, group.min(batch.num_rows() - from)));
+    if is_stream {
+        let mut writer = StreamWriter::try_new(file, &batch.schema()).unwrap();
+        parts.for_each(|part| writer.write(&part).unwrap());
+        writer.finish().unwrap();
+    } else {
+        let mut writer = FileWriter::try_new(file, &batch.schema()).unwrap();
+        parts.for_each(|part| writer.write(&part).unwrap());
+        writer.finish().unwrap();
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<Vec<String>>, InvalidParameter> {
+    read_as(ColumnFormat::Parquet, path)
+}
+
+fn read_as(format: ColumnFormat, path: &Path) -> Result<Vec<Vec<String>>, InvalidParameter> {
     let mut rows = Vec::new();
-    for batch in Parquet::open("events", path, &COLUMNS)? {
+    for batch in Batches::open("events", path, format, &COLUMNS)? {
         let batch = batch?;
         let cells = COLUMNS
             .iter()
@@ -123,7 +145,12 @@ proptest! {
             Compression::LZ4_RAW,
         ][codec];
         write(&path, &batch(&rows), compression, group);
-        prop_assert_eq!(read(&path).unwrap(), rows.iter().map(texts).collect::<Vec<_>>());
+        let wanted = rows.iter().map(texts).collect::<Vec<_>>();
+        prop_assert_eq!(read(&path).unwrap(), wanted.clone());
+        for is_stream in [false, true] {
+            write_arrow(&path, &batch(&rows), is_stream, group);
+            prop_assert_eq!(&read_as(ColumnFormat::Arrow, &path).unwrap(), &wanted);
+        }
     }
 }
 
@@ -131,17 +158,41 @@ proptest! {
 fn what_is_wrong_with_a_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.parquet");
-    let refused = |columns: &[(&str, Role)]| Parquet::open("events", &path, columns).unwrap_err().to_string();
+    let refused_as = |format: ColumnFormat, columns: &[(&str, Role)]| {
+        Batches::open("events", &path, format, columns).err().unwrap().to_string()
+    };
+    let refused = |columns: &[(&str, Role)]| refused_as(ColumnFormat::Parquet, columns);
+    let no_arrow =
+        || assert!(refused_as(ColumnFormat::Arrow, &COLUMNS).contains("must be an Arrow IPC file"));
+    no_arrow();
     assert!(refused(&COLUMNS).contains("must be a Parquet file that can be read"));
     std::fs::write(&path, "day,user,shop,value\n").unwrap();
     assert!(refused(&COLUMNS).contains("must be a Parquet file that can be read"));
+    no_arrow();
+    std::fs::write(&path, "").unwrap();
+    no_arrow();
     write(&path, &batch(&[]), Compression::SNAPPY, 8);
-    assert_eq!(
-        refused(&[("date", Role::Time)]),
-        "column \"date\" is absent but must be one of the columns value, notes, user, shop, is_new, time, day"
-    );
-    assert!(refused(&[("shop", Role::Value)]).ends_with("but must be numbers"));
-    assert!(refused(&[("value", Role::Name)]).ends_with("but must be text, whole numbers or true and false"));
+    no_arrow();
+    let columns_are_named = |format| {
+        let refused = |columns: &[(&str, Role)]| refused_as(format, columns);
+        assert_eq!(
+            refused(&[("date", Role::Time)]),
+            format!(
+                "column \"date\" of {} is absent but must be one of the columns value, notes, user, shop, is_new, \
+                 time, day",
+                path.display()
+            )
+        );
+        assert!(refused(&[("shop", Role::Value)]).ends_with("but must be numbers"));
+        assert!(
+            refused(&[("value", Role::Name)]).ends_with("but must be text, whole numbers or true and false")
+        );
+    };
+    columns_are_named(ColumnFormat::Parquet);
+    for is_stream in [false, true] {
+        write_arrow(&path, &batch(&[]), is_stream, 8);
+        columns_are_named(ColumnFormat::Arrow);
+    }
 }
 
 #[test]
@@ -167,4 +218,32 @@ fn damaged_files_are_refused_or_read_and_nothing_else() {
         }
     }
     assert!(refused > 1000, "{refused}");
+}
+
+/// Every truncation and every byte of a small Arrow file and stream.
+#[test]
+fn damaged_arrow_files_are_refused_or_read_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.arrow");
+    let rows: Vec<Row> =
+        (0..9).map(|i| (i % 31, i64::from(i) << 30, Some(i.into()), i as usize % 4, f64::from(i))).collect();
+    for is_stream in [false, true] {
+        write_arrow(&path, &batch(&rows), is_stream, 4);
+        let whole = std::fs::read(&path).unwrap();
+        let mut refused = 0;
+        for at in 0..whole.len() {
+            let mask = if at % 2 == 0 { 0xff } else { 1 << (at / 2 % 8) };
+            for (mut bytes, mask) in [(whole[..at].to_vec(), 0), (whole.clone(), mask)] {
+                bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= mask);
+                std::fs::write(&path, bytes).unwrap();
+                if let Err(error) = read_as(ColumnFormat::Arrow, &path) {
+                    refused += 1;
+                    let said = error.to_string();
+                    let is_of_a_cell = said.starts_with("cell is ") || said.contains("column");
+                    assert!(said.contains("events.arrow") || is_of_a_cell, "{said}");
+                }
+            }
+        }
+        assert!(refused > whole.len(), "{refused} of {}", 2 * whole.len());
+    }
 }
