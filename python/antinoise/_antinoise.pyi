@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, final, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Buffer
 
 from . import types
@@ -51,6 +51,7 @@ def plan(
     workload: _Workload | None = None,
     objective: _Objective = "rms",
     mechanism: str | Sequence[str] | None = None,
+    strategy: Strategy | ArrayLike | None = None,
     memory: int | None = None,
     noise_time: float | None = None,
     tolerance: float = 0.05,
@@ -84,6 +85,8 @@ def plan(
             Toeplitz coefficients, shape (steps,); or rows of a matrix.
         objective: The loss to minimise: `"rms"` over the steps, or `"max"`.
         mechanism: A mechanism by name (`"blt:2"`), or several to choose from. Default: all that fit.
+        strategy: A finished strategy, or its matrix C, shape (rows, steps), as `Strategy.of_matrix` takes it.
+            It is planned as it is; with `mechanism`, the better one is chosen.
         memory: Bound on the noise's state, in bytes.
         noise_time: Bound on the estimated time for one step's noise on one core, in seconds.
         tolerance: Excess over the smallest loss that is accepted for a smaller state, as a fraction of it.
@@ -217,8 +220,34 @@ class Strategy:
             ValueError: An argument is out of range.
         """
     @staticmethod
-    def load(path: _Path) -> Strategy:
-        """Reads a strategy from a file of `save`.
+    def of_matrix(
+        c: ArrayLike,
+        *,
+        b: ArrayLike | None = None,
+        a: ArrayLike | None = None,
+        workload: _Workload | None = None,
+    ) -> Strategy:
+        """The strategy of a matrix C: the lower-triangular C' with the same C^T C, so that noise, errors and
+        sensitivity are those of C.
+
+        Args:
+            c: C, shape (rows, steps), with at least as many rows as steps and of full column rank; triangular
+                or not.
+            b, a: The decoder B, shape (queries, rows), and the workload A, shape (queries, steps), of a
+                factorisation A = B C. They are only compared with `workload`.
+            workload: The workload to compare with. Default: `"prefix"`.
+
+        Raises:
+            ValueError: An entry is not finite, C has no inverse, or B C or A is not the workload.
+        """
+    @staticmethod
+    def load(path: _Path, *, workload: _Workload | None = None) -> Strategy:
+        """Reads a strategy from a file: one of `save`, or a matrix as `of_matrix` takes it (`.npy`, `.npz` with
+        the array C and at most B and A, `.toml` with C as rows).
+
+        Args:
+            path: The file.
+            workload: As in `of_matrix`.
 
         Raises:
             OSError: The file cannot be read.

@@ -54,6 +54,8 @@ class Candidate(TypedDict):
     """A mechanism that `plan` compared. Losses include the noise multiplier and 1 / batch size."""
 
     strategy: str
+    is_given: bool
+    """Whether the strategy was given to `plan`, not designed."""
     noise_multiplier: float
     sensitivity: float
     max_loss: float

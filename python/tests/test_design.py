@@ -57,6 +57,35 @@ def test_a_strategy_is_what_it_was_when_it_is_read_again(tmp_path):
     made.save(path, force=True)
 
 
+def test_a_matrix_of_any_shape_is_a_strategy(tmp_path):
+    random = np.random.default_rng(29)
+    ones = np.tril(np.ones((12, 12)))
+    for rows in (12, 15):
+        c = random.normal(size=(rows, 12)) + 3 * np.eye(rows, 12)
+        made = an.Strategy.of_matrix(c)
+        assert (made.name, made.steps) == ("dense", 12)
+        columns = np.linalg.norm(c, axis=0)
+        assert np.isclose(made.sensitivity()["value"], columns.max(), rtol=1e-12)
+        errors = np.sqrt(np.diag(ones @ np.linalg.inv(c.T @ c) @ ones.T))
+        assert np.isclose(made.error()["max"], errors.max(), rtol=1e-12)
+        path, archive = tmp_path / "c.npy", tmp_path / "c.npz"
+        np.save(path, c)
+        np.savez_compressed(archive, C=c, B=ones @ np.linalg.pinv(c), A=ones)
+        for read in (an.Strategy.load(path), an.Strategy.load(archive), an.Strategy.of_matrix(np.asfortranarray(c))):
+            assert read.to_toml() == made.to_toml()
+        with pytest.raises(ValueError, match="must be 0.5, as the workload decay:0.5 has it"):
+            an.Strategy.load(archive, workload="decay:0.5")
+        options = {"epsilon": 2, "delta": 1e-5, "epochs": 1, "setting": "single"}
+        plan = an.plan(240, 20, strategy=c, **options)
+        assert plan.to_toml() == an.plan(240, 20, strategy=made, **options).to_toml()
+        assert [row["is_given"] for row in plan.candidates] == [False, True]
+        assert plan.sensitivity == made.sensitivity()
+    assert an.Strategy.of_matrix(ones.astype(np.float32)).name == "toeplitz"
+    for bad, why in [(ones[:5], "rows of C is 5"), (0 * ones, "column 0"), (np.nan * ones, "C\\[0, 0\\] is NaN")]:
+        with pytest.raises(ValueError, match=why):
+            an.Strategy.of_matrix(bad)
+
+
 def test_workloads_and_schemas_may_be_numbers():
     prefix = an.loss("toeplitz", 4)["rms_loss"]
     assert an.loss("toeplitz", 4, workload=[1, 1, 1, 1])["rms_loss"] == pytest.approx(prefix, rel=1e-9)

@@ -4,8 +4,9 @@
 mod common;
 
 use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
+use antinoise_linear::Matrix;
 use antinoise_mechanism::design::StrategySpec;
-use antinoise_mechanism::{Adjacency, Class};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class};
 use antinoise_plan::ArithmeticKind;
 use common::{design, schemas};
 
@@ -54,4 +55,26 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
     assert!(rejected.is_empty(), "{} rejected: {}", rejected.len(), rejected.join("\n"));
     assert!(unseen.is_empty(), "{} unseen:\n{}", unseen.len(), unseen.join("\n"));
     assert_eq!(audited, Class::ALL.len() * 4 * 2);
+}
+
+/// A matrix that is not triangular and has more rows than columns, as a file may hold it.
+#[test]
+fn a_matrix_of_any_shape_is_accepted_and_its_mu_is_seen() {
+    let entry = |i: usize, j: usize| ((7 * i + 3 * j) % 11) as f64 / 11.0 + 2.0 * f64::from(i == j);
+    let strategy = AnyStrategy::of_matrix(&Matrix::from_fn(STEPS + 5, STEPS, entry)).unwrap();
+    for (i, schema) in schemas(STEPS).into_iter().enumerate() {
+        for release in [ArithmeticKind::PlainFloatingPoint, ArithmeticKind::Grid] {
+            let claim =
+                Claim::of_strategy(strategy.clone(), schema.clone(), Adjacency::ZeroOut, 1.0, release)
+                    .unwrap();
+            let settings = Settings { examples: 2000, ..Settings::new(1e-3, STEPS) };
+            let report =
+                audit(&claim, &mut BuiltinMechanism::new(claim.clone(), 2000 + i as u64), &settings).unwrap();
+            assert!(report.accepted, "{schema} {release:?}: {report:#?}");
+            assert!(
+                report.mu_lower >= 0.9 * report.mu_stated.min(report.mu_reachable),
+                "{schema} {release:?}"
+            );
+        }
+    }
 }

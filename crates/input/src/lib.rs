@@ -1,5 +1,5 @@
 //! Checks of parameters, [files] that are written completely or not at all, [tables] of Arrow and Parquet,
-//! and SQLite files (`sqlite`).
+//! arrays of NumPy (`arrays`) and SQLite files (`sqlite`).
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -17,9 +17,11 @@
 //! ```layers
 //! error: the error for a bad parameter, and which errors are bad input
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
-//! files, tables, sqlite: whole files, permissions and locks; cells of tables; databases
+//! files, tables, arrays, sqlite: whole files, permissions and locks; cells of tables; arrays; databases
 //! ```
 
+#[cfg(feature = "arrays")]
+pub mod arrays;
 mod checks;
 mod error;
 pub mod files;

@@ -7,6 +7,7 @@ use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::lu::partial_pivoting::inverse::{inverse as inverse_of_factors, inverse_scratch};
 use faer::linalg::matmul::matmul;
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -42,6 +43,21 @@ pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     cholesky_in_place(write(&mut l), Default::default(), threads, MemStack::new(stack), Default::default())
         .map_err(|_| Error::NotPositiveDefinite(n))?;
     Ok(Matrix::from_fn(n, n, |i, j| if i >= j { l[(n - 1 - j, n - 1 - i)] } else { 0.0 }))
+}
+
+/// By Householder reflections of blocks of columns. Entries below the diagonal are left over.
+pub(crate) fn upper_factor(x: &mut Matrix) {
+    let (rows, columns, threads) = (x.nrows(), x.ncols(), threads(x.nrows()));
+    let block = recommended_block_size::<f64>(rows, columns);
+    let mut reflections = Matrix::zeros(block, columns);
+    let scratch = qr_in_place_scratch::<f64>(rows, columns, block, threads, Default::default());
+    let stack = &mut MemBuffer::new(scratch);
+    let stack = MemStack::new(stack);
+    let found = qr_in_place(write(x), write(&mut reflections), threads, stack, Default::default());
+    if found.rank < columns {
+        // Entries are in echelon form, whose diagonal is 0 from a dependent column on.
+        (found.rank..columns).for_each(|j| x[(j, j)] = 0.0);
+    }
 }
 
 pub(crate) fn lower_inverse(c: &Matrix) -> Matrix {

@@ -21,13 +21,15 @@ mod matrix;
 mod reference;
 mod scale;
 
+use std::cmp::Ordering;
+
 pub use error::{Error, Result};
 #[cfg(feature = "faer")]
 use faer_backend as backend;
 pub use matrix::{Matrix, View};
 #[cfg(not(feature = "faer"))]
 use reference as backend;
-use scale::scaled_near_one;
+use scale::{column_powers, scaled_near_one};
 
 /// Returns the lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n): the
 /// Cholesky factor with rows and columns reversed. Only the upper half of X is read. O(n^3 / 3).
@@ -48,6 +50,49 @@ use scale::scaled_near_one;
 pub fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     assert_square(x);
     backend::reverse_cholesky(x)
+}
+
+/// Returns the lower-triangular L (n x n) with positive diagonal and L^T L = C^T C, for a finite C (r x n,
+/// r >= n) of full column rank: the factor of C = Q L for Q with orthonormal columns. O(r n^2).
+///
+/// It loses no digits to C^T C, whose condition number is that of C squared: L is the exact factor of a C
+/// whose columns are changed by a few units in the last place of their norms.
+///
+/// # Errors
+/// When a column is a combination of later columns, up to rounding.
+///
+/// # Panics
+/// When r < n.
+///
+/// ```
+/// use antinoise_linear::{Matrix, lower_factor};
+/// let c = Matrix::from_fn(2, 2, |i, j| if i == j { 0.0 } else { 2.0 - i as f64 });
+/// let l = lower_factor(&c)?; // the rows of C in the other order
+/// assert_eq!((l[(0, 0)], l[(1, 0)], l[(0, 1)], l[(1, 1)]), (1.0, 0.0, 0.0, 2.0));
+/// # Ok::<(), antinoise_linear::Error>(())
+/// ```
+pub fn lower_factor(c: &Matrix) -> Result<Matrix> {
+    factored(c, backend::upper_factor)
+}
+
+fn factored(c: &Matrix, upper_factor: impl Fn(&mut Matrix)) -> Result<Matrix> {
+    let (r, n) = (c.nrows(), c.ncols());
+    assert!(r >= n, "{r} rows of full column rank with {n} columns");
+    let powers = column_powers(c);
+    // C in reverse order of columns is Q R; R in reverse order of rows and columns is L.
+    let mut x = Matrix::from_fn(r, n, |i, j| c[(i, n - 1 - j)] / powers[n - 1 - j]);
+    upper_factor(&mut x);
+    let smallest = 16.0 * r as f64 * f64::EPSILON;
+    // Written as "not above", so that NaN is refused too.
+    if let Some(j) =
+        (0..n).find(|&j| !matches!(x[(j, j)].abs().partial_cmp(&smallest), Some(Ordering::Greater)))
+    {
+        return Err(Error::Dependent(n - 1 - j));
+    }
+    Ok(Matrix::from_fn(n, n, |i, j| match j.cmp(&i) {
+        Ordering::Greater => 0.0,
+        _ => x[(n - 1 - i, n - 1 - j)] * x[(n - 1 - i, n - 1 - i)].signum() * powers[j],
+    }))
 }
 
 /// Returns C^-1 of a lower-triangular C, of which only the lower half is read. Entries are not finite if the

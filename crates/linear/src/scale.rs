@@ -1,4 +1,4 @@
-//! Scaling of a symmetric matrix before an eigenvalue iteration.
+//! Scaling of a matrix by powers of two before a decomposition.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -32,6 +32,12 @@ pub(crate) fn scaled_near_one(x: &Matrix) -> Result<(Cow<'_, Matrix>, f64)> {
     let mut scaled = x.clone();
     scaled.entries_mut().iter_mut().for_each(|x| *x /= factor);
     Ok((Cow::Owned(scaled), factor))
+}
+
+/// Returns a power of two for each column, by which its largest entry is divided to be near 1.
+pub(crate) fn column_powers(x: &Matrix) -> Vec<f64> {
+    let largest = |j| x.column(j).iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    (0..x.ncols()).map(|j| power_of_two(largest(j))).collect()
 }
 
 /// Returns the largest power of two that is at most `x` > 0, or the smallest normal one.

@@ -151,6 +151,57 @@ fn a_factor_is_triangular_and_its_gram_matrix_is_what_it_was_made_of() {
 }
 
 #[test]
+fn the_factor_of_a_matrix_is_triangular_and_has_its_gram_matrix() {
+    let mut numbers = Numbers(2);
+    for n in sizes() {
+        for (r, spread) in [(n, 0), (n + 1, 0), (2 * n + 3, 0), (n, 3), (n + 5, 300)] {
+            let scale = |j: usize| 10f64.powi((j % 3) as i32 * spread / 2 - spread / 2);
+            let random = numbers.matrix(r, n);
+            let c = Matrix::from_fn(r, n, |i, j| (random[(i, j)] + 2.0 * f64::from(i == j)) * scale(j));
+            let expected = scaled_gram(&c, scale);
+            for upper_factor in [backend::upper_factor, reference::upper_factor] {
+                let l = factored(&c, upper_factor).unwrap();
+                assert!((0..n).all(|j| l[(j, j)] > 0.0 && (0..j).all(|i| l[(i, j)] == 0.0)));
+                let most =
+                    16.0 * r as f64 * f64::EPSILON * (0..n).map(|j| expected[(j, j)]).fold(0.0, f64::max);
+                assert_within(most, &scaled_gram(&l, scale), &expected);
+            }
+        }
+    }
+}
+
+/// C^T C of the C whose columns are divided by `scale`.
+fn scaled_gram(c: &Matrix, scale: impl Fn(usize) -> f64) -> Matrix {
+    let c = Matrix::from_fn(c.nrows(), c.ncols(), |i, j| c[(i, j)] / scale(j));
+    defined(&c.transpose().to_owned(), &c)
+}
+
+#[test]
+fn dependent_columns_have_no_factor() {
+    let mut numbers = Numbers(3);
+    for n in sizes().filter(|&n| n > 1) {
+        for dependent in [0, n / 2, n - 2] {
+            for zero in [false, true] {
+                let random = numbers.matrix(n + 2, n);
+                let entry = |i: usize, j: usize| match j == dependent {
+                    true if zero => 0.0,
+                    true => 3.0 * (random[(i, n - 1)] + 2.0 * f64::from(i == n - 1)),
+                    false => random[(i, j)] + 2.0 * f64::from(i == j),
+                };
+                let c = Matrix::from_fn(n + 2, n, entry);
+                for upper_factor in [backend::upper_factor, reference::upper_factor] {
+                    let found = factored(&c, upper_factor);
+                    assert!(
+                        matches!(found, Err(Error::Dependent(j)) if j <= dependent),
+                        "{n} {dependent} {zero}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_factor_reads_the_upper_half_and_eigenvalues_the_lower() {
     for n in sizes() {
         let q = Numbers(3).orthogonal(n);

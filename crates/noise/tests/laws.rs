@@ -8,7 +8,7 @@ use std::ops::Range;
 use antinoise_input::BadInput;
 use antinoise_mechanism::{AnyStrategy, Recursion};
 use antinoise_noise::{Grid, Key, NoiseStream, Restored, Shard, StateAt, StreamBuilder};
-use classes::designs;
+use classes::{designs, matrices};
 
 const STEPS: usize = 12;
 /// More tiles than a stream of this length looks ahead.
@@ -75,7 +75,7 @@ fn dense(recursion: &Recursion) -> Vec<Vec<f64>> {
 }
 
 fn each_strategy(mut law: impl FnMut(&str, &AnyStrategy, &Recursion)) {
-    for (name, strategy) in designs(STEPS) {
+    for (name, strategy) in designs(STEPS).into_iter().chain(matrices(STEPS)) {
         law(&name, &strategy, &strategy.recursion().unwrap());
     }
 }

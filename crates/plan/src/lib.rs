@@ -6,6 +6,7 @@
 //! - [`choose`]: candidates for a request, and the one of least loss;
 //! - [`advise`]: proposed requests, from the number of examples and the compute budget;
 //! - [`sweep_bands`]: the loss by number of bands, with and without amplification by sampling;
+//! - [`Plan::of_strategy`], [`read_strategy`]: plans with matrices of other libraries or of one's own code;
 //! - [`Plan`]: the numbers in a TOML file; [`VerifiedPlan`]: a plan whose claim was recomputed, the only kind
 //!   that is run and stated;
 //! - [`compose`]: the privacy of several models from the same data together;
@@ -23,6 +24,7 @@
 //!
 //! ```layers
 //! error, sampler: errors; batches
+//! strategy_file: strategies in files, as a request takes them
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! arithmetic: how noise is added to sums
 //! schedule, setting, monte_carlo, unit: sampler, schema and the accountant that they imply; what a caller says about participation; strategies under Monte Carlo accountants; the unit that is drawn
@@ -48,6 +50,7 @@ mod search;
 mod setting;
 mod statement;
 mod statement_text;
+mod strategy_file;
 mod unequal_participation;
 mod unit;
 mod user;
@@ -69,6 +72,7 @@ pub use search::{
 };
 pub use setting::Setting;
 pub use statement::compose;
+pub use strategy_file::read_strategy;
 pub use unequal_participation::ObservedPrivacy;
 pub use verified::VerifiedPlan;
 pub use widened_clip_norm::CLIP_ROUNDING;

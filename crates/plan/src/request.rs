@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, PrivacyUnit, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, PrivacyUnit, Workload};
 
 use crate::arithmetic::in_single_precision;
 use crate::unit::check_unit;
@@ -70,8 +70,12 @@ pub struct Request {
     /// Relative increase of the loss that is accepted for a smaller state. Default 0.05; 0 for the least
     /// loss.
     pub tolerance: f64,
-    /// The mechanisms to compare with independent noise. Default `None`: those that fit the schema.
+    /// The mechanisms to compare with independent noise. Default `None`: those of `strategies` or, if there
+    /// are none, those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
+    /// Finished strategies to compare with independent noise and with those of `specs`, as they are: of other
+    /// libraries ([`AnyStrategy::of_matrix`]) or of one's own code ([`AnyStrategy::of`]). Default none.
+    pub strategies: Vec<AnyStrategy>,
     /// Whether a search includes mechanisms that take seconds to optimise or to account for, and have up to a
     /// fifth less loss. Default true.
     pub thorough: bool,
@@ -100,6 +104,7 @@ impl Request {
             noise_time: None,
             tolerance: 0.05,
             specs: None,
+            strategies: Vec::new(),
             thorough: true,
         }
     }
@@ -107,6 +112,11 @@ impl Request {
     /// This request in another setting.
     pub(crate) fn under(&self, setting: Setting) -> Self {
         Self { setting, ..self.clone() }
+    }
+
+    /// Whether the request names the mechanisms to choose from.
+    pub(crate) fn names_mechanisms(&self) -> bool {
+        self.specs.is_some() || !self.strategies.is_empty()
     }
 
     pub(crate) fn check(&self) -> Result<()> {

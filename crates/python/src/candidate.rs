@@ -13,6 +13,7 @@ pub fn row<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("strategy", candidate.spec.to_string())?;
+    row.set_item("is_given", candidate.is_given)?;
     row.set_item("noise_multiplier", candidate.noise_multiplier)?;
     row.set_item("sensitivity", candidate.unit_loss.sensitivity.value)?;
     row.set_item("max_loss", candidate.max_loss)?;

@@ -7,7 +7,7 @@ use antinoise_plan::{Length, Request, Setting, choose};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
-use crate::design::read_workload;
+use crate::design::{GivenStrategy, read_workload};
 use crate::errors::Result;
 use crate::plan::Plan;
 use crate::process::interruptible;
@@ -15,12 +15,11 @@ use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 
 /// Chooses a mechanism for a training run and states its privacy.
 ///
-/// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how batches
-/// are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which amplifies
-/// privacy), `single` (each example at most once), `federated` (users who are available, with `min_sep` and
-/// `max_participations`). `mechanism` names the mechanism, or several to choose from; `arithmetic` is `grid`
-/// or
-/// `plain`.
+/// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how
+/// batches are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which
+/// amplifies privacy), `single` (each example at most once), `federated` (users who are available, with
+/// `min_sep` and `max_participations`). `mechanism` names the mechanism, or several to choose from;
+/// `strategy` is a finished one, or any matrix C, to be taken as it is; `arithmetic` is `grid` or `plain`.
 ///
 /// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a
 /// step's noise). Among the candidates whose loss is at most `tolerance` above the smallest loss, the one
@@ -28,7 +27,7 @@ use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
-    mechanism=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, arithmetic="grid"))]
+    mechanism=None, strategy=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, arithmetic="grid"))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn plan(
     py: Python<'_>,
@@ -48,6 +47,7 @@ pub fn plan(
     workload: Option<WorkloadLike>,
     objective: &str,
     mechanism: Option<Names>,
+    strategy: Option<GivenStrategy<'_>>,
     memory: Option<u64>,
     noise_time: Option<f64>,
     tolerance: f64,
@@ -71,6 +71,7 @@ pub fn plan(
         tolerance,
         thorough,
         specs: mechanism.map(Names::read).transpose()?,
+        strategies: strategy.iter().map(GivenStrategy::read).collect::<Result<_>>()?,
         ..Request::new(examples, batch_size, length(epochs, steps)?, setting)
     };
     Plan::of(py, interruptible(py, move || choose(&request))??)

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
+use antinoise_linear::Matrix;
 use antinoise_mechanism::design::{Objective, Solution, StrategySpec};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
+use antinoise_mechanism::strategy::Factors;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload};
-use numpy::{IntoPyArray, PyArray1};
+use antinoise_plan::read_strategy;
+use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,6 +28,30 @@ pub struct Strategy {
 pub enum StrategyLike<'py> {
     Made(Bound<'py, Strategy>),
     Name(String),
+}
+
+/// A matrix of numbers of any type.
+pub type MatrixLike<'py> = PyArrayLike2<'py, f64, AllowTypeChange>;
+
+/// A finished strategy, or its matrix C.
+#[derive(FromPyObject)]
+pub enum GivenStrategy<'py> {
+    Made(Bound<'py, Strategy>),
+    Matrix(MatrixLike<'py>),
+}
+
+impl GivenStrategy<'_> {
+    pub fn read(&self) -> Result<AnyStrategy> {
+        match self {
+            Self::Made(strategy) => Ok(strategy.get().found.value.clone()),
+            Self::Matrix(c) => Ok(AnyStrategy::of_matrix(&matrix(c))?),
+        }
+    }
+}
+
+fn matrix(array: &MatrixLike<'_>) -> Matrix {
+    let array = array.as_array();
+    Matrix::from_fn(array.nrows(), array.ncols(), |i, j| array[(i, j)])
 }
 
 #[pymethods]
@@ -49,11 +76,27 @@ impl Strategy {
         Ok(Self { found: designed(py, spec, problem)? })
     }
 
-    /// Reads a strategy from a file that `save`, or the command line's `--out`, wrote.
+    /// The strategy of a matrix C, square or with more rows than columns, triangular or not: the
+    /// lower-triangular C' with the same C^T C. With `b` or `a`, B C and A are compared with the workload.
     #[staticmethod]
-    fn load(path: PathBuf) -> Result<Self> {
-        let text = std::fs::read_to_string(&path).map_err(|error| Raised::file(&path, &error))?;
-        Self::from_toml(&text)
+    #[pyo3(signature = (c, *, b=None, a=None, workload=None))]
+    fn of_matrix(
+        c: MatrixLike<'_>,
+        b: Option<MatrixLike<'_>>,
+        a: Option<MatrixLike<'_>>,
+        workload: Option<WorkloadLike>,
+    ) -> Result<Self> {
+        let factors = Factors { c: matrix(&c), b: b.as_ref().map(matrix), a: a.as_ref().map(matrix) };
+        Ok(Self { found: Solution::closed_form(factors.strategy(&read_workload(workload)?)?) })
+    }
+
+    /// Reads a strategy from a file: one that `save`, or the command line's `--out`, wrote, or a matrix
+    /// (.npy, .npz with the array C, .toml with C), as `of_matrix`.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, workload=None))]
+    fn load(path: PathBuf, workload: Option<WorkloadLike>) -> Result<Self> {
+        std::fs::metadata(&path).map_err(|error| Raised::file(&path, &error))?;
+        Ok(Self { found: Solution::closed_form(read_strategy(&path, &read_workload(workload)?)?) })
     }
 
     /// Reads a strategy from TOML text.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{CoefficientRule, Solution, StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Problem, Workload};
+use antinoise_plan::read_strategy;
 use clap::Args;
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::numbers::count;
 
 /// Source of a mechanism: a class to design, or a file.
@@ -15,7 +16,7 @@ use crate::numbers::count;
 pub enum StrategySource {
     /// A class to design for the problem.
     StrategySpec(StrategySpec),
-    /// A strategy in a file that `--out` saved.
+    /// A strategy in a file that `--out` saved, or a matrix.
     File(PathBuf),
 }
 
@@ -33,9 +34,10 @@ impl std::str::FromStr for StrategySource {
 /// The mechanism and its size.
 #[derive(Debug, Args)]
 pub struct StrategyOptions {
-    /// Strategy C: a class with an optional size and form (banded-toeplitz:16, blt:4, toeplitz+damped:0.01),
-    /// or file:PATH for a strategy that --out saved. A wrong name lists the classes; docs/strategies.md
-    /// explains them.
+    /// Strategy C: a class with an optional size and form (banded-toeplitz:16, blt:4,
+    /// toeplitz+damped:0.01), or file:PATH for a strategy that --out saved or any matrix C of one's own
+    /// (.npy, .npz with the array C, .toml). A wrong name lists the classes; docs/strategies.md explains
+    /// them.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].
@@ -64,7 +66,7 @@ impl StrategyOptions {
             StrategySource::StrategySpec(spec) => Ok(self.merged(*spec)?.design(problem)?),
             StrategySource::File(path) => {
                 self.refuse_with_file()?;
-                Ok(Solution::closed_form(read_strategy(path, problem.steps)?))
+                Ok(Solution::closed_form(read(path, problem)?))
             }
         }
     }
@@ -117,15 +119,12 @@ impl StrategyOptions {
     }
 }
 
-fn read_strategy(path: &Path, steps: usize) -> Result<AnyStrategy> {
-    let refused = |reason: String| Failure::input(format!("strategy: {}: {reason}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    let strategy: AnyStrategy =
-        toml::from_str(&text).map_err(|error| refused(format!("not a strategy: {error}")))?;
-    strategy.check().map_err(|error| refused(error.to_string()))?;
-    if strategy.steps() != steps {
-        let got = strategy.steps();
-        return Err(refused(format!("steps is {got} but must be {steps}, as --steps says")));
+fn read(path: &Path, problem: &Problem) -> Result<AnyStrategy> {
+    let strategy = read_strategy(path, &problem.workload)?;
+    if strategy.steps() != problem.steps {
+        let must_be = format!("{}, as --steps says", problem.steps);
+        let parameter = format!("steps of strategy file {}", path.display());
+        return Err(InvalidParameter::new(parameter, strategy.steps(), must_be).into());
     }
     Ok(strategy)
 }

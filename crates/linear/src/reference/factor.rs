@@ -26,6 +26,25 @@ pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     Ok(c)
 }
 
+/// Reflects the rest of each column onto its first entry, in place. Entries below the diagonal are left over.
+pub(crate) fn upper_factor(x: &mut Matrix) {
+    for j in 0..x.ncols() {
+        let mut normal = x.column(j)[j..].to_vec();
+        let length = dot(&normal, &normal).sqrt();
+        let diagonal = -length.copysign(normal[0]);
+        normal[0] -= diagonal;
+        let square = dot(&normal, &normal);
+        if square > 0.0 {
+            for k in j + 1..x.ncols() {
+                let rest = &mut x.column_mut(k)[j..];
+                let factor = -2.0 * dot(&normal, rest) / square;
+                add_scaled(rest, factor, &normal);
+            }
+        }
+        x[(j, j)] = diagonal;
+    }
+}
+
 /// Solves C y = e_j for each column j, from the top.
 pub(crate) fn lower_inverse(c: &Matrix) -> Matrix {
     let n = c.nrows();

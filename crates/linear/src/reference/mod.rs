@@ -8,6 +8,6 @@ mod product;
 mod vector;
 
 pub(crate) use eigen::{symmetric_eigen, symmetric_eigenvalues};
-pub(crate) use factor::{lower_inverse, reverse_cholesky};
+pub(crate) use factor::{lower_inverse, reverse_cholesky, upper_factor};
 pub(crate) use inverse::inverse;
 pub(crate) use product::product;

@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::coefficient_rule::CoefficientRule;
-use crate::{Class, Result, Workload};
+use crate::{AnyStrategy, Class, Result, Workload};
 
 /// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz: an
 /// evaluation takes O(n^2) time.
@@ -51,6 +51,37 @@ impl StrategySpec {
             column_normalize: false,
             restarts: None,
         }
+    }
+
+    /// Returns the class and size of a strategy, by which lists name it.
+    ///
+    /// # Errors
+    /// When the strategy is too large.
+    ///
+    /// ```
+    /// use antinoise_mechanism::design::StrategySpec;
+    /// let spec: StrategySpec = "banded-toeplitz:2+x3".parse()?;
+    /// let strategy = spec.design(&antinoise_mechanism::Problem::prefix(12))?.value;
+    /// assert_eq!(StrategySpec::of(&strategy)?, spec);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    pub fn of(strategy: &AnyStrategy) -> Result<Self> {
+        let size = || Ok::<_, crate::Error>(strategy.recursion()?.state_vectors());
+        let spec = Self::new(strategy.class());
+        Ok(match strategy {
+            AnyStrategy::ColumnNormalized(scaled) => {
+                Self { column_normalize: true, ..Self::of(scaled.inner())? }
+            }
+            AnyStrategy::Restarted(restarted) => {
+                let restarts = strategy.steps().div_ceil(restarted.run().steps());
+                Self { restarts: Some(restarts), ..Self::of(restarted.run())? }
+            }
+            AnyStrategy::BandedToeplitz(_) | AnyStrategy::Banded(_) | AnyStrategy::BandedInverse(_) => {
+                Self { bands: Some(size()? + 1), ..spec }
+            }
+            AnyStrategy::Blt(_) => Self { order: Some(size()?), ..spec },
+            _ => spec,
+        })
     }
 
     /// Sets the sizes that are given separately from the text of the spec; sizes that are given twice must

@@ -7,7 +7,7 @@ use antinoise_input::between;
 use crate::{Error, Result};
 
 /// Maximum number of coefficients that are held in memory: 10^8 numbers are 0.8 GB.
-const MAX_MATERIALIZED: usize = 100_000_000;
+pub(crate) const MAX_MATERIALIZED: usize = 100_000_000;
 
 /// Refuses more numbers than are held in memory.
 pub(crate) fn check_materializable(steps: usize) -> Result<()> {

@@ -14,6 +14,7 @@ pub(crate) mod contract;
 mod dense;
 pub(crate) mod first_column;
 mod identity;
+mod matrix;
 mod output_perturbation;
 mod toeplitz;
 
@@ -30,6 +31,7 @@ pub(crate) use class::for_each_class;
 pub use contract::Strategy;
 pub use dense::Dense;
 pub use identity::Identity;
+pub use matrix::Factors;
 pub use output_perturbation::OutputPerturbation;
 pub use toeplitz::Toeplitz;
 

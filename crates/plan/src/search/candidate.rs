@@ -21,6 +21,8 @@ pub struct Candidate {
     pub spec: StrategySpec,
     /// The strategy C.
     pub strategy: AnyStrategy,
+    /// Whether C is one of [`Request::strategies`], not designed for the request.
+    pub is_given: bool,
     /// How the design of C ended.
     pub status: Status,
     /// Sampler and schema. Amplified Poisson sampling has a group for each band.
@@ -84,9 +86,40 @@ impl Candidate {
             noise_seconds: 1e-9 * nanoseconds(&recursion, schedule.steps) * request.dim as f64,
             schedule,
             strategy,
+            is_given: false,
             status,
             unit_loss,
         })
+    }
+
+    /// A strategy of the request under the sampler that suits it: block-cyclic Poisson sampling if batches
+    /// are sampled and its bands are at most as many as the disjoint batches, else the batches of
+    /// `unsampled`.
+    pub(crate) fn given(request: &Request, unsampled: &Schedule, strategy: &AnyStrategy) -> Result<Self> {
+        strategy.check()?;
+        let steps = unsampled.steps;
+        if strategy.steps() != steps {
+            let must_be = format!("{steps}, the steps of the plan");
+            return Err(InvalidParameter::new("strategy's steps", strategy.steps(), must_be).into());
+        }
+        let bands = strategy.encoder()?.bandwidth().max(strategy.recursion()?.bandwidth(steps));
+        let is_sampled = request.setting.is_sampled() && bands <= request.examples / request.batch_size;
+        let schedule = if is_sampled { request.schedule()?.with_poisson(bands) } else { unsampled.clone() };
+        let design = Solution::closed_form(strategy.clone());
+        let found = Self::calibrated(request, schedule, StrategySpec::of(strategy)?, design)?;
+        Ok(Self { is_given: true, ..found })
+    }
+
+    /// Class and size, and whether the strategy was given, in words.
+    ///
+    /// ```
+    /// # use antinoise_plan::{Length, Request, Setting, choose};
+    /// let choice = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?;
+    /// assert_eq!(choice.candidates[0].name(), "identity");
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn name(&self) -> String {
+        if self.is_given { format!("{} (given)", self.spec) } else { self.spec.to_string() }
     }
 
     /// The candidate's C under balls-in-bins sampling with `bins` bins, with an estimate of the noise

@@ -1,11 +1,12 @@
 //! The choice among the candidates for a request.
 
 use antinoise_input::InvalidParameter;
+use antinoise_mechanism::AnyStrategy;
 use antinoise_mechanism::design::StrategySpec;
 
 use super::candidate::Candidate;
 use super::trials;
-use crate::{Request, Result, VerifiedPlan};
+use crate::{Plan, Request, Result, VerifiedPlan};
 
 /// States up to here count as equal: they are small compared with a model in training.
 const NEGLIGIBLE_STATE: u64 = 256 << 20;
@@ -90,7 +91,8 @@ impl Choice {
 /// and time whose loss is at most [`Request::tolerance`] above the least, the one with the smallest state is
 /// chosen. States up to 256 MiB count as equal; among these the least loss decides.
 ///
-/// If `request.specs` names mechanisms, one of them is chosen, so that a user who names one gets it.
+/// If `request.specs` or `request.strategies` names mechanisms, one of them is chosen, so that a user who
+/// names one gets it.
 ///
 /// In the Poisson setting, strategies under amplified Poisson sampling compete with strategies under
 /// balls-in-bins sampling, if that can be accounted for, and in cyclic batches. The plan names its sampler.
@@ -112,9 +114,11 @@ impl Choice {
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
     request.check()?;
-    let (mut candidates, failures) = match &request.specs {
-        Some(specs) => (trials::named(request, specs)?, Vec::new()),
-        None => trials::fitting(request)?,
+    let (mut candidates, failures) = if request.names_mechanisms() {
+        let specs = request.specs.as_deref().unwrap_or_default();
+        (trials::named(request, specs, &request.strategies)?, Vec::new())
+    } else {
+        trials::fitting(request)?
     };
     let independent = candidates[0].clone();
     let mut baselines = baselines(request);
@@ -133,12 +137,35 @@ pub fn choose(request: &Request) -> Result<Choice> {
     Ok(Choice { candidates, baselines, chosen, plan, rejected })
 }
 
+impl Plan {
+    /// The plan of one strategy, whatever made it: its noise, sensitivity and loss follow from its matrix. A
+    /// strategy with at most N / B bands is amplified where the setting samples batches.
+    ///
+    /// ```
+    /// use antinoise_linear::Matrix;
+    /// use antinoise_mechanism::AnyStrategy;
+    /// use antinoise_plan::{Length, Plan, Request, Setting};
+    /// let request = Request::new(1000, 250, Length::Epochs(1), Setting::Single);
+    /// let c = Matrix::from_fn(4, 4, |i, j| 1.0 / (1.0 + i.abs_diff(j) as f64)); // not triangular
+    /// let plan = Plan::of_strategy(&request, AnyStrategy::of_matrix(&c)?)?;
+    /// assert_eq!((plan.strategy.class().name(), plan.steps), ("dense", 4));
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the request is not valid, the strategy has another number of steps, or no privacy claim can be
+    /// made for it within the request's memory and time.
+    pub fn of_strategy(request: &Request, strategy: AnyStrategy) -> Result<VerifiedPlan> {
+        Ok(choose(&Request { specs: None, strategies: vec![strategy], ..request.clone() })?.plan)
+    }
+}
+
 /// Independent noise in batches of the other kind: sampled if the request is for cyclic batches, and cyclic
 /// if it is for sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
 /// reached.
 fn baselines(request: &Request) -> Vec<Candidate> {
     let Some(other) = request.setting.compared() else { return Vec::new() };
-    trials::named(&request.under(other), &[]).unwrap_or_default()
+    trials::named(&request.under(other), &[], &[]).unwrap_or_default()
 }
 
 /// The part of the budget that a candidate exceeds, in words.
@@ -158,7 +185,7 @@ fn loss(request: &Request, candidates: &[Candidate], i: usize) -> f64 {
 
 /// The index of the first eligible candidate: independent noise, unless others are named.
 fn first(request: &Request, candidates: &[Candidate]) -> usize {
-    usize::from(request.specs.is_some() && candidates.len() > 1)
+    usize::from(request.names_mechanisms() && candidates.len() > 1)
 }
 
 /// The eligible candidates within the budget.
@@ -192,7 +219,7 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
 /// The error of a budget that every eligible candidate exceeds, with the smallest sufficient one.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
     let may = &candidates[first(request, candidates)..];
-    let whose = if request.specs.is_some() { "of the named strategies" } else { "of all that were tried" };
+    let whose = if request.names_mechanisms() { "of the named strategies" } else { "of all that were tried" };
     let in_time: Vec<_> =
         may.iter().filter(|c| request.noise_time.is_none_or(|limit| c.noise_seconds <= limit)).collect();
     if in_time.is_empty() {

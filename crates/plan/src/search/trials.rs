@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, Class, Participation};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
@@ -42,23 +42,35 @@ struct Trial {
     amplified: bool,
 }
 
-/// The mechanisms that the request names, after independent noise.
-pub(crate) fn named(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+/// `specs` and `given`, after independent noise.
+pub(crate) fn named(
+    request: &Request,
+    specs: &[StrategySpec],
+    given: &[AnyStrategy],
+) -> Result<Vec<Candidate>> {
     if request.setting == Setting::BMinSep {
-        return with_b_min_sep(request, specs);
+        return with_b_min_sep(request, specs, given);
     }
+    let unsampled = unsampled(request).schedule()?;
+    let given = given.par_iter().map(|strategy| Candidate::given(request, &unsampled, strategy));
     let others = specs.iter().filter(|spec| spec.class != Class::Identity);
     let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
     let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
-    let made = all.par_iter().map(|spec| candidate(request, trial(spec))).collect::<Result<Vec<_>>>()?;
+    let made = all.par_iter().map(|spec| candidate(request, trial(spec)));
+    let made = made.chain(given).collect::<Result<Vec<_>>>()?;
     Ok(made
         .into_iter()
         .map(|found| with_balls_in_bins(request, &found, f64::INFINITY).unwrap_or(found))
         .collect())
 }
 
-/// Independent noise under Poisson sampling, and `specs`, which must have bands, under b-min-sep sampling.
-fn with_b_min_sep(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candidate>> {
+/// Independent noise under Poisson sampling, and `specs` and `given`, which must have bands, under b-min-sep
+/// sampling.
+fn with_b_min_sep(
+    request: &Request,
+    specs: &[StrategySpec],
+    given: &[AnyStrategy],
+) -> Result<Vec<Candidate>> {
     let schedule = request.schedule()?;
     let independent = Candidate::with_poisson(request, &schedule, StrategySpec::new(Class::Identity))?;
     let mut found = vec![independent];
@@ -69,6 +81,14 @@ fn with_b_min_sep(request: &Request, specs: &[StrategySpec]) -> Result<Vec<Candi
             return Err(InvalidParameter::new("strategy", spec, must_be).into());
         }
         let banded = Candidate::with_poisson(request, &schedule, *spec)?;
+        found.push(banded.with_b_min_sep(request)?.certified(request)?);
+    }
+    for strategy in given {
+        let banded = Candidate::given(request, &schedule, strategy)?;
+        if !banded.is_amplified() {
+            let must_be = "one with at most N / B bands, for N examples in batches of B, which b-min-sep sampling needs";
+            return Err(InvalidParameter::new("strategy", banded.name(), must_be).into());
+        }
         found.push(banded.with_b_min_sep(request)?.certified(request)?);
     }
     Ok(found)
@@ -84,7 +104,7 @@ fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> 
         best_of(Class::BandedToeplitz, &tried, request.objective, true).and_then(|best| best.spec.bands);
     let bands = best.into_iter().flat_map(|best| [best, 2 * best]).filter(|&bands| bands <= most);
     let specs: Vec<_> = bands.map(toeplitz).collect();
-    Ok((with_b_min_sep(request, &specs)?, failures))
+    Ok((with_b_min_sep(request, &specs, &[])?, failures))
 }
 
 /// The candidate's C under balls-in-bins sampling with certified noise, if that is less noise and the loss is
