@@ -157,8 +157,9 @@ impl PrivacyStatement {
         let mut sentences = self.summary();
         if !self.assumptions.is_empty() {
             let count = self.assumptions.len();
-            sentences
-                .push(format!("The long form lists all assumptions ({count}), and what is not covered."));
+            sentences.push(format!(
+                "The full statement lists all assumptions ({count}), and what is not covered."
+            ));
         }
         let warning = self.units.and_then(|units| delta_warning(self.delta, units, &self.unit));
         sentences.extend(warning.map(|warning| format!("WARNING: {warning}.")));

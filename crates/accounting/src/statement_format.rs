@@ -20,6 +20,24 @@ pub enum Markup {
     Latex,
 }
 
+impl Markup {
+    /// `text` with the characters escaped that this markup gives a meaning, also inside a cell of a table.
+    ///
+    /// ```
+    /// use antinoise_accounting::Markup;
+    /// assert_eq!(Markup::Latex.escaped("5% of a_b"), r"5\% of a\_b");
+    /// assert_eq!(Markup::Markdown.escaped("a|b"), r"a\|b");
+    /// assert_eq!(Markup::Text.escaped("a|b"), "a|b");
+    /// ```
+    pub fn escaped(self, text: &str) -> String {
+        match self {
+            Self::Text => text.into(),
+            Self::Markdown => marked_down(text),
+            Self::Latex => in_latex(text),
+        }
+    }
+}
+
 impl PrivacyStatement {
     /// The statement in `markup`: its summary of three sentences and, if it is `long`, its table,
     /// assumptions, limits and facts.

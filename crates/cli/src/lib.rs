@@ -89,7 +89,9 @@ fn command(cli: &Cli) -> failure::Result<u8> {
         Command::Calibrate(arguments) => output::print(&commands::calibrate::run(arguments)?, cli.json),
         Command::Bands(arguments) => output::print(&commands::bands::run(arguments)?, cli.json),
         Command::Advise(arguments) => output::print(&commands::advise::run(arguments)?, cli.json),
-        Command::Plan(arguments) => output::print(&commands::plan::run(arguments)?, cli.json),
+        Command::Plan(arguments) => {
+            output::print(&commands::plan::run(arguments)?, cli.json || arguments.is_json())
+        }
         Command::Verify(arguments) => {
             let report = commands::verify::run(arguments)?;
             output::print(&report, cli.json)?;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use antinoise_accounting::delta_warning;
+use antinoise_accounting::{Markup, delta_warning};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -51,6 +51,30 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
     let body: String = rows.iter().map(|row| line(row.iter().map(String::as_str).collect())).collect();
     format!("{}{rule}\n{body}", line(header.to_vec()))
+}
+
+/// Rows of cells under a header in `markup`; the first column is left-aligned.
+pub fn marked_table(markup: Markup, header: &[&str], rows: &[Vec<String>]) -> String {
+    let escaped = |cells: Vec<&str>, between: &str| -> String {
+        cells.into_iter().map(|cell| markup.escaped(cell)).collect::<Vec<_>>().join(between)
+    };
+    let lines = || rows.iter().map(|row| row.iter().map(String::as_str).collect::<Vec<_>>());
+    let others = header.len().saturating_sub(1);
+    match markup {
+        Markup::Text => table(header, rows),
+        Markup::Markdown => {
+            let line = |cells| format!("| {} |\n", escaped(cells, " | "));
+            let body: String = lines().map(line).collect();
+            format!("{}|---|{}\n{body}", line(header.to_vec()), "---:|".repeat(others))
+        }
+        Markup::Latex => {
+            let line = |cells| format!("{} \\\\\n", escaped(cells, " & "));
+            let body: String = lines().map(line).collect();
+            let columns = "r".repeat(others);
+            let header = line(header.to_vec());
+            format!("\\begin{{tabular}}{{l{columns}}}\n{header}\\hline\n{body}\\end{{tabular}}\n")
+        }
+    }
 }
 
 /// Bytes of this machine's memory, if the system reports them.

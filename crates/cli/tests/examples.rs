@@ -1,7 +1,5 @@
 //! Every command that a help text or a document shows is run as it is rendered there.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -110,7 +108,6 @@ fn run_all(commands: &[String]) {
     let folder = tempfile::tempdir().unwrap();
     write_images(&folder.path().join("images"));
     write_table(&folder.path().join("flights.csv"));
-    common::write_federated(folder.path());
     std::fs::create_dir(folder.path().join("docs")).unwrap();
     for (file, copy) in [
         ("docs/visits.csv", "docs/visits.csv"),

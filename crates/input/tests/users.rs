@@ -139,6 +139,9 @@ fn other_numbers_are_refused_and_other_texts_are_as_they_are() {
         " ",
         "NA",
         " null\t",
+        "None",
+        "<NA>",
+        "n/a",
     ] {
         assert!(user_name("user", text).is_err(), "{text}");
     }

@@ -1,6 +1,6 @@
 //! The claim of a user who has several examples, by group privacy.
 
-use antinoise_accounting::{Composition, Gdp};
+use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian};
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::PrivacyUnit;
 
@@ -12,11 +12,12 @@ impl VerifiedPlan {
     /// all of them change together.
     ///
     /// Under Gaussian differential privacy mu grows by the factor `examples`. With Poisson sampling the bound
-    /// is [`Composition::group_epsilon`]. With balls in bins or b-min-sep sampling, amplification is not used
-    /// for more than one example.
+    /// is the smaller one of [`Composition::group_epsilon`] and the bound without sampling, which every
+    /// number of examples has. With balls in bins or b-min-sep sampling, amplification is not used for more
+    /// than one example.
     ///
     /// # Errors
-    /// When `examples` is 0, the plan's unit is a user already, or no finite bound is known for that number.
+    /// When `examples` is 0, or the plan's unit is a user already.
     ///
     /// # Source
     /// Dong, Roth and Su (2022), theorem 2.14; Vadhan (2017), lemma 2.2.
@@ -40,11 +41,20 @@ impl VerifiedPlan {
         }
         if let Some(run) = self.sampled_run(self.steps)? {
             let size = size.saturating_mul(zero_outs(privacy.adjacency));
-            return Ok(Composition::new([run])?.group_epsilon_upper(privacy.delta, size)?);
+            // Without sampling every turn counts, and all of them are one Gaussian mechanism.
+            let turns = Gdp::from_noise_multiplier_upper(unsampled(&run))?;
+            let unsampled = turns.group_upper(size)?.epsilon_upper(privacy.delta)?;
+            let sampled = Composition::new([run])?.group_epsilon_upper(privacy.delta, size);
+            return Ok(sampled.map_or(unsampled, |sampled| sampled.min(unsampled)));
         }
         let one = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
         Ok(one.group_upper(size)?.epsilon_upper(privacy.delta)?)
     }
+}
+
+/// Noise multiplier of all turns of a run together, for an example in each of them, rounded down.
+fn unsampled(run: &PoissonSampledGaussian) -> f64 {
+    run.noise_multiplier() / (run.steps() as f64).sqrt() * (1.0 - 4.0 * f64::EPSILON)
 }
 
 impl VerifiedPlan {
@@ -74,6 +84,7 @@ impl VerifiedPlan {
 #[cfg(test)]
 mod tests {
     use antinoise_input::BadInput;
+    use antinoise_mechanism::Adjacency;
 
     use super::*;
     use crate::{Length, Request, Setting, choose};
@@ -106,6 +117,23 @@ mod tests {
             assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
             assert!(found[1] > 2.0 * plan.privacy.epsilon_lower, "{found:?}");
             assert!(plan.epsilon_of_user(0).unwrap_err().is_bad_input());
+        }
+    }
+
+    /// Group privacy of sampled steps has no finite bound for some numbers of examples; that without sampling
+    /// has.
+    #[test]
+    fn every_number_of_examples_has_a_bound_under_poisson_sampling() {
+        for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+            let request = Request {
+                adjacency,
+                specs: Some(vec!["identity".parse().unwrap()]),
+                ..Request::new(6000, 60, Length::Epochs(4), Setting::Poisson)
+            };
+            let plan = choose(&Request { epsilon: 2.0, delta: 1e-5, ..request }).unwrap().plan;
+            let found: Vec<f64> = [1, 2, 5, 20, 100].map(|k| plan.epsilon_of_user(k).unwrap()).to_vec();
+            assert!(found.iter().all(|epsilon| epsilon.is_finite()), "{found:?}");
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
         }
     }
 

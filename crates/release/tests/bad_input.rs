@@ -156,6 +156,8 @@ fn refuse_events(query: &str) {
     ] {
         refused(read(&mut release, "1", &format!("{header}{rows}"), STRICT), named);
     }
+    let windows = format!("{header}1,x,a,1\n1,x,a,ten\n").replace('\n', "\r\n");
+    refused(read(&mut release, "1", &windows, STRICT), "value of an event (line 3) is \"ten\"");
     refused(read(&mut release, "1", "when,user,key,value\n", STRICT), "column \"time\" is absent");
     refused(read(&mut release, "1", "time,time,user,key,value\n", STRICT), "there twice");
     for (line, named) in [

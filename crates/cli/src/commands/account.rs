@@ -40,7 +40,8 @@ use crate::source::load_plan;
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
       --delta 1e-5 --setting poisson --out plan.toml
   antinoise account --plan plan.toml --delta 1e-6
-  antinoise account --plan federated.toml --observed ledger.db"
+
+--plan federated.toml --observed ledger.db is for the plan and the ledger of a federated run."
 )]
 pub struct Arguments {
     #[command(flatten)]

@@ -84,7 +84,8 @@ impl Arguments {
 /// Advice for what a plan leaves open.
 const NO_PRIVACY: &str = "\
 At no cost in privacy, because no private row is looked at:
-- Batch size: the largest for which there is time; noise in the mean gradient falls as 1 / batch size.
+- Batch size: the largest for which there is time. Noise in the mean gradient falls as 1 / batch size where batches are
+  not sampled; where they are, more slowly, since larger batches hide less: `antinoise plan --sweep batch-size`.
 - Clip norm: a length that most gradients exceed, 1 for the models of `antinoise train`. Noise is proportional to it, and
   while most gradients are clipped, only its product with the learning rate matters.
 - Learning rate: by default `antinoise train` computes one from the plan's noise, the model's size and the public scale of

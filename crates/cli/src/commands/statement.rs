@@ -34,13 +34,25 @@ pub struct Arguments {
     format: Format,
 }
 
-/// Markup of the statement.
+/// The form of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     Text,
     Markdown,
     Latex,
     Json,
+}
+
+impl Format {
+    /// The markup of text; none for JSON.
+    pub fn markup(self) -> Option<Markup> {
+        match self {
+            Self::Text => Some(Markup::Text),
+            Self::Markdown => Some(Markup::Markdown),
+            Self::Latex => Some(Markup::Latex),
+            Self::Json => None,
+        }
+    }
 }
 
 /// Output of `antinoise statement`.
@@ -55,16 +67,10 @@ pub struct Stated {
 /// Verifies the plan and writes its statement.
 pub fn run(arguments: &Arguments) -> Result<Stated> {
     let statement = load_plan(&arguments.plan)?.statement();
-    let markup = match arguments.format {
-        Format::Text => Markup::Text,
-        Format::Markdown => Markup::Markdown,
-        Format::Latex => Markup::Latex,
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&statement).map_err(Failure::other)?;
-            return Ok(Stated { statement, text });
-        }
+    let text = match arguments.format.markup() {
+        Some(markup) => statement.marked_up(markup, arguments.long),
+        None => serde_json::to_string_pretty(&statement).map_err(Failure::other)?,
     };
-    let text = statement.marked_up(markup, arguments.long);
     Ok(Stated { statement, text })
 }
 

@@ -63,6 +63,32 @@ fn the_short_table_has_the_loss_of_the_objective() {
     }
 }
 
+/// The same candidates and statement in every form, and nothing that points to an option where it is pasted.
+#[test]
+fn a_plan_is_printed_in_the_form_that_is_asked_for() {
+    let plan = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --delta 1e-5 --setting cyclic --strategy \
+                banded-toeplitz:2";
+    let printed = |more: &str| {
+        let output =
+            antinoise().args(plan.split_whitespace()).args(more.split_whitespace()).output().unwrap();
+        assert!(output.status.success(), "{more}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let markdown = printed("--format markdown");
+    assert!(markdown.contains("|---|---:|") && markdown.contains("| banded-toeplitz:2 |"), "{markdown}");
+    let latex = printed("--format latex");
+    assert!(latex.contains("\\begin{tabular}{lrrrr}") && latex.contains("\\paragraph{Privacy.}"), "{latex}");
+    for pasted in [&markdown, &latex] {
+        assert!(pasted.contains("(2, 1e-5)") && !pasted.contains("--long"), "{pasted}");
+    }
+    assert!(printed("--format latex --long").contains("\\begin{description}"));
+    assert_eq!(printed("--format json"), printed("--json"));
+    for format in ["markdown", "latex"] {
+        let swept = printed(&format!("--sweep epsilon --format {format}"));
+        assert!(swept.contains("gradients") && !swept.contains("noise state"), "{swept}");
+    }
+}
+
 #[test]
 fn a_plan_and_its_plot_are_two_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 mod batches;
 #[cfg(feature = "arrow")]
 mod cells;
+mod lines;
 mod names;
 mod number;
 #[cfg(feature = "arrow")]
@@ -16,10 +17,11 @@ mod user;
 pub use batches::{Batches, ColumnFormat};
 #[cfg(feature = "arrow")]
 pub use cells::{Cells, Role, column};
+pub use lines::ends_lines_with_crlf;
 pub use names::column_index;
 pub use number::Number;
 #[cfg(feature = "arrow")]
 pub use panics::catch_panic;
 #[cfg(feature = "users")]
 pub use similar::{SimilarNames, normal_form};
-pub use user::{is_missing, user_name};
+pub use user::{is_missing, user_name, user_of_number};

@@ -7,9 +7,10 @@ use crate::InvalidParameter;
 ///
 /// 7, 7.0, 7e0, +7 and 007 are one user. Whole numbers in digits alone may have any length. Numbers with a
 /// point or an exponent may have been rounded: from 2^53 on they are refused, as are fractions, infinities
-/// and NaN. An exponent follows one digit, or one digit and a point, as programs write numbers: 00e1 and
-/// 12345e67 are hexadecimal names. Missing names are refused: the rows of all unknown users would be those of
-/// one user, and a person with rows under a name and rows without one would be two.
+/// and NaN. In text, an exponent follows one digit, or one digit and a point, as programs write numbers: 00e1
+/// and 12345e67 are hexadecimal names, but not for [`user_of_number`]. Missing names are refused: the rows of
+/// all unknown users would be those of one user, and a person with rows under a name and rows without one
+/// would be two.
 ///
 /// `what` names the cell in the error.
 ///
@@ -20,7 +21,7 @@ use crate::InvalidParameter;
 /// }
 /// assert_eq!(user_name("user", "9007199254740993")?, "9007199254740993");
 /// assert_eq!(user_name("user", "Ada 7.0")?, "Ada 7.0");
-/// for refused in ["9007199254740992.0", "7.5", "", "NA"] {
+/// for refused in ["9007199254740992.0", "7.5", "", "NA", "None"] {
 ///     assert!(user_name("user", refused).is_err());
 /// }
 /// # Ok::<(), antinoise_input::InvalidParameter>(())
@@ -30,23 +31,43 @@ use crate::InvalidParameter;
 /// When it is missing, or a number that cannot name a user.
 #[inline]
 pub fn user_name<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter> {
-    if is_its_own_name(text) { Ok(Cow::Borrowed(text)) } else { read(what, text) }
+    if is_its_own_name(text) { Ok(Cow::Borrowed(text)) } else { read(what, text, false) }
 }
+
+/// The name of a user that a format with numbers of its own, such as JSON, holds as the number `text`: as
+/// [`user_name`], but every exponent is one.
+///
+/// ```
+/// use antinoise_input::tables::{user_name, user_of_number};
+/// assert_eq!(user_of_number("user", "12e5")?, "1200000");
+/// assert_eq!(user_name("user", "12e5")?, "12e5");
+/// # Ok::<(), antinoise_input::InvalidParameter>(())
+/// ```
+///
+/// # Errors
+/// As [`user_name`].
+pub fn user_of_number<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter> {
+    read(what, text, true)
+}
+
+/// Marks that programs write for a missing user, in addition to those of [`is_missing`].
+const MISSING_USERS: [&str; 7] = ["None", "none", "n/a", "<NA>", "<na>", "#N/A", "Null"];
 
 /// Whether a cell holds one of the usual marks of a missing value.
 pub fn is_missing(cell: &str) -> bool {
     ["", "NA", "N/A", "NaN", "nan", "null", "NULL"].contains(&cell)
 }
 
-/// The rule of [`user_name`], for every text. Not inlined: it would lengthen the path of most rows.
+/// The rule of [`user_name`] for every text, and of [`user_of_number`] if it `is_number`. Not inlined: it
+/// would lengthen the path of most rows.
 #[inline(never)]
-fn read<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter> {
+fn read<'a>(what: &str, text: &'a str, is_number: bool) -> Result<Cow<'a, str>, InvalidParameter> {
     let found = text.trim();
     let refused = |must_be: &str| {
         let got = if found.is_empty() { "empty".into() } else { format!("{text:?}") };
         Err(InvalidParameter::new(what, got, must_be))
     };
-    if is_missing(found) {
+    if is_missing(found) || MISSING_USERS.contains(&found) {
         return refused("given: rows whose users are not known would count as those of one user");
     }
     let (is_negative, unsigned) = match found.as_bytes().first() {
@@ -57,7 +78,7 @@ fn read<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, InvalidParameter>
     if ["nan", "inf", "infinity"].iter().any(|word| unsigned.eq_ignore_ascii_case(word)) {
         return refused("a name or a whole number");
     }
-    let Some(number) = Decimal::of(unsigned) else { return Ok(Cow::Borrowed(text)) };
+    let Some(number) = Decimal::of(unsigned, is_number) else { return Ok(Cow::Borrowed(text)) };
     let Some(digits) = number.whole() else {
         return refused("a name or a whole number: a fraction is no user");
     };
@@ -101,7 +122,9 @@ struct Decimal<'a> {
 }
 
 impl<'a> Decimal<'a> {
-    fn of(text: &'a str) -> Option<Self> {
+    /// The number that `text` is. If it is text and no number (`is_number`), an exponent is one only as
+    /// programs write it.
+    fn of(text: &'a str, is_number: bool) -> Option<Self> {
         let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));
         let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -114,6 +137,7 @@ impl<'a> Decimal<'a> {
             Some(written) => {
                 let digits = written.strip_prefix(['+', '-']).unwrap_or(written);
                 let is_scientific = before.len() == 1 && (digits.len() <= 3 || digits.len() < written.len());
+                let is_scientific = is_scientific || is_number;
                 if digits.is_empty() || !are_digits(digits) || !is_scientific {
                     return None;
                 }
@@ -159,7 +183,7 @@ mod tests {
         for text in &texts {
             if is_its_own_name(text) {
                 decided += 1;
-                assert_eq!(read("user", text).unwrap(), *text);
+                assert_eq!(read("user", text, false).unwrap(), *text);
             }
         }
         assert_eq!(texts.len(), 1 + 16 + 256 + 4096 + 65_536);

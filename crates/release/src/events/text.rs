@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 #[cfg(feature = "arrow")]
 use antinoise_input::tables::Role;
-use antinoise_input::tables::{Number, column_index};
+use antinoise_input::tables::{Number, column_index, ends_lines_with_crlf, user_of_number};
 use serde_json::Value;
 
 use crate::events::freeze::{Found, Freezing};
@@ -113,6 +113,10 @@ fn read_csv(
     columns: &Columns,
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
+    let mut input = BufReader::with_capacity(1 << 18, input);
+    let unreadable =
+        |error: std::io::Error| Error::invalid("events", "text that cannot be read", error.to_string());
+    let before = u64::from(ends_lines_with_crlf(&mut input).map_err(unreadable)?);
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
     let header = reader.headers().map_err(csv_refused)?.clone();
     refuse_other_delimiter(&header)?;
@@ -122,7 +126,7 @@ fn read_csv(
     let value = columns.value.as_deref().map(named).transpose()?;
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = before + record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
         add(line, Row { time: cell(time), user, key: cell(key), value })?;
@@ -218,9 +222,11 @@ fn read_json(
         let (time, key) = (field(&columns.time)?, field(&columns.key)?);
         let user = match columns.user.as_deref() {
             // As it is written: conversion to a double could change the number.
-            Some(name) if object.get(name).is_some_and(Value::is_f64) => written(&text, name)
-                .ok_or_else(|| refused(format!("with {name} that cannot be found")))?
-                .into(),
+            Some(name) if object.get(name).is_some_and(Value::is_f64) => {
+                let number = written(&text, name);
+                let number = number.ok_or_else(|| refused(format!("with {name} that cannot be found")))?;
+                user_of_number(&format!("user (line {line})"), number)?.into_owned()
+            }
             Some(name) => field(name)?,
             None => String::new(),
         };

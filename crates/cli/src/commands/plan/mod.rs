@@ -8,6 +8,7 @@ mod sweep;
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_accounting::Markup;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -16,6 +17,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
+use super::statement::Format;
 use crate::arguments::{ArithmeticOptions, LengthOptions, ProblemOptions, parsed, settings};
 use crate::destination::Overwriting;
 use crate::failure::Result;
@@ -124,6 +126,9 @@ pub struct Arguments {
     /// Print every candidate and the whole privacy statement.
     #[arg(long)]
     long: bool,
+    /// Form of the output; json is that of --json.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
     /// Save the chosen plan to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -132,6 +137,15 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Whether `--format` asks for JSON.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn markup(&self) -> Markup {
+        self.format.markup().unwrap_or(Markup::Text)
+    }
+
     fn request(&self) -> Result<Request> {
         let setting = Setting::named(&self.setting, self.min_sep, self.max_participations)?;
         let federated = matches!(setting, Setting::Federated { .. });
@@ -170,7 +184,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     output::warn_of_delta(request.delta, request.examples, request.unit);
     refuse_examples_of_users(arguments.examples_per_user, &request)?;
     if let Some(sweep) = arguments.sweep {
-        let swept = sweep.run(&request)?;
+        let swept = sweep.run(&request, arguments.markup())?;
         if let Some(plot) = &plot {
             plot.write(swept.figure()?.as_bytes())?;
         }
@@ -190,7 +204,8 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     if let Some(warning) = report.beyond_memory(output::memory()) {
         eprintln!("warning: {warning}");
     }
-    Ok(Output::Plan(Box::new(PlanChoice { long: arguments.long, ..report })))
+    let (long, markup) = (arguments.long, arguments.markup());
+    Ok(Output::Plan(Box::new(PlanChoice { long, markup, ..report })))
 }
 
 /// Refuses an invalid `--examples-per-user` before anything is designed.

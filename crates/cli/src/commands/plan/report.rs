@@ -34,6 +34,8 @@ pub struct PlanChoice {
     #[serde(skip)]
     pub long: bool,
     #[serde(skip)]
+    pub markup: Markup,
+    #[serde(skip)]
     pub adjacency: Adjacency,
     /// The loss that is minimised and compared.
     #[serde(skip)]
@@ -121,6 +123,7 @@ impl PlanChoice {
             users,
             epsilon_by_examples,
             long: false,
+            markup: Markup::Text,
             adjacency: request.adjacency,
             objective: request.objective,
             has_dim: request.dim > 0,
@@ -252,37 +255,41 @@ impl PlanChoice {
         let shown = self.candidates.iter().enumerate().filter(|&(i, _)| long || self.is_in_short_form(i));
         let rows: Vec<Vec<String>> = shown.map(row).collect();
         let header = kept(columns.map(|(name, _)| name.to_string()));
-        output::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), &rows)
+        output::marked_table(self.markup, &header.iter().map(String::as_str).collect::<Vec<_>>(), &rows)
     }
 }
 
 impl fmt::Display for PlanChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} adjacency. Losses are standard deviations of the averaged queries.\n",
-            self.adjacency
-        )?;
+        let prose = |text: &str| self.markup.escaped(text);
+        let losses =
+            format!("{} adjacency. Losses are standard deviations of the averaged queries.", self.adjacency);
+        writeln!(f, "{}\n", prose(&losses))?;
         writeln!(f, "{}", self.table())?;
-        writeln!(f, "{}\n", self.explanation.replace(", and", ",\nand").replace(". ", ".\n"))?;
+        let explanation = self.explanation.replace(", and", ",\nand").replace(". ", ".\n");
+        writeln!(f, "{}\n", prose(&explanation))?;
         for LeftOut { strategy, why } in &self.left_out {
-            writeln!(f, "{strategy} was left out: {why}.")?;
+            writeln!(f, "{}", prose(&format!("{strategy} was left out: {why}.")))?;
         }
         if !self.left_out.is_empty() {
             writeln!(f)?;
         }
         let by = in_words(&self.epsilon_by_examples);
         if self.users.is_some() {
-            writeln!(f, "Epsilon of a user, all of whose examples change together: {by}.\n")?;
+            let users = format!("Epsilon of a user, all of whose examples change together: {by}.");
+            writeln!(f, "{}\n", prose(&users))?;
         } else if !by.is_empty() {
-            writeln!(f, "Epsilon is that of one example. For a person with several examples it is {by};")?;
-            writeln!(f, "--max-examples-per-user M plans for persons with any number.\n")?;
+            let persons = format!(
+                "Epsilon is that of one example. For a person with several examples it is {by};\n\
+                 --max-examples-per-user M plans for persons with any number."
+            );
+            writeln!(f, "{}\n", prose(&persons))?;
         }
-        write!(f, "{}", self.statement.marked_up(Markup::Text, self.long))?;
-        let hidden = (0..self.candidates.len()).filter(|&i| !self.is_in_short_form(i)).count();
-        if self.long {
+        write!(f, "{}", self.statement.marked_up(self.markup, self.long))?;
+        if self.long || self.markup != Markup::Text {
             return Ok(());
         }
+        let hidden = (0..self.candidates.len()).filter(|&i| !self.is_in_short_form(i)).count();
         writeln!(f, "\n--long prints {hidden} more candidates and the whole statement.")
     }
 }

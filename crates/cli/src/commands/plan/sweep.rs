@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use antinoise_accounting::Markup;
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Length, Request, Setting, choose};
@@ -33,6 +34,8 @@ pub struct Swept {
     points: Vec<Point>,
     #[serde(skip)]
     request: Request,
+    #[serde(skip)]
+    markup: Markup,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +67,7 @@ const FACTORS: [f64; 7] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
 impl Sweep {
     /// Plans at every point that has a plan.
-    pub fn run(self, request: &Request) -> Result<Swept> {
+    pub fn run(self, request: &Request, markup: Markup) -> Result<Swept> {
         let steps = request.schedule()?.steps;
         let points = self.requests(request, steps);
         let progress = Progress::new("planning", "plans", points.len() as u64);
@@ -85,6 +88,7 @@ impl Sweep {
             objective: plot::name(request.objective),
             points: found,
             request: request.clone(),
+            markup,
         })
     }
 
@@ -160,9 +164,11 @@ impl fmt::Display for Swept {
             "gradients",
             self.objective,
             "vs independent",
-            "noise state",
             "strategy",
+            "noise state",
         ];
+        // Without a number of parameters, states are not known.
+        let shown = header.len() - usize::from(self.request.dim == 0);
         let rows: Vec<Vec<String>> = self
             .points
             .iter()
@@ -174,12 +180,13 @@ impl fmt::Display for Swept {
                     format!("{:.2e}", p.gradients),
                     format!("{:.3e}", p.loss),
                     format!("{:.3}", p.relative_to_independent),
-                    if self.request.dim > 0 { output::bytes(p.state_bytes) } else { "-".into() },
                     p.name.clone(),
-                ]
+                    output::bytes(p.state_bytes),
+                ][..shown]
+                    .to_vec()
             })
             .collect();
         writeln!(f, "{} steps. Losses are standard deviations of the averaged queries.\n", self.steps)?;
-        writeln!(f, "{}", output::table(&header, &rows))
+        writeln!(f, "{}", output::marked_table(self.markup, &header[..shown], &rows))
     }
 }

@@ -20,7 +20,8 @@ pub fn chart(query: &str, published: &[Published]) -> Chart {
     }
 }
 
-/// The keys whose last figures are largest, as many as there are colours, in the order of the table.
+/// The keys whose last figures are largest, as many as there are colours, in the order of `rows`, which is
+/// that of `--keys`: a key has the same colour in every figure of a page as long as no other is left out.
 pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
     let Some(last) = rows.last() else { return Vec::new() };
     let mut ends: Vec<&Published> = rows.iter().copied().filter(|row| row.period == last.period).collect();
@@ -31,6 +32,8 @@ pub fn shown<'p>(rows: &[&'p Published]) -> Vec<&'p str> {
             keys.push(&row.key);
         }
     }
+    let place = |key: &&str| rows.iter().position(|row| row.key == *key);
+    keys.sort_by_cached_key(place);
     keys
 }
 

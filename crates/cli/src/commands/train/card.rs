@@ -1,6 +1,7 @@
 //! The model card: the information that a recipient of a model needs.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::printable;
@@ -47,7 +48,7 @@ pub fn card(about: &Card) -> String {
     let _ = write!(
         text,
         "\n## Accuracy\n\n| | |\n|---|---|\n| training {} | {} |\n| test examples | {tests} |\n| test accuracy \
-         (one standard error) | {} |\n| always predicting the largest class | {} |\n\nThe last two figures are computed \
+         (one standard error) | {} |\n| always predicting the largest class | {} |\n\nThe last three figures follow \
          from the test examples, which the privacy statement does not protect: remove them from this page if those \
          examples are private.\n",
         if dataset.users.is_some() { "users" } else { "examples" },
@@ -86,6 +87,17 @@ fn article(name: &str) -> String {
         "mlp" => "A multilayer perceptron, a".into(),
         "cnn" => "A convolutional network, a".into(),
         other => format!("A model ({other}), a"),
+    }
+}
+
+/// KIND:PATH without the folders of the path, which may name a person or a customer.
+fn without_folders(data: &str) -> String {
+    match data.split_once(':') {
+        Some((kind, path)) => {
+            let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+            format!("{kind}:{name}")
+        }
+        None => data.into(),
     }
 }
 
@@ -129,7 +141,7 @@ fn usage(saved: &SavedModel, data: &str) -> String {
          From Rust, `antinoise_train::saved_model::SavedModel::load`. In PyTorch, with x of {rows}:\n\n```python\n\
          from collections import OrderedDict\nfrom safetensors.torch import load_file\nfrom torch import nn\n\n\
          model = {}\nmodel.load_state_dict(load_file(\"model.safetensors\"))\nprobabilities = model(x).softmax(-1)\n```\n",
-        one_line(data),
+        one_line(&without_folders(data)),
         saved.model().pytorch(),
     );
     if let Some(schema) = saved.schema() {

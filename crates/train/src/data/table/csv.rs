@@ -1,8 +1,10 @@
 //! CSV files, cell by cell.
 
+use std::io::BufReader;
 use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder};
+use antinoise_input::tables::ends_lines_with_crlf;
 
 use super::row::{RowReader, Rows, Wanted};
 use crate::Error;
@@ -19,7 +21,9 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
     if !path.is_file() {
         return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
     }
-    let mut reader = ReaderBuilder::new().flexible(true).delimiter(delimiter).from_reader(open(path)?);
+    let mut file = BufReader::new(open(path)?);
+    let before = u64::from(ends_lines_with_crlf(&mut file).map_err(Error::io(path))?);
+    let mut reader = ReaderBuilder::new().flexible(true).delimiter(delimiter).from_reader(file);
     let header = reader.byte_headers().map_err(|error| unreadable(path, &error))?.clone();
     if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
@@ -31,7 +35,7 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
     let mut rows = RowReader::new(path, wanted);
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
-        let line = record.position().map_or(0, ::csv::Position::line);
+        let line = before + record.position().map_or(0, ::csv::Position::line);
         if record.len() != header.len() {
             let got = format!("{} cells in line {line}", record.len());
             return Err(bad(path, got, format!("{} in each line, as in the first", header.len())));
@@ -69,11 +73,15 @@ impl Places {
     }
 }
 
-/// A remark, if the first line was read as a single name, that it contains another delimiter.
+/// A remark on a first line that lacks a column: the option for its delimiter, if it was read as a single
+/// name, or else the question whether it holds names.
 fn delimiter_of(names: &[String]) -> String {
-    let [only] = names else { return String::new() };
+    let is_it_names = String::from(" (is the first line the names of the columns?)");
+    let [only] = names else { return is_it_names };
     let found = DELIMITERS.into_iter().find(|&delimiter| only.contains(delimiter));
-    found.map_or_else(String::new, |found| format!("; its first line has the delimiter {found:?}"))
+    found.map_or(is_it_names, |found| {
+        format!("; its first line has the delimiter {found:?}: give --delimiter {found:?}")
+    })
 }
 
 /// An unreadable CSV file is bad input.

@@ -100,7 +100,7 @@ impl<'a> RowReader<'a> {
                 Err(Refused::Missing) if schema.missing == Missing::Zero => {}
                 Err(Refused::Missing) => {
                     let must_be =
-                        "present, as a finite number or a word (or declared to count as 0: missing = zero)";
+                        "present, as a finite number or a word (--missing zero counts absent ones as 0)";
                     return Err(refused(&column.name, cell, must_be.into()));
                 }
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),
