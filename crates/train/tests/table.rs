@@ -155,10 +155,10 @@ fn schemas_that_do_not_hold_are_refused() {
     assert_eq!((table.train.features(0), table.train.features(1)), (&[1.0][..], &[0.0][..]));
 }
 
-/// The file was written by pyarrow (`scripts/release/parquet.py` makes both).
+/// The files were written by pyarrow (`scripts/release/parquet.py` makes all).
 #[cfg(feature = "parquet")]
 #[test]
-fn parquet_says_what_csv_says() {
+fn parquet_and_arrow_say_what_csv_says() {
     let column = |name: &str, values| Column { name: name.into(), values };
     let schema = Schema {
         label: "late".into(),
@@ -172,23 +172,46 @@ fn parquet_says_what_csv_says() {
     };
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
     let by_csv = csv(&data.join("events.csv"), &schema, TestPart::Last(0.2)).unwrap();
-    let parquet = |path: &Path, schema: &Schema, test| TableFile::parquet(path).dataset(schema, test);
-    let by_parquet = parquet(&data.join("events.parquet"), &schema, TestPart::Last(0.2)).unwrap();
-    assert_eq!(by_parquet.train.len(), 400);
-    for (part, other) in [(&by_parquet.train, &by_csv.train), (&by_parquet.test, &by_csv.test)] {
-        assert_eq!(part.labels(), other.labels());
-        assert!((0..part.len()).all(|i| part.features(i) == other.features(i)));
-    }
+    let of_users = Schema { columns: schema.columns[..2].to_vec(), ..schema.clone() };
+    let drawn = TestPart::Drawn { share: 0.2, seed: 3 };
+    let csv_file = data.join("events.csv");
+    let users_by_csv = TableFile::csv(&csv_file, b',').with_users("user").dataset(&of_users, drawn).unwrap();
+    type Opened = for<'a> fn(&'a Path) -> TableFile<'a>;
+    let parquet: Opened = |path| TableFile::parquet(path);
+    let arrow: Opened = |path| TableFile::arrow(path);
+    let cases = [
+        (parquet, "events.parquet", "must be a Parquet file that can be read"),
+        (arrow, "events.arrow", "must be an Arrow IPC file or stream"),
+        (arrow, "events.arrows", "must be an Arrow IPC file or stream"),
+    ];
+    for (open, name, must_be) in cases {
+        let path = data.join(name);
+        let found = open(&path).dataset(&schema, TestPart::Last(0.2)).unwrap();
+        assert_eq!(found.train.len(), 400);
+        assert_eq!(Dataset { name: by_csv.name.clone(), ..found }, by_csv);
+        let found = open(&path).with_users("user").dataset(&of_users, drawn).unwrap();
+        assert_eq!(Dataset { name: users_by_csv.name.clone(), ..found }, users_by_csv);
 
-    let refused = |schema: &Schema, name: &str| {
-        let error = parquet(&data.join(name), schema, TestPart::Last(0.2)).unwrap_err();
-        assert!(error.is_bad_input(), "{error:?}");
-        error.to_string()
-    };
-    let known = Schema { classes: words("0 1"), ..schema.clone() };
-    assert!(refused(&known, "events.parquet").contains("in row 0, column \"late\" but must be one of 0, 1"));
-    assert!(refused(&schema, "events.csv").contains("must be a Parquet file that can be read"));
-    assert!(refused(&schema, "absent.parquet").contains("must be a Parquet file that can be read"));
+        let refused = |schema: &Schema, name: &str| {
+            let error = open(&data.join(name)).dataset(schema, TestPart::Last(0.2)).unwrap_err();
+            assert!(error.is_bad_input() && error.to_string().contains(name), "{error:?}");
+            error.to_string()
+        };
+        let known = Schema { classes: words("0 1"), ..schema.clone() };
+        assert!(refused(&known, name).contains("in row 0, column \"late\" but must be one of 0, 1"));
+        assert!(refused(&schema, "events.csv").contains(must_be));
+        assert!(refused(&schema, "absent.parquet").contains(must_be));
+        let of_type = |column: &str, values| {
+            let columns = vec![Column { name: column.into(), values }];
+            refused(&Schema { columns, ..schema.clone() }, name)
+        };
+        assert!(of_type("note", Values::Range(0.0, 1.0)).starts_with("column \"note\" of "));
+        assert!(of_type("time", Values::Categories(words("a b"))).contains("column \"time\""));
+        assert!(of_type("minute", Values::Range(0.0, 1.0)).contains("is absent"));
+    }
+    let compressed = TableFile::arrow(&data.join("events.feather")).dataset(&schema, TestPart::Last(0.2));
+    let said = compressed.unwrap_err().to_string();
+    assert!(said.contains("events.feather") && said.contains("lz4"), "{said}");
 }
 
 /// The same rows in all formats are the same examples, and rows without labels are the same features.
