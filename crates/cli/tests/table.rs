@@ -243,3 +243,39 @@ fn metrics_go_on_through_resumes_without_doubled_lines() {
     );
     assert!(!folder.path().join("other").exists());
 }
+
+/// The same rows in an Arrow file: the same model, and the same predictions.
+#[test]
+fn an_arrow_file_trains_the_model_of_the_csv_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
+    let of = |kind: &str, name: &str| format!("{kind}:{}", data.join(name).display());
+    let train = |data: &str, out: &str| {
+        let options = "--label late=false,true --range minutes=0:25 --category shop=north,south,* --seed 1 \
+                       --batch-size 5 --epochs 2 --mechanism identity --setting cyclic --learning-rate 1";
+        let fixed = ["train", "--data", data, "--out", out, "--user", "user"];
+        let all: Vec<&str> = fixed.into_iter().chain(options.split_whitespace()).collect();
+        antinoise(&all, folder.path()).output().unwrap()
+    };
+    let by_arrow = train(&of("arrow", "events.arrow"), "arrow");
+    if !cfg!(feature = "parquet") {
+        assert_eq!(by_arrow.status.code(), Some(2));
+        assert!(stderr(&by_arrow).contains("built without the feature parquet"), "{}", stderr(&by_arrow));
+        return;
+    }
+    assert!(by_arrow.status.success(), "{}", stderr(&by_arrow));
+    let by_csv = train(&of("csv", "events.csv"), "csv");
+    assert!(by_csv.status.success(), "{}", stderr(&by_csv));
+    let model = |run: &str| fs::read(folder.path().join(run).join("model/model.safetensors")).unwrap();
+    assert!(model("arrow") == model("csv"));
+    for command in ["predict", "evaluate"] {
+        let said = |data: String| {
+            let mut output = antinoise(&[command, "csv/model", "--data", &data, "--json"], folder.path());
+            String::from_utf8(output.stderr(Stdio::inherit()).output().unwrap().stdout).unwrap()
+        };
+        let wanted = said(of("csv", "events.csv"));
+        assert!(wanted.len() > 100, "{wanted}");
+        assert_eq!(said(of("arrow", "events.arrow")), wanted);
+        assert_eq!(said(of("arrow", "events.arrows")), wanted);
+    }
+}
