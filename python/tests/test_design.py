@@ -71,7 +71,11 @@ def test_a_matrix_of_any_shape_is_a_strategy(tmp_path):
         path, archive = tmp_path / "c.npy", tmp_path / "c.npz"
         np.save(path, c)
         np.savez_compressed(archive, C=c, B=ones @ np.linalg.pinv(c), A=ones)
-        for read in (an.Strategy.load(path), an.Strategy.load(archive), an.Strategy.of_matrix(np.asfortranarray(c))):
+        for read in (
+            an.Strategy.load(path),
+            an.Strategy.load(archive),
+            an.Strategy.of_matrix(np.asfortranarray(c)),
+        ):
             assert read.to_toml() == made.to_toml()
         with pytest.raises(ValueError, match="must be 0.5, as the workload decay:0.5 has it"):
             an.Strategy.load(archive, workload="decay:0.5")
@@ -82,7 +86,11 @@ def test_a_matrix_of_any_shape_is_a_strategy(tmp_path):
         assert [row["is_given"] for row in plan.candidates] == [False, True, False]
         assert plan.sensitivity == made.sensitivity()
     assert an.Strategy.of_matrix(ones.astype(np.float32)).name == "toeplitz"
-    for bad, why in [(ones[:5], "rows of C is 5"), (0 * ones, "column 0"), (np.nan * ones, "C\\[0, 0\\] is NaN")]:
+    for bad, why in [
+        (ones[:5], "rows of C is 5"),
+        (0 * ones, "column 0"),
+        (np.nan * ones, "C\\[0, 0\\] is NaN"),
+    ]:
         with pytest.raises(ValueError, match=why):
             an.Strategy.of_matrix(bad)
 
