@@ -79,7 +79,10 @@ DRAWN_OF = {
     ),
     "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used_steps.rs",
     "train": "crates/train/src/clip/**/*.rs",
-    "release": "crates/release/src/events/freeze.rs crates/release/src/publish.rs",
+    "release": (
+        "crates/release/src/events/freeze.rs crates/release/src/events/neighbours.rs "
+        "crates/release/src/events/problems.rs crates/release/src/publish.rs"
+    ),
     "ledger": "crates/ledger/src/**/*.rs",
 }
 TESTS = {

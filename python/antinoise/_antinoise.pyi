@@ -936,8 +936,10 @@ class RunningCounts:
             The number of counted rows, and the number of rows left out for each reason. **Not private.**
 
         Raises:
-            ValueError: A row cannot be read, or the period comes before a frozen one, has a name of another
-                form than the first, counts no row, or loses rows of periods between.
+            ValueError: A row cannot be read; or the period comes before a frozen one, has a name of another
+                form than the first or than times of the events, counts no row, or loses rows of periods
+                between; or a first period loses rows before it, or is a number and counts rows of several
+                dates.
         """
     def freeze_counts(self, period: _Period, counts: Mapping[str, int], *, yes: bool = False) -> None:
         """Freezes a period whose counts were computed elsewhere.
@@ -945,7 +947,7 @@ class RunningCounts:
         Args:
             period: As in `freeze`.
             counts: The exact count of each key, within the bounds of the release.
-            yes: As in `freeze`.
+            yes: As in `freeze`; here, a period after skipped ones is refused too.
         """
     def publish(self) -> Table:
         """Publishes all frozen periods, and returns their figures with 95% intervals."""

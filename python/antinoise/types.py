@@ -116,6 +116,8 @@ class FreezeCheck(TypedDict):
     counted: int
     left_out: int
     lost: int
+    late: int
+    later: int
     problems: list[str]
 
 

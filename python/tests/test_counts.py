@@ -155,8 +155,10 @@ def test_times_are_read_by_their_own_clock(tmp_path):
     for i, (times, expected) in enumerate(instants()):
         table = pa.table({"t": times, "user": pa.array([1, 2, 3], pa.int64()), "key": ["a", "b", "c"]})
         counts = create(tmp_path / str(i))
-        # Of "+01:00" no row is of that day, which has to be confirmed.
-        found = counts.freeze("2026-03-01", table, time="t", user="user", key="key", yes=not expected)
+        # The first row is of the day before, which has to be confirmed.
+        with pytest.raises(ValueError, match="before 2026-03-01, the first period|2026-03-01 is after|no row lies"):
+            counts.freeze("2026-03-01", table, time="t", user="user", key="key")
+        found = counts.freeze("2026-03-01", table, time="t", user="user", key="key", yes=True)
         assert (found["counted"], found["late"]) == (expected, 1), times.type
     moments = [
         datetime.datetime(2026, 3, 1, 23, 30),
@@ -256,7 +258,7 @@ def test_rows_that_do_not_belong(tmp_path):
         {"t": t, "u": f"u{i}", "k": k} for i, (t, k) in enumerate([(0, "a"), (1, "a"), (2, "a"), (1, "?")])
     ]
     names = dict(time="t", user="u", key="k", unknown="leave")
-    left = create(tmp_path / "leave").freeze(1, rows, **names)
+    left = create(tmp_path / "leave").freeze(1, rows, **names, yes=True)
     exact = dict(rows=2, counted=1, beyond_max_rows=0, beyond_max_periods=0, unknown_keys=1)
     assert left == exact | dict(late=1, lost=0, later=1, skipped=0)
     assert create(tmp_path / "next").freeze(1, rows, **names, late="next")["counted"] == 2
@@ -619,21 +621,25 @@ def test_a_mistyped_period_is_refused(tmp_path):
     names = dict(time="t", user="u", key="k")
     rows = [{"t": "2026-03-02", "u": "ada", "k": "a"}]
     with create(tmp_path / "counts") as counts:
-        wanted = {"counted": 1, "left_out": 0, "lost": 0, "problems": []}
+        wanted = {"counted": 1, "left_out": 0, "lost": 0, "late": 0, "later": 0, "problems": []}
         assert counts.freeze("2026-03-02", rows, **names, check=True) == wanted
         found = counts.freeze("2062-03-02", rows, **names, check=True)
-        assert found["problems"] == ["2062-03-02 is after all 1 rows"] and found["counted"] == 0
+        assert found["problems"] == ["2062-03-02 is after the only row"] and found["counted"] == 0
         with pytest.raises(ValueError, match="2062-03-02 but must be confirmed by yes=True or corrected"):
             counts.freeze("2062-03-02", rows, **names)
         assert counts.status()["frozen"] == 0
         assert counts.freeze("2026-03-02", rows, **names)["skipped"] == 0
         later = [{"t": f"2026-03-0{day}", "u": "ada", "k": "a"} for day in (3, 5)]
-        with pytest.raises(ValueError, match="1 rows lie between 2026-03-02 and 2026-03-05"):
+        with pytest.raises(ValueError, match="1 row between 2026-03-02 and 2026-03-05"):
             counts.freeze("2026-03-05", later, **names)
         found = counts.freeze("2026-03-05", later, **names, yes=True)
         assert (found["lost"], found["skipped"]) == (1, 2)
         with pytest.raises(ValueError, match="has another form than the first period, 2026-03-02"):
             counts.freeze_counts("2026-04", {"a": 1})
+        with pytest.raises(ValueError, match="3652 periods between 2026-03-05 and 2036-03-05 would be skipped"):
+            counts.freeze_counts("2036-03-05", {"a": 1})
+        with pytest.raises(ValueError, match="2026-02-30.* must be a month, a date or a time of the calendar"):
+            counts.freeze_counts("2026-02-30", {"a": 1})
         counts.freeze_counts("2026-04", {"a": 1}, yes=True)
         assert counts.status()["intervals"].startswith("of the rows counted: at most ")
 

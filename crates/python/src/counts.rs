@@ -123,11 +123,13 @@ impl RunningCounts {
     /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
     /// changes nothing in the release.
     ///
-    /// A period that comes before a frozen one, has a name of another form than the first, counts no row, or
-    /// loses rows of periods between is refused, unless `yes` is true. With `check`, nothing is changed.
+    /// Refused, unless `yes` is true: a period that comes before a frozen one, has a name of another form
+    /// than the first or than times of the events, counts no row, or loses rows of periods between; a first
+    /// period that loses rows before it, or is a number and counts rows of several dates. With `check`,
+    /// nothing is changed.
     ///
-    /// Returns a dict of exact numbers; with `check`, of `counted`, `left_out`, `lost` and `problems`. They
-    /// are not private: only the operator of the release may see them.
+    /// Returns a dict of exact numbers; with `check`, of `counted`, `left_out`, `lost`, `late`, `later` and
+    /// `problems`. They are not private: only the operator of the release may see them.
     #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse",
         check=false, yes=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -148,6 +150,8 @@ impl RunningCounts {
         let (period, handling) = (values::period(period)?, handling(late, unknown)?);
         self.held.with(|release| {
             let columns = Columns { time, user, key, value }.of(release.settings())?;
+            let names = release.problems_of_names(std::slice::from_ref(&period))?;
+            confirm(&period, &names, yes || check)?;
             let mut freezing = py.detach(|| release.freeze_in_any_order(&period))?;
             let found = events::read(events, &columns, handling, &mut freezing)?;
             // The producer of the rows may have forked: only the parent process continues.
@@ -174,7 +178,8 @@ impl RunningCounts {
     /// Freezes counts that were bounded and computed elsewhere, for example in a warehouse: a dict with a
     /// count for each key; absent keys count 0. A release with `left_out` also needs the numbers of
     /// `users-at-bound` and `users-over-rows`. The bound on each user's contributions is then the caller's
-    /// responsibility, and the privacy statement says so. For `yes` see `freeze`.
+    /// responsibility, and the privacy statement says so. For `yes` see `freeze`; here, a period after
+    /// skipped ones is refused too.
     #[pyo3(signature = (period, counts, *, yes=false))]
     fn freeze_counts(
         &self,

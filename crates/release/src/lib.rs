@@ -49,7 +49,8 @@
 //! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
-//! error, period: what can go wrong; names of periods
+//! error, date, words: what can go wrong; the calendar; numbers in sentences
+//! period: names of periods
 //! queries: what is published of a key, and how it is written; measures, buckets, intervals and quantiles
 //! segments: a release without an end
 //! settings: what is wanted
@@ -63,6 +64,7 @@
 //! publish: a period's noise, and its figures
 //! ```
 
+mod date;
 mod design;
 mod error;
 mod events;
@@ -78,6 +80,7 @@ mod segments;
 mod settings;
 mod status;
 mod store;
+mod words;
 
 pub use antinoise_input::tables::{Number, SimilarNames, user_name};
 
@@ -85,7 +88,8 @@ pub use design::advice::{Advice, Guess};
 pub use error::{Error, Result};
 #[cfg(feature = "arrow")]
 pub use events::arrow::{EventBatch, EventTable};
-pub use events::freeze::{Check, Fate, Found, Freezing, Tally};
+pub use events::freeze::{Fate, Found, Freezing, Tally};
+pub use events::problems::Check;
 pub use events::rows::{Handling, Late, Rows};
 pub use events::text::{Columns, Format};
 pub use period::{Period, Place};
@@ -97,6 +101,7 @@ pub use settings::{Keep, Settings, Unit};
 pub use status::Status;
 pub use store::published::{Figure, Published};
 pub use store::sql::{Answer, published, query, query_while};
+pub use words::quantity;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use serde::{Serialize, Serializer};
 
+use crate::date;
+
 /// A period's name: a whole number, or text whose order is the order of time, such as a prefix of ISO 8601
 /// times.
 ///
@@ -73,7 +75,9 @@ impl Period {
             _ if time.is_empty() => return Err(refused("a number or text such as 2026-03-01")),
             (_, Some(number)) if !number.is_finite() => return Err(refused("finite")),
             (Self::Number(period), Some(number)) => (number.floor() + 0.0).total_cmp(&(*period as f64)),
-            (Self::Number(period), None) if (1900..2200).contains(period) && begins_with_a_year(time) => {
+            (Self::Number(period), None)
+                if (1900..2200).contains(period) && date::begins_with_a_year(time) =>
+            {
                 return Err(refused(
                     "a number where the period is one: name the periods of dates by text, such as 2026-03",
                 ));
@@ -91,7 +95,7 @@ impl Period {
     }
 
     /// The days since 1970-01-01 of the first day of a period that is a date (2026-03-01) or a month
-    /// (2026-03); `None` for other names.
+    /// (2026-03); `None` for other names, and for dates that no calendar has.
     ///
     /// ```
     /// use antinoise_release::Period;
@@ -100,22 +104,10 @@ impl Period {
     /// # Ok::<(), antinoise_input::InvalidParameter>(())
     /// ```
     pub fn day(&self) -> Option<i64> {
-        let Self::Text(text) = self else { return None };
-        let (year, month, day) = match text.as_bytes() {
-            [_, _, _, _, b'-', _, _] => (&text[..4], &text[5..], "1"),
-            [_, _, _, _, b'-', _, _, b'-', _, _] => (&text[..4], &text[5..7], &text[8..]),
-            _ => return None,
-        };
-        let number =
-            |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
-        let (year, month, day): (i64, i64, i64) = (number(year)?, number(month)?, number(day)?);
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-            return None;
+        match self {
+            Self::Number(_) => None,
+            Self::Text(text) => date::day(text),
         }
-        // Days before the month, in a year that begins in March, and whole years of 365.2425 days.
-        let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-        let leap = years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400);
-        Some(years * 365 + leap + (153 * months + 2) / 5 + day - 1 - 719_468)
     }
 
     /// Number of periods between `earlier` and this one; `None` unless both are numbers, dates or months.
@@ -157,15 +149,16 @@ impl Period {
     pub(crate) fn form(&self) -> String {
         match self {
             Self::Number(_) => "a number".into(),
-            Self::Text(text) => {
-                let class = |c: char| match c {
-                    _ if c.is_numeric() => '0',
-                    _ if c.is_alphabetic() => 'a',
-                    _ => c,
-                };
-                text.chars().map(class).collect()
-            }
+            Self::Text(text) => text.chars().map(class).collect(),
         }
+    }
+
+    /// Whether a time begins in the form of a name that is text: a digit for each digit, a letter for each
+    /// letter, all else the same.
+    pub(crate) fn has_form_of(&self, time: &str) -> bool {
+        let Self::Text(name) = self else { return true };
+        let mut time = time.trim().chars();
+        name.chars().all(|c| time.next().is_some_and(|other| class(c) == class(other)))
     }
 
     /// Whether this period comes after `other`; `None` for a number and a text.
@@ -178,9 +171,13 @@ impl Period {
     }
 }
 
-fn begins_with_a_year(time: &str) -> bool {
-    time.split_once('-')
-        .is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()))
+/// A character of a form.
+fn class(c: char) -> char {
+    match c {
+        _ if c.is_numeric() => '0',
+        _ if c.is_alphabetic() => 'a',
+        _ => c,
+    }
 }
 
 impl FromStr for Period {
@@ -194,6 +191,11 @@ impl FromStr for Period {
             } else {
                 Err(InvalidParameter::new("period", number, "a number from -2^53 to 2^53"))
             };
+        }
+        if date::is_broken(text) {
+            let must_be =
+                "a month, a date or a time of the calendar, in full: 2026-03, 2026-03-01 or 2026-03-01T17";
+            return Err(InvalidParameter::new("period", format!("{text:?}"), must_be));
         }
         let visible = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
         if visible && text.parse::<f64>().is_err() {
@@ -226,25 +228,35 @@ impl Serialize for Period {
 mod tests {
     use super::*;
 
-    /// Days are counted as by adding one day after the other.
     #[test]
-    fn days_of_the_calendar_follow_each_other() {
-        let day =
-            |year: i64, month: i64, day: i64| Period::Text(format!("{year:04}-{month:02}-{day:02}")).day();
-        let mut expected = 0;
-        for year in 1970..2404 {
-            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let lengths = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-            for (month, length) in (1..).zip(lengths) {
-                assert_eq!(Period::Text(format!("{year:04}-{month:02}")).day(), Some(expected));
-                for at in 1..=length {
-                    assert_eq!(day(year, month, at), Some(expected), "{year}-{month}-{at}");
-                    expected += 1;
-                }
-            }
+    fn names_that_begin_as_dates_are_dates() {
+        for name in ["2026-03-0", "2026-02-30", "2026-13-01", "2026-03-32", "2026-3-1", "2026-03-01T"] {
+            let refused = name.parse::<Period>().unwrap_err().to_string();
+            assert!(refused.contains("of the calendar, in full: 2026-03"), "{refused}");
         }
-        for name in ["2026-13", "2026-00-01", "2026-03-32", "2026-3-01", "March", "2026-W0", "\u{e9}26-03"] {
-            assert_eq!(Period::Text(name.into()).day(), None, "{name}");
+        for name in ["2026-03", "2024-02-29", "2026-03-01T17", "2026-W09", "week 9"] {
+            assert_eq!(name.parse::<Period>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn times_are_compared_in_form() {
+        let is_of_form = |name: &str, time: &str| name.parse::<Period>().unwrap().has_form_of(time);
+        for (name, time) in [
+            ("2026-03-01", "2026-04-02T17:45"),
+            ("week 1", "week 10"),
+            ("7", "2026-03-01"),
+            ("2026-03", " 2026-03"),
+        ] {
+            assert!(is_of_form(name, time), "{name} {time}");
+        }
+        for (name, time) in [
+            ("2026-03-01", "03/01/2026"),
+            ("2026-03-01", "2026-03"),
+            ("01.03.2026", "2026-03-01"),
+            ("week 10", "week 9"),
+        ] {
+            assert!(!is_of_form(name, time), "{name} {time}");
         }
     }
 

@@ -9,6 +9,7 @@ use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::segments::{LONGEST, Segments};
+use crate::words::quantity;
 use crate::{Query, Result};
 
 /// The unit of privacy: whose contribution the statement protects.
@@ -234,8 +235,9 @@ impl Settings {
                 format!("of the rows counted: at most {} a user and period", self.max_rows)
             }
             Unit::User => format!(
-                "of the rows counted: at most {} a user and period, {} periods a user",
-                self.max_rows, self.max_periods
+                "of the rows counted: at most {} a user and period, {} a user",
+                self.max_rows,
+                quantity(self.max_periods as u64, "period")
             ),
         }
     }
@@ -251,14 +253,13 @@ impl Settings {
     pub fn about(&self, query: &Query) -> String {
         match query {
             Query::UsersAtBound => format!(
-                "of all users who were counted in {} periods since the first: their later rows are in no figure",
-                self.max_periods
+                "of all users who were counted in {} since the first: their later rows are in no figure",
+                quantity(self.max_periods as u64, "period")
             ),
             Query::UsersOverRows => format!(
-                "of all users with more than {} row{} in a period, once for each of their periods that are counted: \
-                 the further rows are in no figure",
-                self.max_rows,
-                if self.max_rows == 1 { "" } else { "s" }
+                "of all users with more than {} in a period, once for each of their periods that are counted: the \
+                 further rows are in no figure",
+                quantity(self.max_rows as u64, "row")
             ),
             _ => self.rows_counted(),
         }

@@ -11,6 +11,7 @@ use crate::release::read;
 use crate::segments::Segment;
 use crate::store::database::State;
 use crate::store::folder::Folder;
+use crate::words::quantity;
 use crate::{Keep, Query, Result, Settings, Unit};
 
 /// The promises and the progress of a release.
@@ -80,8 +81,9 @@ impl Status {
         let (rows, named) = match unit {
             Unit::User => (
                 format!(
-                    "at most {max_rows} rows of a user in a period ({which} if there are more), in at most {max_periods} \
-                     periods{of_users}"
+                    "at most {} of a user in a period ({which} if there are more), in at most {}{of_users}",
+                    quantity(*max_rows as u64, "row"),
+                    quantity(*max_periods as u64, "period")
                 ),
                 "every row names the user whose data it is; a person with two names counts as two users",
             ),

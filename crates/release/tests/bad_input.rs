@@ -101,7 +101,7 @@ fn settings_are_refused_by_name() {
         let query: Query = text.parse().unwrap();
         assert_eq!(query.to_string().parse::<Query>().unwrap(), query);
     }
-    for text in ["", "1.5", "nan", "99999999999999999", "a\nb"] {
+    for text in ["", "1.5", "nan", "99999999999999999", "a\nb", "2026-02-30", "2026-03-0"] {
         assert!(text.parse::<Period>().is_err(), "{text}");
     }
 }

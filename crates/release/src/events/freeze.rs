@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::design::layout::too_many;
 use crate::design::plan::Design;
+use crate::events::neighbours::{Neighbours, latest};
 use crate::events::sample::{Place, Sample};
 use crate::events::users::{May, Users};
 use crate::queries::measure::Measure;
@@ -54,20 +55,6 @@ pub struct Found {
     pub later: u64,
 }
 
-/// The effect that freezing a file would have. The numbers are exact, and not private.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Check {
-    /// Rows that would be counted.
-    pub counted: u64,
-    /// Rows of the period beyond the bounds of their users, or with unknown keys.
-    pub left_out: u64,
-    /// Rows of periods that were not frozen, which no later period counts.
-    pub lost: u64,
-    /// Reasons to look again before freezing: see [`Freezing::problems`].
-    pub problems: Vec<String>,
-}
-
 /// The treatment of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -81,49 +68,32 @@ pub enum Fate {
     UnknownKey,
 }
 
-/// The periods that were frozen before.
-#[derive(Debug)]
-struct Neighbours {
-    /// The first frozen period; names of later ones must have the form of its name.
-    first: Option<Period>,
-    /// The latest frozen period before this one.
-    before: Option<Period>,
-    /// The latest frozen period that does not come before this one.
-    after: Option<Period>,
-    /// Whether the last period is known to have no rows.
-    last_was_empty: bool,
-}
-
-impl Neighbours {
-    fn new(period: &Period, frozen: Vec<Period>, last_was_empty: bool) -> Self {
-        let first = frozen.first().cloned();
-        let (before, others): (Vec<Period>, Vec<Period>) =
-            frozen.into_iter().partition(|other| period.is_after(other) == Some(true));
-        Self { first, before: latest(before), after: latest(others), last_was_empty }
-    }
-}
-
-/// The latest of these periods; of names that are not comparable, the first.
-fn latest(periods: Vec<Period>) -> Option<Period> {
-    periods
-        .into_iter()
-        .reduce(|latest, other| if other.is_after(&latest) == Some(true) { other } else { latest })
+/// What the times of rows say about a period's name.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    /// Rows before the period that are counted in it.
+    pub(crate) late_included: u64,
+    /// The number of rows outside the period whose times have another form than its name, and one of the
+    /// times.
+    pub(crate) of_other_form: (u64, String),
+    /// The first and the last date of rows in the first period, if its name is a number.
+    pub(crate) dates: Option<[String; 2]>,
 }
 
 /// A period whose events are being added. Dropping it before [`Freezing::commit`] discards everything.
 #[derive(Debug)]
 pub struct Freezing<'r> {
     pub(crate) release: &'r mut Release,
-    neighbours: Neighbours,
+    pub(crate) neighbours: Neighbours,
     keys: HashMap<String, usize>,
-    period: Period,
+    pub(crate) period: Period,
     pub(crate) step: usize,
     /// Points; for correlated buckets, rows until the commit.
     pub(crate) increments: Vec<i64>,
     /// Whether the counts were bounded and computed elsewhere.
     pub(crate) given: bool,
-    /// Rows before the period that are counted in it.
-    pub(crate) late_included: u64,
+    /// What the rows' times say about the period's name.
+    pub(crate) signs: Signs,
     /// Scratch: (cell, increment) pairs of the current row.
     points: Vec<(usize, i64)>,
     /// The number of rows of each user so far, and the users who are not counted any more.
@@ -139,8 +109,8 @@ impl Release {
     /// # Errors
     /// If it does not, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
-        if let Some(last) = latest(self.state.periods()?)
-            && period.is_after(&last) != Some(true)
+        if let Some(last) = latest(&self.state.periods()?)
+            && period.is_after(last) != Some(true)
         {
             let must_be = format!("after {last}, the latest frozen one: a period is frozen once");
             return Err(Error::invalid("period", period, must_be));
@@ -168,23 +138,11 @@ impl Release {
     /// If it shares rows with a frozen period, or all periods of the plan have been frozen.
     pub fn freeze_in_any_order(&mut self, period: &Period) -> Result<Freezing<'_>> {
         let (step, _) = self.state.progress()?;
-        if self.settings.segments.is_none() && step >= self.settings.periods {
-            let must_be = format!(
-                "one of the {} that the plan was made for, and all were frozen: its privacy covers no other",
-                self.settings.periods
-            );
-            return Err(Error::invalid("period", period, must_be));
-        }
         let frozen = self.state.periods()?;
-        if let Some(other) = frozen.iter().find(|other| period.overlaps(other)) {
-            let must_be = format!(
-                "one whose rows are in no other period: {other} was frozen, and a row is counted once"
-            );
-            return Err(Error::invalid("period", period, must_be));
-        }
+        self.refuse_taken(period, &frozen, frozen.len())?;
         let last_was_empty =
             step > 0 && self.settings.unit == Unit::User && self.state.counted_nobody(step - 1)?;
-        let neighbours = Neighbours::new(period, frozen, last_was_empty);
+        let neighbours = Neighbours::new(period, &frozen, last_was_empty);
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
         let increments = vec![0; self.chain.first().layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
@@ -211,7 +169,7 @@ impl Release {
             step,
             increments,
             given,
-            late_included: 0,
+            signs: Signs::default(),
             points,
             users,
             sample,
@@ -241,46 +199,6 @@ impl Freezing<'_> {
     /// frozen; 0 if names are neither numbers nor dates nor months.
     pub fn skipped(&self) -> u64 {
         self.period_before().and_then(|before| self.period.skipped_since(before)).unwrap_or(0)
-    }
-
-    /// Signs that the period is mistyped or the file is another period's, as sentences; empty if there are
-    /// none. `found`: the numbers of all rows. A frozen period cannot be changed, so that these should be
-    /// confirmed before [`Freezing::commit`].
-    pub fn problems(&self, found: &Found) -> Vec<String> {
-        let (period, Neighbours { first, before, after, last_was_empty }) = (&self.period, &self.neighbours);
-        let (mut problems, late) = (Vec::new(), self.late_included);
-        if let Some(first) = first
-            && period.form() != first.form()
-        {
-            problems.push(format!("{period} has another form than the first period, {first}"));
-        } else if let Some(after) = after {
-            problems.push(format!("{period} comes before {after}, which is frozen"));
-        }
-        if after.is_some() && late > 0 {
-            problems.push(format!("{late} rows before {period} would be counted in it, out of order"));
-        }
-        let elsewhere = found.late + found.lost;
-        if elsewhere > 0 && found.tally.rows == late {
-            problems.push(format!("{period} is after all {elsewhere} rows"));
-        } else if found.tally.rows == found.tally.unknown_keys && !self.given && !last_was_empty {
-            problems.push(format!("no row is counted in {period}"));
-        }
-        if found.lost > 0 {
-            let before = before.as_ref().map_or(String::new(), ToString::to_string);
-            problems.push(format!(
-                "{} rows lie between {before} and {period}, in periods that were not frozen, and would be lost",
-                found.lost
-            ));
-        }
-        problems
-    }
-
-    /// The effect that committing the period would have; `found`: the numbers of all rows. Nothing is
-    /// changed.
-    pub fn check(&self, found: &Found) -> Check {
-        let Tally { counted, beyond_max_rows, beyond_max_periods, unknown_keys, .. } = found.tally;
-        let left_out = beyond_max_rows + beyond_max_periods + unknown_keys;
-        Check { counted, left_out, lost: found.lost, problems: self.problems(found) }
     }
 
     /// The numbers of rows so far.

@@ -2,6 +2,7 @@
 
 use antinoise_input::tables::Number;
 
+use crate::date;
 use crate::events::freeze::{Fate, Found, Freezing};
 use crate::period::{Period, Place, Time};
 use crate::{Error, Result};
@@ -62,8 +63,10 @@ impl Rows<'_, '_> {
     pub fn lies_here(&mut self, time: &str) -> Result<bool> {
         let read = Time::of(time);
         self.check_kind(time, read.number.is_some())?;
+        let place = self.freezing.period().place_of(&read)?;
+        self.look(time, place, read.number.is_some());
         let period = self.freezing.period();
-        match (period.place_of(&read)?, self.handling.late) {
+        match (place, self.handling.late) {
             (Place::Here, _) => Ok(true),
             (Place::Later, _) => {
                 self.found.later += 1;
@@ -78,9 +81,34 @@ impl Rows<'_, '_> {
                 let is_later = |before: &Period| matches!(before.place_of(&read), Ok(Place::Later));
                 let is_lost = !is_included && before.is_some_and(is_later);
                 *(if is_lost { &mut self.found.lost } else { &mut self.found.late }) += 1;
-                self.freezing.late_included += u64::from(is_included);
+                self.freezing.signs.late_included += u64::from(is_included);
                 Ok(is_included)
             }
+        }
+    }
+
+    /// Records what a time says about the period's name: that it has another form, or that dates are counted
+    /// in a first period that is a number.
+    fn look(&mut self, time: &str, place: Place, is_number: bool) {
+        let Freezing { period, neighbours, signs, .. } = &mut *self.freezing;
+        match (&*period, place) {
+            (Period::Text(_), Place::Late | Place::Later) if !period.has_form_of(time) => {
+                let (count, example) = &mut signs.of_other_form;
+                if *count == 0 {
+                    *example = time.into();
+                }
+                *count += 1;
+            }
+            (Period::Number(_), Place::Here) if !is_number && neighbours.first.is_none() => {
+                let Some(date) = date::beginning(time.trim()) else { return };
+                let [first, last] = signs.dates.get_or_insert_with(|| [date.into(), date.into()]);
+                if date < first.as_str() {
+                    *first = date.into();
+                } else if date > last.as_str() {
+                    *last = date.into();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -112,9 +140,15 @@ impl Rows<'_, '_> {
     /// The numbers of all rows.
     ///
     /// # Errors
-    /// If there were rows, and all of them are later than this period.
+    /// If there were rows, and all of them are later than this period or of another form than its name.
     pub fn end(mut self) -> Result<Found> {
         self.found.tally = self.freezing.tally();
+        let (Found { tally, late, lost, later, .. }, signs) = (&self.found, &self.freezing.signs);
+        let (elsewhere, (of_other_form, time)) = (late + lost + later, &signs.of_other_form);
+        if elsewhere > 0 && *of_other_form >= elsewhere && tally.rows == signs.late_included {
+            let must_be = format!("written as the times of events are, such as {time:?}");
+            return Err(Error::invalid("period", self.freezing.period(), must_be));
+        }
         if self.found.later > 0 && self.found.tally.rows == 0 && self.found.late + self.found.lost == 0 {
             let must_be = "one in which some of the events lie: all of them are later";
             return Err(Error::invalid("period", self.freezing.period(), must_be));

@@ -1,7 +1,6 @@
 //! `antinoise release freeze`.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,8 +8,8 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use antinoise_release::{Check, Columns, Format, Found, Freezing, Handling, Late, Period, Release};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
+use super::frozen::{Frozen, FrozenPeriods};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 
@@ -38,9 +37,11 @@ use crate::progress::Progress;
 PERIOD is text with which the times of the period begin (2026-03-01, or 2026-03 for
 a month), or a whole number t, which holds times from t to below t + 1; where periods
 are numbers and times are dates, all rows of the file are of the period. Each period
-is frozen once. A period that comes before a frozen one, has a name of another form than
-the first, counts no row, or loses rows of periods between is refused, unless --yes is
-given.
+is frozen once. Refused, unless --yes is given: a period that comes before a frozen one,
+has a name of another form than the first or than times in the file, counts no row, or
+loses rows of periods between; a first period that loses rows before it, or is a number
+and counts rows of several dates; counts after a period that was skipped. The names of a
+list are checked before its first period is frozen.
 
 A user is a name, or a whole number however it is written: 7, 7.0 and 7e0 are one user;
 fractions, and numbers with a point or an exponent from 2^53 on, are refused. Names that
@@ -61,7 +62,7 @@ pub struct Arguments {
     /// File of counts that were computed elsewhere, in place of events: CSV with the columns key and count; -
     /// for standard input. You vouch that they count no user more often than the release allows, and the
     /// privacy statement says so.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown", "check"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "format", "time", "user", "key", "value", "late", "unknown"])]
     counts: Option<PathBuf>,
     /// Format of the events [default: by the file's name, else csv].
     #[arg(long, value_enum)]
@@ -121,61 +122,53 @@ enum UnknownName {
     Leave,
 }
 
-/// Output of `antinoise release freeze`.
-#[derive(Debug, Serialize)]
-pub struct FrozenPeriods {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frozen: Option<Vec<Frozen>>,
-    #[serde(flatten)]
-    check: Option<Check>,
-    /// Always false: the numbers are exact counts.
-    private: bool,
-}
-
-/// Numbers of rows of a frozen period, by treatment.
-#[derive(Debug, Serialize)]
-struct Frozen {
-    period: Period,
-    /// Numbers of rows; `None` if counts were given.
-    #[serde(flatten)]
-    found: Option<Found>,
-    /// Number of periods between the last frozen one and this one.
-    skipped: u64,
-    /// Warning about users whose names are nearly the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<String>,
-}
-
 /// Number of rows between two updates of the progress.
 const ROWS: u64 = 1 << 16;
 
-/// Freezes the periods.
+/// Freezes the periods, or says what freezing would do. Periods that were frozen before an error are part of
+/// the output.
 pub fn run(arguments: &Arguments) -> Result<FrozenPeriods> {
     let mut release = Release::open(&arguments.dir)?;
-    let (mut frozen, mut check) = (None, None);
-    match (&arguments.counts, &arguments.events) {
-        (Some(counts), _) => frozen = Some(vec![arguments.freeze_counts(&mut release, counts)?]),
-        (None, Some(events)) if arguments.check => check = Some(arguments.check(&mut release, events)?),
-        (None, Some(events)) => frozen = Some(arguments.freeze_events(&mut release, events)?),
-        (None, None) => return Err(InvalidParameter::new("events", "absent", "given, or counts").into()),
+    if arguments.check {
+        return Ok(FrozenPeriods::checked(arguments.check(&mut release)?));
     }
-    Ok(FrozenPeriods { frozen, check, private: false })
+    // A list is checked as a whole before its first period is frozen for good.
+    let refusal = match &arguments.periods[..] {
+        [period] => format!("{period} was not frozen, and nothing was changed"),
+        _ => "no period was frozen, and nothing was changed".into(),
+    };
+    arguments.confirm(&refusal, &release.problems_of_names(&arguments.periods)?)?;
+    match (&arguments.counts, &arguments.events) {
+        (Some(counts), _) => Ok(FrozenPeriods::of(vec![arguments.freeze_counts(&mut release, counts)?])),
+        (None, Some(events)) => arguments.freeze_events(&mut release, events),
+        (None, None) => Err(InvalidParameter::new("events", "absent", "given, or counts").into()),
+    }
 }
 
 impl Arguments {
+    /// The only period, where `option` takes one.
+    fn one_period(&self, option: &str) -> Result<&Period> {
+        match &self.periods[..] {
+            [period] => Ok(period),
+            several => {
+                let must_be = format!("one with --{option}");
+                Err(InvalidParameter::new("PERIOD", several.len(), must_be).into())
+            }
+        }
+    }
+
     fn freeze_counts(&self, release: &mut Release, counts: &Path) -> Result<Frozen> {
-        let [period] = &self.periods[..] else {
-            return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --counts").into());
-        };
+        let period = self.one_period("counts")?;
         let counts = release.read_counts(self.input("counts", counts)?)?;
         let freezing = release.freeze_counts_in_any_order(period, &counts)?;
-        self.confirm(period, &freezing.problems(&Found::default()))?;
+        let problems = freezing.problems(&Found::default());
+        self.confirm(&format!("{period} was not frozen, and nothing was changed"), &problems)?;
         let skipped = freezing.skipped();
         freezing.commit()?;
         Ok(Frozen { period: period.clone(), found: None, skipped, warning: None })
     }
 
-    fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<Vec<Frozen>> {
+    fn freeze_events(&self, release: &mut Release, events: &Path) -> Result<FrozenPeriods> {
         if self.periods.len() > 1 && matches!(self.late, LateName::Next) {
             let must_be = "leave or refuse where there are several periods: each reads the file, and would count its late rows again";
             return Err(InvalidParameter::new("late", "next", must_be).into());
@@ -190,35 +183,62 @@ impl Arguments {
         };
         let mut frozen = Vec::new();
         for period in &self.periods {
-            let mut freezing = release.freeze_in_any_order(period)?;
-            let found = self.read(&mut freezing, events, &columns, &mut each)?;
-            self.confirm(period, &freezing.problems(&found))?;
-            let (skipped, warning) = (freezing.skipped(), freezing.similar_users()?.warning());
-            if let Some(warning) = &warning {
-                eprintln!("warning: {warning}");
+            let nothing = if frozen.is_empty() { ", and nothing was changed" } else { "" };
+            let refusal = format!("{period} was not frozen{nothing}");
+            match self.freeze_period(release, period, &refusal, events, &columns, &mut each) {
+                Ok(period) => frozen.push(period),
+                Err(failure) if frozen.is_empty() => return Err(failure),
+                Err(failure) => return Ok(FrozenPeriods::until(frozen, failure)),
             }
-            freezing.commit()?;
-            frozen.push(Frozen { period: period.clone(), found: Some(found), skipped, warning });
         }
-        Ok(frozen)
+        Ok(FrozenPeriods::of(frozen))
     }
 
-    /// Refuses a period with `problems`, unless the operator confirmed it with `--yes`.
-    fn confirm(&self, period: &Period, problems: &[String]) -> Result<()> {
+    /// Freezes one period; `refusal` begins the message about its problems.
+    fn freeze_period(
+        &self,
+        release: &mut Release,
+        period: &Period,
+        refusal: &str,
+        events: &Path,
+        columns: &Columns,
+        each: &mut dyn FnMut(),
+    ) -> Result<Frozen> {
+        let mut freezing = release.freeze_in_any_order(period)?;
+        let found = self.read(&mut freezing, events, columns, each)?;
+        self.confirm(refusal, &freezing.problems(&found))?;
+        let (skipped, warning) = (freezing.skipped(), freezing.similar_users()?.warning());
+        if let Some(warning) = &warning {
+            eprintln!("warning: {warning}");
+        }
+        freezing.commit()?;
+        Ok(Frozen { period: period.clone(), found: Some(found), skipped, warning })
+    }
+
+    /// Refuses periods with `problems`, unless the operator confirmed them with `--yes`.
+    fn confirm(&self, refusal: &str, problems: &[String]) -> Result<()> {
         if self.yes || problems.is_empty() {
             return Ok(());
         }
         Err(Failure::input(format!(
-            "{period} was not frozen, and nothing was changed: {}. Correct the period or the file, freeze periods between \
-             first, or give --yes if it is meant; --check shows what a file would do",
+            "{refusal}: {}. Correct the period or the file, freeze periods between first, or give --yes if it is meant; \
+             --check shows what a file would do",
             problems.join("; ")
         )))
     }
 
     /// The effect that freezing would have.
-    fn check(&self, release: &mut Release, events: &Path) -> Result<Check> {
-        let [period] = &self.periods[..] else {
-            return Err(InvalidParameter::new("PERIOD", self.periods.len(), "one with --check").into());
+    fn check(&self, release: &mut Release) -> Result<Check> {
+        let period = self.one_period("check")?;
+        if let Some(counts) = &self.counts {
+            let counts = release.read_counts(self.input("counts", counts)?)?;
+            let (mut found, keys) = (Found::default(), release.settings().keys.len());
+            let of_keys = counts[..keys].iter().map(|count| count.unsigned_abs());
+            found.tally.counted = of_keys.fold(0, u64::saturating_add);
+            return Ok(release.freeze_counts_in_any_order(period, &counts)?.check(&found));
+        }
+        let Some(events) = &self.events else {
+            return Err(InvalidParameter::new("events", "absent", "given, or counts").into());
         };
         let columns = self.columns(release)?;
         let mut freezing = release.freeze_in_any_order(period)?;
@@ -238,7 +258,8 @@ impl Arguments {
             FormatName::Jsonl => Format::JsonLines,
             FormatName::Parquet => return read_parquet(freezing, events, columns, self.handling(), each),
         };
-        Ok(freezing.read(self.input("events", events)?, format, columns, self.handling(), each)?)
+        let read = freezing.read(self.input("events", events)?, format, columns, self.handling(), each);
+        read.map_err(with_unknown_named)
     }
 
     fn input(&self, name: &str, path: &Path) -> Result<Box<dyn Read>> {
@@ -287,40 +308,10 @@ impl Arguments {
     }
 }
 
-impl fmt::Display for FrozenPeriods {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Check { counted, left_out, lost, problems, .. }) = &self.check {
-            writeln!(
-                f,
-                "would count {counted} rows, leave out {left_out} and lose {lost}; nothing was changed"
-            )?;
-            problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
-        }
-        for Frozen { period, found, skipped, .. } in self.frozen.iter().flatten() {
-            let Some(Found { tally, late, lost, later, .. }) = found else {
-                writeln!(f, "{period}: counts taken as they are")?;
-                continue;
-            };
-            write!(f, "{period}: {} rows counted", tally.counted)?;
-            for (count, what) in [
-                (tally.beyond_max_rows, "beyond --max-rows"),
-                (tally.beyond_max_periods, "of users beyond --max-periods"),
-                (tally.unknown_keys, "of unknown keys"),
-                (*late, "of earlier periods"),
-                (*lost, "lost: they are of periods that were not frozen"),
-                (*later, "of later periods"),
-            ] {
-                if count > 0 {
-                    write!(f, ", {count} {what}")?;
-                }
-            }
-            writeln!(f)?;
-            if *skipped > 0 {
-                writeln!(f, "{skipped} periods before {period} were not frozen")?;
-            }
-        }
-        writeln!(f, "These numbers are exact: they are not for publication.")
-    }
+/// An error of a row, which names the option for rows of unknown keys.
+fn with_unknown_named(error: antinoise_release::Error) -> Failure {
+    Failure::from(error)
+        .replacing("unless rows of unknown keys are left out", "unless --unknown leave is given")
 }
 
 #[cfg(feature = "parquet")]
@@ -335,7 +326,7 @@ fn read_parquet(
         let must_be = "a file where it is Parquet, whose end is read first";
         return Err(InvalidParameter::new("events", "standard input", must_be).into());
     }
-    Ok(freezing.read_parquet(events, columns, handling, each)?)
+    freezing.read_parquet(events, columns, handling, each).map_err(with_unknown_named)
 }
 
 #[cfg(not(feature = "parquet"))]

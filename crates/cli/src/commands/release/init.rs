@@ -12,6 +12,7 @@ use super::advice::{AdvisedBounds, GuessArguments};
 use super::status::ReleaseStatus;
 use crate::failure::Result;
 use crate::numbers::{count, real};
+use crate::progress::Progress;
 
 /// Begin a release: choose its mechanism, draw a secret key, and write both into a new folder.
 #[derive(Debug, Args)]
@@ -121,11 +122,13 @@ fn periods(text: &str) -> std::result::Result<Periods, String> {
 /// Begins the release, or advises bounds.
 pub fn run(arguments: &Arguments) -> Result<Begun> {
     if arguments.guess.is_given() {
+        let _progress = Progress::endless("comparing bounds");
         let advice = arguments.guess.advice(&arguments.bounded(1)?, arguments.max_rows)?;
         return Ok(Begun::Advised(advice));
     }
-    let release = Release::create(&arguments.dir, &arguments.settings()?)?;
-    drop(release);
+    let settings = arguments.settings()?;
+    let _progress = Progress::endless("designing the mechanism");
+    drop(Release::create(&arguments.dir, &settings)?);
     Ok(Begun::Release(Box::new(ReleaseStatus::of(&arguments.dir)?)))
 }
 

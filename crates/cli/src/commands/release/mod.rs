@@ -4,6 +4,7 @@ mod adopt;
 mod advice;
 mod figure;
 mod freeze;
+mod frozen;
 mod init;
 mod page;
 mod publish;
@@ -45,7 +46,11 @@ enum Action {
 pub fn run(arguments: &Arguments, json: bool) -> Result<()> {
     match &arguments.action {
         Action::Init(arguments) => output::print(&init::run(arguments)?, json),
-        Action::Freeze(arguments) => output::print(&freeze::run(arguments)?, json),
+        Action::Freeze(arguments) => {
+            let frozen = freeze::run(arguments)?;
+            output::print(&frozen, json)?;
+            frozen.end()
+        }
         Action::Publish(arguments) => output::print(&publish::run(arguments)?, json),
         Action::Status(arguments) => output::print(&status::run(arguments)?, json),
         Action::Query(arguments) => output::print(&query::run(arguments)?, json),

@@ -1,6 +1,6 @@
 //! The page of a release.
 
-use antinoise_release::{Published, Status};
+use antinoise_release::{Published, Status, quantity};
 
 use super::figure;
 use super::publish::written;
@@ -10,14 +10,13 @@ use crate::report::frame::{Frame, WHOLE, document, escaped, privacy, section};
 
 /// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
-    let of = status
-        .settings
-        .segments
-        .map_or(format!("{} of {} periods", status.published, status.settings.periods), |_| {
-            format!("{} periods, of a release without an end,", status.published)
-        });
+    let of = match status.settings.segments {
+        None => format!("{} of {}", status.published, quantity(status.settings.periods as u64, "period")),
+        Some(_) => format!("{}, of a release without an end,", quantity(status.published as u64, "period")),
+    };
+    let are = if status.published == 1 { "is" } else { "are" };
     let lead = format!(
-        "<p class=\"lead\">{of} are published. All of them together have (&epsilon;,&thinsp;&delta;) = \
+        "<p class=\"lead\">{of} {are} published. All of them together have (&epsilon;,&thinsp;&delta;) = \
          ({},&thinsp;{:e}) for one {}.</p>\n",
         short_up(status.epsilon(), 5),
         status.settings.delta,

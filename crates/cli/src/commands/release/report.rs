@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_release::{Status, published};
+use antinoise_release::{Status, published, quantity};
 use clap::Args;
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<WrittenPage> {
 
 impl fmt::Display for WrittenPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {} periods", self.report.display(), self.published)?;
+        writeln!(f, "{}: {}", self.report.display(), quantity(self.published as u64, "period"))?;
         self.plot.as_ref().map_or(Ok(()), |plot| writeln!(f, "{}", plot.display()))
     }
 }

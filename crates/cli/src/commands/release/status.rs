@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport};
+use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, quantity};
 use clap::Args;
 use serde::Serialize;
 
@@ -68,7 +68,10 @@ impl fmt::Display for ReleaseStatus {
             writeln!(f, "query             {query}: standard deviation{of} {told}")?;
         }
         let bound = match status.unit.as_str() {
-            "user" => format!(", {} rows in each of {} periods at most", status.max_rows, status.max_periods),
+            "user" => {
+                let rows = quantity(status.max_rows as u64, "row");
+                format!(", {rows} in each of {} at most", quantity(status.max_periods as u64, "period"))
+            }
             _ => String::new(),
         };
         writeln!(f, "unit              {}{bound}", status.unit)?;
