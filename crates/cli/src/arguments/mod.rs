@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use crate::numbers::count;
 pub use files::{participation, workload};
-pub use strategy::StrategyOptions;
+pub use strategy::{StrategyOptions, StrategySource};
 
 /// A parser for clap that keeps the library's error message.
 pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(

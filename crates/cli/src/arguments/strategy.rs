@@ -20,6 +20,24 @@ pub enum StrategySource {
     File(PathBuf),
 }
 
+impl StrategySource {
+    /// The class to design, if it is one.
+    pub fn spec(&self) -> Option<StrategySpec> {
+        match self {
+            Self::StrategySpec(spec) => Some(*spec),
+            Self::File(_) => None,
+        }
+    }
+
+    /// The file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::StrategySpec(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
 impl std::str::FromStr for StrategySource {
     type Err = antinoise_mechanism::Error;
 

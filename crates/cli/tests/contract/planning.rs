@@ -366,3 +366,61 @@ fn plans_and_statements_are_short_unless_they_are_asked_to_be_long() {
         assert!(long.contains("(2, 1e-4)") && long.contains(row), "{long}");
     }
 }
+
+/// A matrix from a file in each form has one plan, which later commands read as any other.
+#[test]
+fn a_plan_takes_a_matrix_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    // The same matrix times a reflection from the left, so that it is not triangular.
+    let c = |i: usize, j: usize| if i >= j { 1.0 / (1.0 + (i - j) as f64) } else { 0.0 };
+    let reflected = |i: usize, j: usize| c(i, j) - (0..12).map(|k| c(k, j)).sum::<f64>() / 6.0;
+    let bytes = (0..144).flat_map(|at| reflected(at / 12, at % 12).to_le_bytes());
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (12, 12), }\n";
+    let length = (header.len() as u16).to_le_bytes();
+    let npy: Vec<u8> =
+        b"\x93NUMPY\x01\x00".iter().copied().chain(length).chain(header.bytes()).chain(bytes).collect();
+    std::fs::write(at("c.npy"), &npy).unwrap();
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(at("c.npz")).unwrap());
+    archive.start_file("C.npy", zip::write::SimpleFileOptions::default()).unwrap();
+    std::io::Write::write_all(&mut archive, &npy).unwrap();
+    archive.finish().unwrap();
+    let row = |i: usize| format!("{:?}", (0..12).map(|j| reflected(i, j)).collect::<Vec<_>>());
+    std::fs::write(at("c.toml"), format!("C = [{}]", (0..12).map(row).collect::<Vec<_>>().join(", ")))
+        .unwrap();
+    let plan = |file: &str, out: &str| {
+        let options =
+            "plan --examples 600 --batch-size 100 --epochs 2 --epsilon 2 --delta 1e-6 --setting cyclic";
+        let (strategy, out) = (format!("file:{}", at(file)), at(out));
+        json(&options.split(' ').chain(["--strategy", &strategy, "--out", &out]).collect::<Vec<_>>())
+    };
+    let found = ["npy", "npz", "toml"].map(|form| plan(&format!("c.{form}"), &format!("{form}-plan")));
+    let chosen = &found[0]["candidates"][1];
+    assert_eq!(
+        (&found[0]["chosen"], &chosen["strategy"], &chosen["is_given"]),
+        (&1.into(), &"dense".into(), &true.into())
+    );
+    assert!(found.iter().all(|other| other["plan"] == found[0]["plan"]), "{found:?}");
+    let verified = json(&["verify", &at("npz-plan")]);
+    assert_eq!(verified["holds"], true);
+    let own = json(&[
+        "loss",
+        "--strategy",
+        &format!("file:{}", at("c.npy")),
+        "--steps",
+        "12",
+        "--participation",
+        "cyclic:6,2",
+    ]);
+    assert_eq!(own["sensitivity"]["value"], found[0]["plan"]["sensitivity"]["value"]);
+    std::fs::write(at("cut.npy"), &npy[..500]).unwrap();
+    let options = "plan --examples 600 --batch-size 100 --epochs 2 --epsilon 2 --setting cyclic --strategy";
+    let output = antinoise()
+        .args(options.split(' ').chain([format!("file:{}", at("cut.npy")).as_str()]))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("cut.npy is unusable: C is fewer than 1152 bytes")
+    );
+}

@@ -23,7 +23,7 @@ fn worth(choice: &Choice, objective: Objective) -> String {
     };
     let mut text = format!(
         "{} has {} times the {} of {independent}",
-        chosen.spec,
+        chosen.name(),
         times(&choice.candidates[0]),
         plot::name(objective)
     );
@@ -62,7 +62,7 @@ fn given_up(choice: &Choice, request: &Request) -> Option<String> {
     let [least, chosen] = [least, chosen].map(|i| &choice.candidates[i]);
     Some(format!(
         "{} has {} times the loss of the chosen mechanism, and {} of state instead of {}: a tolerance of 0 chooses it.",
-        least.spec,
+        least.name(),
         format_args!("{:.3}", least.objective(request.objective) / chosen.objective(request.objective)),
         output::bytes(least.state_bytes),
         output::bytes(chosen.state_bytes),

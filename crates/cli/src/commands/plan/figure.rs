@@ -15,7 +15,7 @@ pub fn loss_axis(request: &Request) -> Axis {
 /// Loss against state and against the time of noise; a line joins the candidates on the Pareto front.
 pub fn front(choice: &Choice, request: &Request) -> Result<String> {
     let front = choice.pareto_front(request);
-    let name = |&i: &usize| choice.candidates[i].spec.to_string();
+    let name = |&i: &usize| choice.candidates[i].name();
     let chart = |title: &str, x: &str, cost: &dyn Fn(&Candidate) -> f64| {
         let point =
             |&i: &usize| (cost(&choice.candidates[i]), choice.candidates[i].objective(request.objective));

@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use antinoise_accounting::Markup;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
-use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_plan::{Request, Setting, choose, default_delta};
+use antinoise_mechanism::design::Objective;
+use antinoise_plan::{Request, Setting, choose, default_delta, read_strategy};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use super::statement::Format;
-use crate::arguments::{ArithmeticOptions, LengthOptions, ProblemOptions, parsed, settings};
+use crate::arguments::{ArithmeticOptions, LengthOptions, ProblemOptions, StrategySource, parsed, settings};
 use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
@@ -45,6 +45,10 @@ use sweep::{Sweep, Swept};
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
       --delta 1e-8 --setting federated --min-sep 128 \\
       --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml
+  antinoise loss --strategy dense --steps 32 --participation cyclic:8,4 \\
+      --out c.toml
+  antinoise plan --examples 4000 --batch-size 500 --epochs 4 --epsilon 2 \\
+      --delta 1e-6 --setting cyclic --strategy file:c.toml
   antinoise plan --examples 1e6 --batch-size 1000 --steps 1000 \\
       --epsilon 2 --delta 1e-7 --setting poisson --quick \\
       --sweep batch-size --plot sweep.svg"
@@ -113,9 +117,12 @@ pub struct Arguments {
     #[arg(long, value_name = "NORM", default_value = "1", value_parser = real)]
     clip_norm: f64,
     /// Consider only this mechanism (blt:4, banded-toeplitz:16), compared with independent noise; may be
-    /// repeated.
-    #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>)]
-    strategy: Vec<StrategySpec>,
+    /// repeated. file:PATH takes a strategy that `antinoise loss --out` saved, or any matrix C of one's
+    /// own, with a column for each step and at least as many rows, triangular or not: an array of NumPy
+    /// (.npy, or .npz with the array C and, to be checked against the workload, B or A), or rows in TOML (C
+    /// = [[1.0], [0.5, 1.0]]).
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Vec<StrategySource>,
     /// Also plan for other batch sizes (with the same number of steps) or epsilons, from an eighth to eight
     /// times the given one, and print the loss of each choice and the number of gradients to compute.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "out")]
@@ -149,6 +156,10 @@ impl Arguments {
     fn request(&self) -> Result<Request> {
         let setting = Setting::named(&self.setting, self.min_sep, self.max_participations)?;
         let federated = matches!(setting, Setting::Federated { .. });
+        let specs: Vec<_> = self.strategy.iter().filter_map(StrategySource::spec).collect();
+        let files = self.strategy.iter().filter_map(StrategySource::path);
+        let strategies = files.map(|path| read_strategy(path, &self.problem.workload));
+        let strategies = strategies.collect::<std::result::Result<_, _>>()?;
         Ok(Request {
             epsilon: self.epsilon,
             delta: self.delta.unwrap_or_else(|| default_delta(self.examples)),
@@ -167,7 +178,8 @@ impl Arguments {
             noise_time: self.noise_time,
             tolerance: self.tolerance,
             thorough: !self.quick,
-            specs: (!self.strategy.is_empty()).then(|| self.strategy.clone()),
+            specs: (!specs.is_empty()).then_some(specs),
+            strategies,
             ..Request::new(self.examples, self.batch_size, self.length.length(), setting)
         })
     }

@@ -62,6 +62,8 @@ pub struct Row {
     state_bytes: u64,
     /// Estimated seconds of one core for a step's noise.
     noise_seconds: f64,
+    /// Whether the strategy was given, not designed.
+    is_given: bool,
     /// Whether no other candidate has both less loss and less state.
     on_front: bool,
     status: Status,
@@ -134,12 +136,12 @@ impl PlanChoice {
 /// Name of a candidate, with its batches if these are not sampled although those of other candidates are
 /// (`sampled`).
 pub fn named(candidate: &Candidate, sampled: bool) -> String {
-    let spec = candidate.spec;
+    let name = candidate.name();
     match candidate.schedule.accountant() {
-        Accountant::Gdp if sampled => format!("{spec}, cyclic"),
-        Accountant::Gdp | Accountant::SampledGaussian => spec.to_string(),
-        Accountant::BallsInBins => format!("{spec}, in bins"),
-        other => format!("{spec}, {}", other.name()),
+        Accountant::Gdp if sampled => format!("{name}, cyclic"),
+        Accountant::Gdp | Accountant::SampledGaussian => name,
+        Accountant::BallsInBins => format!("{name}, in bins"),
+        other => format!("{name}, {}", other.name()),
     }
 }
 
@@ -166,7 +168,8 @@ impl Row {
             status: candidate.status,
             amplified: candidate.is_amplified(),
             accountant: candidate.schedule.accountant(),
-            name: candidate.spec.to_string(),
+            is_given: candidate.is_given,
+            name: candidate.name(),
         }
     }
 }
