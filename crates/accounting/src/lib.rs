@@ -66,7 +66,7 @@ pub use mechanism::MonteCarloMechanism;
 pub use monte_carlo::{MonteCarlo, StatisticalDelta};
 pub use neighbours::Neighbours;
 pub use pld::{Bounds, Composition, PoissonSampledGaussian};
-pub use statement::{Fact, PrivacyStatement, delta_warning};
+pub use statement::{Fact, PrivacyStatement, delta_warning, three_digits_up};
 pub use statement_format::Markup;
 
 /// The README, whose code runs as a test.

@@ -224,8 +224,14 @@ fn digits(x: f64, round: fn(f64) -> f64) -> String {
     if (0.01..1e9).contains(&x) { format!("{:.4}", rounded_to_4(x, round)) } else { format!("{x:e}") }
 }
 
-/// `x` rounded up to three significant digits, without zeros at the end: 2.9997 becomes 3.
-fn three_digits_up(x: f64) -> String {
+/// `x` rounded up to three significant digits, without zeros at the end. The text is never below `x`.
+///
+/// ```
+/// use antinoise_accounting::three_digits_up;
+/// assert_eq!(three_digits_up(2.9997), "3");
+/// assert_eq!(three_digits_up(2.1901), "2.2");
+/// ```
+pub fn three_digits_up(x: f64) -> String {
     if !(0.01..1e9).contains(&x) {
         return format!("{x:e}");
     }

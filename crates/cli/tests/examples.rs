@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tempfile::TempDir;
+
 /// Widest line of an example: it fits a terminal of 80 columns as it stands.
 const WIDEST: usize = 76;
 
@@ -103,8 +105,8 @@ fn write_table(path: &Path) {
     std::fs::write(path, format!("distance,origin,late\n{rows}")).unwrap();
 }
 
-/// Runs one after the other in one folder, as a reader would; every one must succeed and print something.
-fn run_all(commands: &[String]) {
+/// A folder with the files that examples of pages read.
+fn folder_of_pages() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write_images(&folder.path().join("images"));
     write_table(&folder.path().join("flights.csv"));
@@ -116,6 +118,12 @@ fn run_all(commands: &[String]) {
     ] {
         std::fs::copy(root().join(file), folder.path().join(copy)).unwrap();
     }
+    folder
+}
+
+/// Runs one after the other in one folder, as a reader would; every one must succeed, and print something if
+/// it is of this program.
+fn run_all(commands: &[String], folder: &Path) {
     let binary = Path::new(env!("CARGO_BIN_EXE_antinoise")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(binary.to_path_buf())
@@ -125,7 +133,7 @@ fn run_all(commands: &[String]) {
     for command in commands {
         let output = Command::new("bash")
             .args(["-c", command])
-            .current_dir(folder.path())
+            .current_dir(folder)
             .env("PATH", &path)
             .output()
             .expect("bash is there");
@@ -144,7 +152,7 @@ fn the_examples_of_every_help_text_work() {
         let is_group = !listed(text).is_empty();
         let commands = examples(text);
         assert!(is_group || !commands.is_empty(), "{command} has no example");
-        run_all(&commands);
+        run_all(&commands, tempfile::tempdir().unwrap().path());
     }
 }
 
@@ -157,7 +165,7 @@ fn the_commands_of_the_documents_work() {
     for page in pages {
         let commands = shown(&std::fs::read_to_string(&page).unwrap());
         found += commands.len();
-        run_all(&commands);
+        run_all(&commands, folder_of_pages().path());
     }
     assert!(found >= 5, "{found}");
 }

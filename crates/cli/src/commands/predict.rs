@@ -19,6 +19,9 @@ use crate::failure::{Failure, Result};
 /// model: they cost its training data no privacy.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  echo distance,late > flights.csv
+  seq 2000 | awk '{ print $1 * 37 % 5000 \",\" ($1 % 3 ? \"no\" : \"yes\") }' \\
+      >> flights.csv
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --epsilon 1 --out flights
   antinoise predict flights/model --data csv:flights.csv

@@ -44,22 +44,25 @@ const MOST_RUNS: usize = 1000;
   antinoise train --model logistic --mechanism blt:2 --epochs 2 \\
       --out quick
   antinoise train --resume quick
-  antinoise train --data idx:images --batch-size 50 --epochs 1 --out cnn
   antinoise train --model logistic --mechanism blt:2 --epsilon 1,4 \\
       --out epsilons
+  echo distance,late > flights.csv
+  seq 2000 | awk '{ print $1 * 37 % 5000 \",\" ($1 % 3 ? \"no\" : \"yes\") }' \\
+      >> flights.csv
   antinoise train --data csv:flights.csv --label late=no,yes \\
-      --range distance=0:5000 --category 'origin=EWR,JFK,LGA' \\
-      --epsilon 1 --out flights
+      --range distance=0:5000 --epsilon 1 --out flights
   antinoise predict flights/model --data csv:flights.csv --out late.jsonl
+  echo person,branch,minutes > visits.csv
+  seq 2000 | awk '{ print \"p\" $1 % 700 \",\" ($1 % 3 ? \"east\" : \"west\") \",\" \\
+      $1 % 120 }' >> visits.csv
   antinoise train --data csv:visits.csv --user person \\
-      --label branch=east,north,south,west --range minutes=0:120 \\
-      --epsilon 2 --out visits
+      --label branch=east,west --range minutes=0:120 --epsilon 2 --out visits
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --test-rows last --epsilon 1 --epochs 1 \\
       --compare --repeats 1 --learning-rate 0.25,0.5 --out comparison
 
 visits.csv has a row for each visit, and several of one person: --user protects persons.
-images is a folder with four files in the format of MNIST. --data fashion-mnist reads
+--data idx:DIR reads the four files of a data set in the format of MNIST, --data fashion-mnist
 60,000 images (apt install dataset-fashion-mnist); its comparison takes about ten minutes."
 )]
 pub struct Arguments {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_accounting::PrivacyStatement;
-use antinoise_input::rounded_to_4;
+use antinoise_accounting::{PrivacyStatement, three_digits_up};
 use antinoise_mechanism::PrivacyUnit;
 use serde::{Serialize, Serializer};
 
@@ -12,7 +11,7 @@ use super::super::persons::{ByExamples, in_words};
 use super::audit::Audited;
 use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
-use super::results::{edge, mean_and_error};
+use super::results::{accuracy_error, edge, mean_and_error};
 use crate::numbers::same_privacy;
 use crate::output;
 
@@ -47,6 +46,8 @@ pub struct MechanismResult {
     pub test_accuracy: f64,
     /// Standard error of the mean test accuracy over repeats; `None` for a single run.
     pub standard_error: Option<f64>,
+    #[serde(skip)]
+    pub test_examples: usize,
     /// The privacy of the models; `None`, with these keys null, for training without privacy.
     #[serde(flatten, serialize_with = "or_null")]
     pub private: Option<PrivateResult>,
@@ -178,6 +179,20 @@ impl Difference {
 }
 
 impl MechanismResult {
+    /// The standard error of the test accuracy: over repeats, or of a single run that of a share of the test
+    /// examples.
+    pub fn error(&self) -> f64 {
+        self.standard_error.unwrap_or_else(|| accuracy_error(self.test_accuracy, self.test_examples))
+    }
+
+    /// The source of [`MechanismResult::error`], as a phrase.
+    pub fn error_is(&self) -> String {
+        match self.standard_error {
+            Some(_) => format!("standard error over {} repeats", self.test_accuracies.len()),
+            None => format!("standard error of a share of {} test examples", self.test_examples),
+        }
+    }
+
     pub fn epsilon(&self) -> Option<f64> {
         self.private.as_ref().map(|private| private.epsilon)
     }
@@ -197,8 +212,7 @@ impl MechanismResult {
         let privacy = if same_privacy(epsilon, against) {
             "At the same privacy".into()
         } else {
-            let digits = |epsilon| format!("{:.4}", rounded_to_4(epsilon, f64::ceil));
-            format!("At epsilon {} against {}", digits(epsilon), digits(against))
+            format!("At epsilon {} against {}", three_digits_up(epsilon), three_digits_up(against))
         };
         let (size, of) = (difference.size(), difference.of());
         let (one, two) = (&self.mechanism, &other.mechanism);
@@ -223,8 +237,8 @@ impl MechanismResult {
         let private = |cell: fn(&PrivateResult) -> String| self.private.as_ref().map_or("-".into(), cell);
         vec![
             self.mechanism.clone(),
-            percent(self.test_accuracy, self.standard_error),
-            private(|private| format!("{:.4}", rounded_to_4(private.epsilon, f64::ceil))),
+            percent(self.test_accuracy, Some(self.error())),
+            private(|private| three_digits_up(private.epsilon)),
             private(|private| format!("{:e}", private.delta)),
             private(|private| format!("{:.5}", private.rms_loss)),
             self.learning_rate.to_string(),
@@ -309,6 +323,9 @@ impl fmt::Display for StudyResult {
         let mut private = self.private();
         if let Some((first, _)) = private.next() {
             private.try_for_each(|(row, _)| writeln!(f, "{}", row.compared_with(first)))?;
+        }
+        if let Some(first) = self.runs.first() {
+            writeln!(f, "Test accuracy has the {}.", first.error_is())?;
         }
         if self.runs.iter().any(|row| row.by_learning_rate.len() > 1) {
             writeln!(f, "{CHOSEN}")?;

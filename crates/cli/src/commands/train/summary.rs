@@ -41,7 +41,7 @@ pub fn summarize(
     }
     let given = model_folder::save(study, (model, dataset), results, &runs, folder)?;
     if !results.references.is_empty() {
-        runs.push(without_noise(results, runs[0].steps));
+        runs.push(without_noise(results, runs[0].steps, dataset.test.len()));
     }
     let mut result = StudyResult {
         runs,
@@ -94,6 +94,7 @@ fn mechanism(
         baseline: named.baseline,
         test_accuracy,
         standard_error,
+        test_examples: dataset.test.len(),
         private: Some(private),
         steps: plan.steps,
         seconds: mean(&best, |run| run.results.history.seconds),
@@ -113,7 +114,7 @@ fn rms(values: &[f64]) -> f64 {
 }
 
 /// The result of training without privacy.
-fn without_noise(results: &Results, steps: usize) -> MechanismResult {
+fn without_noise(results: &Results, steps: usize, test_examples: usize) -> MechanismResult {
     let references = &results.references;
     let (rate, by_learning_rate) = best_rate(&results.without_privacy());
     let best: Vec<&Unprotected> = references.iter().filter(|run| run.rule.learning_rate() == rate).collect();
@@ -125,6 +126,7 @@ fn without_noise(results: &Results, steps: usize) -> MechanismResult {
         baseline: Some(Baseline::None),
         test_accuracy,
         standard_error,
+        test_examples,
         private: None,
         steps,
         seconds: best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64,

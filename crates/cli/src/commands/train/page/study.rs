@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use antinoise_accounting::three_digits_up;
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
-use antinoise_input::rounded_to_4;
 
 use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::parts::{document, percent, with_error};
@@ -31,10 +31,11 @@ fn lead(result: &StudyResult) -> String {
     let best = private.max_by(|x, y| x.0.test_accuracy.total_cmp(&y.0.test_accuracy));
     let Some((best, _)) = best else {
         return format!(
-            "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy. {largest}</p>\n",
+            "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy ({}). {largest}</p>\n",
             budget(first),
             escaped(&first.mechanism),
             accuracy(first),
+            first.error_is(),
         );
     };
     let difference = best.difference(first);
@@ -249,9 +250,9 @@ fn chip(index: usize) -> String {
     format!("<span class=\"chip run-{}\"></span>", index % SERIES)
 }
 
-/// The last accuracy, with its standard error where there are repeats.
+/// The last accuracy, with its standard error.
 fn accuracy(run: &MechanismResult) -> String {
-    with_error(run.test_accuracy, run.standard_error)
+    with_error(run.test_accuracy, Some(run.error()))
 }
 
 /// The cell of a private run, or a dash for training without privacy.
@@ -267,5 +268,5 @@ fn budget(run: &MechanismResult) -> String {
 
 /// Epsilon rounded up to four decimals.
 fn epsilon(private: &PrivateResult) -> String {
-    format!("{}", rounded_to_4(private.epsilon, f64::ceil))
+    three_digits_up(private.epsilon)
 }

@@ -24,6 +24,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
         baseline: None,
         test_accuracy: last,
         standard_error: Some(0.01),
+        test_examples: 357,
         private: Some(PrivateResult {
             epsilon: 4.0,
             delta: 1e-5,
