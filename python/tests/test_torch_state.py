@@ -165,7 +165,7 @@ def test_a_noisy_sum_that_is_made_ahead_has_the_digest_of_any():
         digest = digest_of_noisy_sum(row.split(sizes))
         # The step's noise can be used again for the same sum only.
         by_rust._noisy_sum_made(0, digest)
-        with pytest.raises(RuntimeError, match="the noise of step 0 hides a sum"):
+        with pytest.raises(RuntimeError, match="the noise of step 0 is in a noisy sum"):
             by_rust._noisy_sum_made(0, digest ^ 1)
         compared += 1
     assert compared == 4
