@@ -156,7 +156,9 @@ def test_times_are_read_by_their_own_clock(tmp_path):
         table = pa.table({"t": times, "user": pa.array([1, 2, 3], pa.int64()), "key": ["a", "b", "c"]})
         counts = create(tmp_path / str(i))
         # The first row is of the day before, which has to be confirmed.
-        with pytest.raises(ValueError, match="before 2026-03-01, the first period|2026-03-01 is after|no row lies"):
+        with pytest.raises(
+            ValueError, match="before 2026-03-01, the first period|2026-03-01 is after|no row lies"
+        ):
             counts.freeze("2026-03-01", table, time="t", user="user", key="key")
         found = counts.freeze("2026-03-01", table, time="t", user="user", key="key", yes=True)
         assert (found["counted"], found["late"]) == (expected, 1), times.type
@@ -636,9 +638,13 @@ def test_a_mistyped_period_is_refused(tmp_path):
         assert (found["lost"], found["skipped"]) == (1, 2)
         with pytest.raises(ValueError, match="has another form than the first period, 2026-03-02"):
             counts.freeze_counts("2026-04", {"a": 1})
-        with pytest.raises(ValueError, match="3652 periods between 2026-03-05 and 2036-03-05 would be skipped"):
+        with pytest.raises(
+            ValueError, match="3652 periods between 2026-03-05 and 2036-03-05 would be skipped"
+        ):
             counts.freeze_counts("2036-03-05", {"a": 1})
-        with pytest.raises(ValueError, match="2026-02-30.* must be a month, a date or a time of the calendar"):
+        with pytest.raises(
+            ValueError, match="2026-02-30.* must be a month, a date or a time of the calendar"
+        ):
             counts.freeze_counts("2026-02-30", {"a": 1})
         counts.freeze_counts("2026-04", {"a": 1}, yes=True)
         assert counts.status()["intervals"].startswith("of the rows counted: at most ")
