@@ -225,7 +225,7 @@ fn read_json(
             Some(name) if object.get(name).is_some_and(Value::is_f64) => {
                 let number = written(&text, name);
                 let number = number.ok_or_else(|| refused(format!("with {name} that cannot be found")))?;
-                user_of_number(&format!("user (line {line})"), number)?.into_owned()
+                user_of_number(&format!("user of an event (line {line})"), number)?.into_owned()
             }
             Some(name) => field(name)?,
             None => String::new(),
