@@ -56,7 +56,8 @@ const MOST_RUNS: usize = 1000;
   seq 2000 | awk '{ print \"p\" $1 % 700 \",\" ($1 % 3 ? \"east\" : \"west\") \",\" \\
       $1 % 120 }' >> visits.csv
   antinoise train --data csv:visits.csv --user person \\
-      --label branch=east,west --range minutes=0:120 --epsilon 2 --out visits
+      --label branch=east,west --range minutes=0:120 --epsilon 2 \\
+      --out visits
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --test-rows last --epsilon 1 --epochs 1 \\
       --compare --repeats 1 --learning-rate 0.25,0.5 --out comparison
