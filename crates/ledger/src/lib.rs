@@ -37,13 +37,13 @@ mod format;
 mod ledger;
 mod observed;
 mod past;
+mod rounds;
 mod rows;
-mod told;
 
 pub use error::{Error, Result};
 pub use ledger::{Charged, Ledger};
 pub use observed::Observed;
-pub use told::NoisySum;
+pub use rounds::NoisySum;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

@@ -226,11 +226,11 @@ fn a_full_disk_loses_nothing() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let told = |what: &str| -> usize {
+    let printed = |what: &str| -> usize {
         let line = said.lines().find_map(|line| line.strip_prefix(what)).expect(&said);
         line.trim().parse().unwrap()
     };
-    let (charged, recorded) = (told("charged "), told("recorded "));
+    let (charged, recorded) = (printed("charged "), printed("recorded "));
     assert!(charged > 5, "{said}");
     let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
     // The failed change may be present or not; nothing else may be missing.

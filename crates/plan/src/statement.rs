@@ -115,7 +115,7 @@ impl VerifiedPlan {
     /// observer.
     ///
     /// # Errors
-    /// When `models` is 0, or so many that their privacy cannot be expressed.
+    /// When `models` is 0, or too large for a finite epsilon of all models together.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};

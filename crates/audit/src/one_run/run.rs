@@ -151,8 +151,8 @@ pub fn has_likelihood_ratio(plan: &VerifiedPlan) -> bool {
     turns(plan, 0, Vec::new()).is_some()
 }
 
-/// The participations of a canary in the first `steps` steps, from those of its group or bin; `None` if the
-/// sampler has no known likelihood ratio.
+/// The participations of a canary in the first `steps` steps, if its group or bin has `of_group`; `None` if
+/// the sampler has no known likelihood ratio.
 fn turns(plan: &VerifiedPlan, steps: usize, of_group: Vec<usize>) -> Option<Turns> {
     match plan.sampler {
         Sampler::Cyclic { .. } | Sampler::Stream => Some(Turns::Known(of_group)),

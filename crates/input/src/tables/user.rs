@@ -136,8 +136,8 @@ impl<'a> Decimal<'a> {
             None => 0,
             Some(written) => {
                 let digits = written.strip_prefix(['+', '-']).unwrap_or(written);
-                let is_scientific = before.len() == 1 && (digits.len() <= 3 || digits.len() < written.len());
-                let is_scientific = is_scientific || is_number;
+                let as_programs_write = digits.len() <= 3 || digits.len() < written.len();
+                let is_scientific = is_number || before.len() == 1 && as_programs_write;
                 if digits.is_empty() || !are_digits(digits) || !is_scientific {
                     return None;
                 }
