@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -30,8 +31,15 @@ class SparseRows:
         self.squares = self.gradients.new_zeros(self.examples).index_add_(
             0, self.example, squares_of(self.gradients)
         )
-        self.counts = torch.bincount(self.example, minlength=self.examples)
-        self._start = [0, *self.counts.cumsum(0).tolist()]
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """The number of entries of each example."""
+        return torch.bincount(self.example, minlength=self.examples)
+
+    @cached_property
+    def _start(self) -> list[int]:
+        return [0, *self.counts.cumsum(0).tolist()]
 
     def of(self, some: slice) -> slice:
         """The entries of some examples."""
