@@ -27,7 +27,7 @@
 //! rows, past, observed: rows; who may still take part; who took part, without names
 //! file: the SQLite file
 //! ledger: users are charged, noisy sums are recorded
-//! told: what it tells of its rounds
+//! rounds: the rounds that were begun, and one that was interrupted
 //! ```
 
 mod chain;
