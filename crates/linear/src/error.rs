@@ -1,16 +1,16 @@
-//! The error of a decomposition.
+//! Failures of matrix decompositions.
 
-/// A decomposition that double precision does not allow.
+/// A failure of a matrix decomposition in double precision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A Gram matrix without a Cholesky factor.
+    /// The matrix has no Cholesky factor; its number of rows.
     #[error("a {0} x {0} matrix is not positive definite")]
     NotPositiveDefinite(usize),
-    /// A matrix of which a column is a combination of later columns, up to rounding.
+    /// A column is a linear combination of later columns, up to rounding; its index.
     #[error("column {0} is a combination of the later columns, up to rounding")]
     Dependent(usize),
-    /// An eigenvalue iteration that did not converge, or that was not started because an entry is not finite.
+    /// The eigenvalue iteration did not converge, or an entry is not finite; the number of rows.
     #[error("the eigenvalues of a {0} x {0} matrix did not converge")]
     NoConvergence(usize),
 }

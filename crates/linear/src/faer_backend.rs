@@ -14,10 +14,10 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, View};
 
-/// Maximum number of rows for which one thread finishes before other threads would have been woken.
+/// Maximum number of rows for which one thread is faster than several.
 const SEQUENTIAL_ROWS: usize = 96;
 
-/// The threads for matrices of `rows` rows.
+/// Returns the number of threads to use for matrices of `rows` rows.
 fn threads(rows: usize) -> Par {
     if rows <= SEQUENTIAL_ROWS { Par::Seq } else { faer::get_global_parallelism() }
 }
@@ -45,7 +45,8 @@ pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     Ok(Matrix::from_fn(n, n, |i, j| if i >= j { l[(n - 1 - j, n - 1 - i)] } else { 0.0 }))
 }
 
-/// By Householder reflections of blocks of columns. Entries below the diagonal are left over.
+/// Replaces the upper triangle of X by the R of X = Q R, by blocked Householder reflections. Entries below
+/// the diagonal are meaningless afterwards.
 pub(crate) fn upper_factor(x: &mut Matrix) {
     let (rows, columns, threads) = (x.nrows(), x.ncols(), threads(x.nrows()));
     let block = recommended_block_size::<f64>(rows, columns);
@@ -55,7 +56,7 @@ pub(crate) fn upper_factor(x: &mut Matrix) {
     let stack = MemStack::new(stack);
     let found = qr_in_place(write(x), write(&mut reflections), threads, stack, Default::default());
     if found.rank < columns {
-        // Entries are in echelon form, whose diagonal is 0 from a dependent column on.
+        // The factor is in echelon form: from the first dependent column on, its diagonal is 0.
         (found.rank..columns).for_each(|j| x[(j, j)] = 0.0);
     }
 }

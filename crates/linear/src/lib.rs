@@ -1,9 +1,9 @@
 //! The dense linear algebra of antinoise, in double precision.
 //!
-//! It has the few operations that mechanisms need, implemented with faer or, without the feature `faer`, with
-//! short algorithms of this crate. The crate exists so that faer's generic algorithms are compiled once, or
-//! not at all. A [`Matrix`] is column-major. Operations take `&Matrix` or a transpose (a [`View`]) and panic
-//! if shapes do not match.
+//! The operations that mechanisms need are implemented with faer or, without the feature `faer`, with the
+//! short algorithms of the module `reference`. As a crate of their own, they compile faer's generic
+//! algorithms once, or not at all. A [`Matrix`] is column-major. Operations take `&Matrix` or a transpose (a
+//! [`View`]) and panic if shapes do not match.
 //!
 //! ```layers
 //! error: the error of a decomposition
@@ -34,8 +34,8 @@ use scale::{column_powers, scaled_near_one};
 /// Returns the lower-triangular C with positive diagonal and C^T C = X, for positive definite X (n x n): the
 /// Cholesky factor with rows and columns reversed. Only the upper half of X is read. O(n^3 / 3).
 ///
-/// Every factorisation A = B C' with C'^T C' = X has the errors and the sensitivity of A = (A C^-1) C. So the
-/// best decoder of any encoder can be streamed.
+/// Any encoder C' with C'^T C' = X, decoded by A C'^-1, has the errors and the sensitivity of C, which is
+/// lower triangular and can therefore be streamed.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
@@ -55,8 +55,8 @@ pub fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
 /// Returns the lower-triangular L (n x n) with positive diagonal and L^T L = C^T C, for a finite C (r x n,
 /// r >= n) of full column rank: the factor of C = Q L for Q with orthonormal columns. O(r n^2).
 ///
-/// It loses no digits to C^T C, whose condition number is that of C squared: L is the exact factor of a C
-/// whose columns are changed by a few units in the last place of their norms.
+/// C^T C, whose condition number is the square of C's, is not formed. So L is the exact factor of a matrix
+/// whose columns differ from those of C by a few units in the last place of their norms.
 ///
 /// # Errors
 /// When a column is a combination of later columns, up to rounding.
@@ -95,8 +95,8 @@ fn factored(c: &Matrix, upper_factor: impl Fn(&mut Matrix)) -> Result<Matrix> {
     }))
 }
 
-/// Returns C^-1 of a lower-triangular C, of which only the lower half is read. Entries are not finite if the
-/// diagonal holds a zero. O(n^3 / 3).
+/// Returns the inverse of a lower-triangular matrix C. Only its lower half is read. Entries are not finite if
+/// the diagonal holds a zero. O(n^3 / 3).
 pub fn lower_inverse(c: &Matrix) -> Matrix {
     assert_square(c);
     backend::lower_inverse(c)
@@ -108,7 +108,7 @@ pub fn inverse(a: &Matrix) -> Matrix {
     backend::inverse(a)
 }
 
-/// Returns A B.
+/// Returns the matrix product A B.
 pub fn product<'a, 'b>(a: impl Into<View<'a>>, b: impl Into<View<'b>>) -> Matrix {
     backend::product(a.into(), b.into())
 }

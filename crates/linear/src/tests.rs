@@ -1,5 +1,5 @@
-//! Checks each operation of the backend and of the reference against its definition, and one against the
-//! other. (Without faer they are the same.)
+//! Checks each operation of faer and of the reference against its definition, and the two against each other.
+//! (Without the feature `faer`, both are the reference.)
 
 use super::*;
 

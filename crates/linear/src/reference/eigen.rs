@@ -23,7 +23,7 @@ pub(crate) fn symmetric_eigen(x: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 
 pub(crate) fn symmetric_eigenvalues(x: &Matrix) -> Result<Vec<f64>> {
     let (tridiagonal, _) = Tridiagonal::of(x.clone());
-    // A matrix without rows makes the eigenvectors free.
+    // With no rows to rotate, no eigenvectors are computed.
     let (mut values, _) = tridiagonal.diagonalised(Matrix::zeros(0, x.nrows()))?;
     values.sort_by(f64::total_cmp);
     Ok(values)
@@ -36,9 +36,9 @@ struct Tridiagonal {
 }
 
 impl Tridiagonal {
-    /// Returns T with X = Q T Q^T for symmetric X, of which only the lower half is read, and the reflections
-    /// whose product is Q: I - 2 u u^T, with u stored below the diagonal of column 0, then of column 1, and
-    /// so on.
+    /// Returns T with X = Q T Q^T for symmetric X, of which only the lower half is read, and a matrix that
+    /// stores Q: column j holds, below its diagonal, the u of the j-th reflection I - 2 u u^T in the product
+    /// Q.
     fn of(mut x: Matrix) -> (Self, Matrix) {
         let n = x.nrows();
         let mut off_diagonal = vec![0.0; n.saturating_sub(1)];
@@ -66,7 +66,7 @@ impl Tridiagonal {
         (Self { diagonal, off_diagonal }, x)
     }
 
-    /// Returns the eigenvalues, unsorted, and Q Z for the eigenvectors Z.
+    /// Returns the eigenvalues of T, unsorted, and Q Z, where the columns of Z are the eigenvectors of T.
     fn diagonalised(mut self, mut q: Matrix) -> Result<(Vec<f64>, Matrix)> {
         let (n, mut steps) = (self.diagonal.len(), 0);
         let mut last = n.saturating_sub(1);
@@ -95,7 +95,7 @@ impl Tridiagonal {
         let (d, e) = (&mut self.diagonal, &mut self.off_diagonal);
         let half = (d[last - 1] - d[last]) / 2.0;
         let shift = d[last] - e[last - 1] * (e[last - 1] / (half + half.hypot(e[last - 1]).copysign(half)));
-        // The pair (x, beyond) that the next rotation maps to (length, 0).
+        // The next rotation maps the pair (x, beyond) to (length, 0).
         let (mut x, mut beyond) = (d[first] - shift, e[first]);
         for k in first..last {
             let length = x.hypot(beyond);
@@ -117,7 +117,7 @@ impl Tridiagonal {
     }
 }
 
-/// Returns the unit vector u, or 0, and the number b with (I - 2 u u^T) v = b e_0.
+/// Returns a unit vector u (or 0 if none is needed) and the number b such that (I - 2 u u^T) v = b e_0.
 fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
     let squared = dot(v, v);
     if squared < NEGLIGIBLE_SQUARE {
@@ -131,7 +131,7 @@ fn reflection(v: &[f64]) -> (Vec<f64>, f64) {
     (u, left)
 }
 
-/// Multiplies the reflections that are stored below the diagonal.
+/// Returns the product of the reflections I - 2 u u^T whose u are stored below the diagonal.
 fn multiplied(reflections: &Matrix) -> Matrix {
     let n = reflections.nrows();
     let mut q = Matrix::identity(n, n);

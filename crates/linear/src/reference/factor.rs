@@ -4,9 +4,9 @@ use super::vector::{add_scaled, dot};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Computes columns from the last to the first. X\[i, j\] for i <= j is the inner product of columns i and j
-/// of C. The entries of column j below its diagonal are known when it is reached; its diagonal entry follows,
-/// then row j of C.
+/// Computes C from its last row to its first. X\[i, j\] for i <= j is the inner product of columns i and j of
+/// C. At row j, the entries of column j below the diagonal are known; they give the diagonal entry, which
+/// gives the rest of row j.
 pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     let n = x.nrows();
     let mut c = Matrix::zeros(n, n);
@@ -26,7 +26,8 @@ pub(crate) fn reverse_cholesky(x: &Matrix) -> Result<Matrix> {
     Ok(c)
 }
 
-/// Reflects the rest of each column onto its first entry, in place. Entries below the diagonal are left over.
+/// Replaces the upper triangle of X by the R of X = Q R: a Householder reflection for each column maps its
+/// entries from the diagonal on to a multiple of e_0. Entries below the diagonal are meaningless afterwards.
 pub(crate) fn upper_factor(x: &mut Matrix) {
     for j in 0..x.ncols() {
         let mut normal = x.column(j)[j..].to_vec();
@@ -45,7 +46,7 @@ pub(crate) fn upper_factor(x: &mut Matrix) {
     }
 }
 
-/// Solves C y = e_j for each column j, from the top.
+/// Solves C y = e_j for each column j by forward substitution.
 pub(crate) fn lower_inverse(c: &Matrix) -> Matrix {
     let n = c.nrows();
     let mut found = Matrix::zeros(n, n);

@@ -24,9 +24,9 @@ pub(crate) fn inverse(a: &Matrix) -> Matrix {
     found
 }
 
-/// Returns the factors of P A = L U in one matrix (L below the diagonal, its unit diagonal left out, and U on
-/// and above it), and the row of A behind each row. Each step pivots on the largest remaining entry of its
-/// column.
+/// Returns L and U of P A = L U in one matrix (L, without its unit diagonal, below the diagonal; U on and
+/// above it), and the permutation P: for each row of P A, the index of that row in A. The pivot of a column
+/// is its largest remaining entry.
 fn eliminated(a: &Matrix) -> (Matrix, Vec<usize>) {
     let n = a.nrows();
     let (mut factors, mut order) = (a.clone(), (0..n).collect::<Vec<_>>());

@@ -8,7 +8,7 @@ use crate::matrix::{Matrix, View};
 /// Number of columns of A that stay in cache while all columns of B are multiplied by them.
 const CACHED_COLUMNS: usize = 64;
 
-/// Returns A B, each of its columns as a sum of columns of A weighted by a column of B.
+/// Returns A B. Each of its columns is a sum of columns of A, weighted by a column of B.
 pub(crate) fn product(a: View<'_>, b: View<'_>) -> Matrix {
     let (a, b) = (materialized(a), materialized(b));
     assert_eq!(a.ncols(), b.nrows(), "columns of A and rows of B");

@@ -2,11 +2,11 @@
 
 use crate::matrix::Matrix;
 
-/// Number of partial sums, so that processors add several at once.
+/// Number of independent partial sums, which the compiler can keep in vector registers.
 const LANES: usize = 8;
 
-/// A squared length below this counts as 0: it is negligible in a matrix whose largest entry is near 1, and
-/// underflow has lost its digits.
+/// Squared lengths below this bound are treated as 0: they are negligible in a matrix whose largest entry is
+/// near 1, and underflow has lost their digits.
 pub(super) const NEGLIGIBLE_SQUARE: f64 = 1e-280;
 
 /// Returns the inner product x . y.
