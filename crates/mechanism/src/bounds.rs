@@ -9,8 +9,8 @@ use crate::Result;
 /// Returns ln(2 n + 1) / pi, a lower bound on the max loss of every strategy for prefix sums over n = `steps`
 /// steps, single participation and zero-out adjacency.
 ///
-/// The bound is on ||B||_row ||C||_col over all factorisations B C = A of prefix sums, of any inner
-/// dimension.
+/// It bounds ||B||_row ||C||_col for all factorisations B C = A of the prefix sums A, where C may have any
+/// number of rows.
 ///
 /// # Errors
 /// When `steps` is 0.

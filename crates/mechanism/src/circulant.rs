@@ -1,4 +1,5 @@
-//! Noise of circulant matrices: the entries of C^-1, and all steps together by fast transforms.
+//! Correlated noise from circulant matrices: single entries of the noise matrix, and the noise of all steps
+//! together by fast Fourier transforms.
 
 use std::sync::Arc;
 
@@ -7,16 +8,17 @@ use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlannerScalar};
 use zeroize::Zeroize;
 
-/// Returns N\[step, seed\] for N = A_pre^-1 B, where B is the first rows of the circulant with first column
-/// `root`: a difference along a column of the circulant.
+/// Returns N\[step, seed\] of the noise matrix N = A_pre^-1 B, where A_pre is the prefix-sum workload and B
+/// consists of the first rows of the circulant with first column `root`. So the entry is the difference of
+/// two adjacent entries of a column of the circulant.
 pub(crate) fn circulant_entry(root: &[f64], step: usize, seed: usize) -> f64 {
     let at = |step: usize| root[(root.len() + step - seed) % root.len()];
     if step == 0 { at(0) } else { at(step) - at(step - 1) }
 }
 
 /// Computes the noise of a [`Recursion::Circulant`](crate::Recursion::Circulant) for all steps together, by
-/// fast transforms of `root.len()` numbers: O(log n) time a step. Scalar arithmetic in a fixed order gives
-/// the same bits on every machine.
+/// fast Fourier transforms of `root.len()` numbers: O(log n) time per step and coordinate. Scalar arithmetic
+/// in a fixed order gives the same bits on every machine.
 ///
 /// ```
 /// use antinoise_mechanism::Convolution;
@@ -57,7 +59,7 @@ impl Convolution {
         self.scaled.len()
     }
 
-    /// Allocates space for two coordinates.
+    /// Allocates the buffers in which the noise of two coordinates is computed.
     pub fn pair(&self) -> NoisePair {
         let zeros = |length| vec![Complex::default(); length];
         let space = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
@@ -92,7 +94,7 @@ impl NoisePair {
         by.inverse.process_with_scratch(&mut self.numbers, &mut self.space);
     }
 
-    /// Returns z~ at `step`, of both coordinates.
+    /// Returns the correlated noise of both coordinates at `step`.
     pub fn noise(&self, step: usize) -> [f64; 2] {
         let now = self.numbers[step];
         let before = if step == 0 { Complex::default() } else { self.numbers[step - 1] };

@@ -1,8 +1,9 @@
-//! The error of this crate.
+//! The error type of this crate.
 
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// Reasons why a mechanism cannot be built or measured; [`Error::is_bad_input`] distinguishes bad input.
+/// A reason why a mechanism cannot be built, or its figures not be computed. [`Error::is_bad_input`] tells
+/// bad input from other failures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +21,7 @@ pub enum Error {
 impl BadInput for Error {
     fn is_bad_input(&self) -> bool {
         match self {
-            // Numbers that overflow follow from the parameters alone.
+            // Overflow depends on the parameters alone.
             Self::Invalid(_) | Self::Numerical(_) => true,
             Self::Linear(_) => false,
         }

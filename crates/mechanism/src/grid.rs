@@ -12,8 +12,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Smallest spacing, relative to the fresh noise of a step. With a smaller one double precision could
-    /// often not decide which point is the nearest.
+    /// Minimum spacing, relative to the standard deviation of a step's fresh noise. With a smaller spacing,
+    /// double precision often could not decide which point is the nearest.
     pub const FINEST: f64 = 1.0 / (1u64 << 36) as f64;
 
     /// Creates the grid of the multiples of `spacing`.
@@ -65,10 +65,10 @@ impl Grid {
     }
 
     /// Returns clip_norm + spacing sqrt(dim), rounded up: the clip norm widened by rounding to this grid. It
-    /// replaces `clip_norm` in every sensitivity.
+    /// must replace `clip_norm` wherever noise is calibrated.
     ///
-    /// Rounding moves each coordinate of a sum by at most spacing / 2, so two sums that differ by one unit's
-    /// contribution move apart by at most spacing in each.
+    /// Rounding moves each coordinate of a sum by at most spacing / 2. So the difference of two sums, with
+    /// and without a unit's contribution, grows by at most `spacing` in each coordinate.
     ///
     /// # Errors
     /// When `clip_norm` is not a finite number above 0 or `dim` is 0.

@@ -8,8 +8,8 @@
 //!
 //! > minimise ||A C^-1|| sens(C, Pi) over a class of matrices C,
 //!
-//! with the largest row norm (max loss) or the Frobenius norm over sqrt(n) (RMS loss). At the same privacy
-//! the released queries then carry the least noise.
+//! where ||.|| is the largest row norm (max loss) or the Frobenius norm over sqrt(n) (RMS loss). At a given
+//! privacy level, the released queries then have the least noise.
 //!
 //! | part | what it holds |
 //! |---|---|

@@ -34,7 +34,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Returns the losses of a strategy with these norms of B, over `queries` queries.
+    /// Returns the losses of a strategy, given the norms of B, the sensitivity and the number of queries.
     pub(crate) fn new(error: ErrorNorms, sensitivity: Sensitivity, queries: usize) -> Result<Self> {
         let rms_loss = error.rms * sensitivity.value;
         let loss = Self {
@@ -50,6 +50,6 @@ impl Loss {
             return Ok(loss);
         }
         let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
-        Err(crate::Error::Numerical(format!("the loss leaves the range of double precision: {figures}")))
+        Err(crate::Error::Numerical(format!("the loss is out of the range of double precision: {figures}")))
     }
 }

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// The set Pi of step patterns in which one privacy unit may take part.
+/// A participation schema Pi: the set of patterns of steps in which one privacy unit may take part.
 ///
-/// `Cyclic` is a subset of `MinSep` with the same numbers; they are not interchangeable.
+/// The patterns of `Cyclic` are a subset of those of `MinSep` with the same numbers, so that the two are not
+/// interchangeable.
 ///
 /// ```
 /// use antinoise_mechanism::Participation;
@@ -46,7 +47,7 @@ pub enum Participation {
     },
 }
 
-/// The separation of one unit's participations, and their number.
+/// The minimum separation of one unit's participations, and their maximum number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Separation {
     /// b: minimum number of steps from one participation to the next.
@@ -56,7 +57,7 @@ pub struct Separation {
 }
 
 impl Separation {
-    /// Returns whether co-participating columns of a C with `bands` bands are orthogonal.
+    /// Returns whether columns of a C with `bands` bands are orthogonal if a unit takes part in both steps.
     pub(crate) fn is_orthogonal(self, bands: usize) -> bool {
         self.max_participations == 1 || bands <= self.min_sep
     }
@@ -64,9 +65,9 @@ impl Separation {
 
 impl Participation {
     /// Returns the separation over n = `steps` steps, and the number of participations of the densest pattern
-    /// that begins at step 0: (n, 1) for `Single` and (1, n) for `FullBatch`. For listed patterns it is the
-    /// least separation and the length of the longest pattern, so that all of them are patterns of min-sep
-    /// with these numbers.
+    /// that begins at step 0: (n, 1) for `Single` and (1, n) for `FullBatch`. For listed patterns they are
+    /// the smallest separation and the length of the longest pattern, so that every listed pattern is a
+    /// pattern of min-sep with these numbers.
     pub fn separation(&self, steps: usize) -> Separation {
         let (min_sep, max_participations) = match self {
             Self::Single => (steps, 1),
@@ -83,14 +84,15 @@ impl Participation {
         Separation { min_sep, max_participations }
     }
 
-    /// Returns min-sep with this separation, limited to the participations that fit in `steps` steps;
-    /// `Single` for one.
+    /// Returns the min-sep schema with this separation, limited to the participations that fit in `steps`
+    /// steps; `Single` if only one fits.
     pub(crate) fn min_sep(steps: usize, separation: Separation) -> Self {
         let Separation { min_sep, max_participations } = separation;
         Self::MinSep { min_sep, max_participations }.limited_to(steps)
     }
 
-    /// Limits cyclic and min-sep schemas to the participations that fit in `steps` steps; `Single` for one.
+    /// Limits a cyclic or min-sep schema to the participations that fit in `steps` steps; returns `Single` if
+    /// only one fits.
     fn limited_to(&self, steps: usize) -> Self {
         self.map_separation(|b, k| (b, k.min(max_that_fit(steps, b.max(1))))).single_if_once()
     }
@@ -145,7 +147,7 @@ impl Participation {
         (!patterns.is_empty()).then_some(Self::Patterns { patterns })
     }
 
-    /// Returns the schema within each of the runs of `period` steps into which a longer run is cut.
+    /// Returns the schema of one part, when a run is cut into parts of `period` steps.
     pub(crate) fn within_runs_of(&self, period: usize) -> Self {
         match self {
             Self::Cyclic { min_sep, .. } | Self::MinSep { min_sep, .. } if *min_sep >= period => Self::Single,
@@ -170,7 +172,7 @@ impl Participation {
     /// be strictly increasing.
     ///
     /// # Errors
-    /// Names `steps`, `min_sep`, `max_participations` or the pattern.
+    /// When the schema does not fit. The error names `steps`, `min_sep`, `max_participations` or the pattern.
     pub fn check(&self, steps: usize) -> Result<()> {
         antinoise_input::at_least("steps", steps, 1)?;
         if let Self::Patterns { patterns } = self {
@@ -258,12 +260,13 @@ pub enum Adjacency {
     /// One unit's contributions are replaced by zero.
     #[default]
     ZeroOut,
-    /// One unit's contributions are replaced by those of another: twice the distance.
+    /// One unit's contributions are replaced by those of another unit. This doubles the sensitivity.
     ReplaceOne,
 }
 
 impl Adjacency {
-    /// Returns how far one participation moves the sum of clipped gradients, in clip norms.
+    /// Returns the maximum distance, in clip norms, by which one participation moves the sum of clipped
+    /// gradients.
     pub fn sensitivity_factor(self) -> f64 {
         match self {
             Self::ZeroOut => 1.0,

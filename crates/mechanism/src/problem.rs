@@ -12,9 +12,9 @@ use crate::{Participation, Result, Workload};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// ||B||_row sens: the worst query (max loss).
+    /// Max loss ||B||_row sens: the noise of the worst query.
     Max,
-    /// ||B||_F / sqrt(n) sens: the root mean square over queries (RMS loss).
+    /// RMS loss ||B||_F / sqrt(n) sens: the root mean square of the noise over all queries.
     #[default]
     Rms,
 }
@@ -61,7 +61,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns the RMS loss of prefix sums over `steps` steps with a single participation.
+    /// Creates the problem of minimising the RMS loss of prefix sums over `steps` steps, with a single
+    /// participation.
     pub fn prefix(steps: usize) -> Self {
         Self {
             steps,
@@ -92,15 +93,15 @@ impl Problem {
     /// Refuses a workload or schema that is not valid for `steps`.
     ///
     /// # Errors
-    /// Names the parameter.
+    /// When the workload or the schema is not valid. The error names the parameter.
     pub fn check(&self) -> Result<()> {
         at_least("steps", self.steps, 1)?;
         self.workload.check_steps(self.steps)?;
         self.participation.check(self.steps)
     }
 
-    /// Returns the problem for classes that do not handle batches of queries: the lower-triangular workload
-    /// with the same RMS loss. Other problems are unchanged.
+    /// Replaces a batch of queries by a lower-triangular workload with the same RMS loss, for classes that do
+    /// not handle batches of queries. Other problems are returned unchanged.
     ///
     /// # Errors
     /// When the queries of the batch do not span all directions.

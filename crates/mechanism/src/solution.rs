@@ -10,16 +10,17 @@ use crate::Result;
 pub enum Status {
     /// The strategy is given by a formula; nothing was optimised.
     ClosedForm,
-    /// The stopping rule is met.
+    /// The stopping rule of the solver was met.
     Converged,
-    /// The slope predicts a decrease, but no step along the search direction lowers the objective.
+    /// The solver stopped early: no step along the search direction lowers the objective, although the
+    /// gradient is not small.
     Stalled,
     /// The maximum number of iterations was reached; the value is the best found.
     IterationLimit,
 }
 
 impl Status {
-    /// Returns the name in files and reports.
+    /// Returns the name of the status in files and reports.
     ///
     /// ```
     /// use antinoise_mechanism::design::Status;
@@ -34,7 +35,8 @@ impl Status {
         }
     }
 
-    /// Returns the status of a solve with a certificate: its gap alone decides whether it has converged.
+    /// Returns the status of a solve with a certificate: converged if and only if the gap is small enough
+    /// (`has_converged`).
     pub(crate) fn certified(self, has_converged: bool) -> Self {
         match self {
             _ if has_converged => Self::Converged,
@@ -43,13 +45,13 @@ impl Status {
         }
     }
 
-    /// Returns whether the strategy is a formula or the stopping rule is met.
+    /// Returns whether the strategy is given by a formula or the solver's stopping rule was met.
     pub fn is_final(self) -> bool {
         matches!(self, Self::ClosedForm | Self::Converged)
     }
 }
 
-/// The result of a solver, with its status.
+/// The result of a solver, with its status and its certificate, if there is one.
 ///
 /// ```
 /// use antinoise_mechanism::design::{Solution, Status};
@@ -59,20 +61,21 @@ impl Status {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Solution<T> {
-    /// The minimiser.
+    /// The minimiser that was found.
     pub value: T,
     /// How the solver ended.
     pub status: Status,
-    /// (value - lower bound) / lower bound of the squared loss, if there is a certificate.
+    /// Relative gap of the squared loss to its certified lower bound, (loss - bound) / bound, if there is a
+    /// certificate.
     pub gap: Option<f64>,
-    /// Number of iterations.
+    /// Number of iterations of the solver.
     pub iterations: usize,
-    /// Whether the value is better than the start of the solver; false for a formula.
+    /// Whether the value is better than the solver's start; false for a formula.
     pub improved: bool,
 }
 
 impl<T> Solution<T> {
-    /// Returns a value that needed no solver.
+    /// Returns the solution for a value that is given by a formula.
     pub fn closed_form(value: T) -> Self {
         Self { value, status: Status::ClosedForm, gap: None, iterations: 0, improved: false }
     }

@@ -14,7 +14,7 @@ impl Tolerance {
     }
 }
 
-/// Asserts that `gradient` holds the derivatives of `f` at `x`, against central differences with this step.
+/// Asserts that `gradient` agrees with central differences of `f` at `x` with this step.
 #[track_caller]
 pub(crate) fn assert_gradient(
     case: &str,

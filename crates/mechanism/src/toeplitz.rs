@@ -7,12 +7,12 @@ use crate::numeric::series_division::Quotient;
 use crate::numeric::transform::{Transform, convolve, fast_length};
 use crate::numeric::vector::dot;
 
-/// Maximum number of terms of the shorter factor for which direct products are at least as fast as the FFT.
+/// Maximum number of terms of the shorter factor for which a direct product is at least as fast as the FFT.
 pub(crate) const DIRECT_TERMS: usize = 96;
 
-/// Minimum number of terms for which quotients are computed eight terms at a time.
+/// Minimum number of terms for which quotients are computed in blocks of eight terms.
 const MIN_TERMS_IN_LANES: usize = 4096;
-/// Number of terms that stay in cache while all lags of a correlation pass over them.
+/// Number of terms of a correlation that are processed for all lags while they are in cache.
 const CACHED_TERMS: usize = 4096;
 
 /// Returns the first `n` terms of a * b: the first column of the product of two Toeplitz matrices.
@@ -67,8 +67,7 @@ fn divide_directly(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-/// Divides by Newton's iteration; one correction by the residual removes the rounding errors of the
-/// transforms.
+/// Divides by Newton's iteration. A correction by the residual removes the rounding errors of the transforms.
 fn divide_by_newton(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     let inverse = invert(b, n);
     let mut out = multiply(a, &inverse, n);
@@ -79,13 +78,14 @@ fn divide_by_newton(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-/// Returns a - b with the length of b.
+/// Returns a - b, where a is padded with zeros or truncated to the length of b.
 fn subtract(a: &[f64], b: &[f64]) -> Vec<f64> {
     b.iter().enumerate().map(|(i, b)| a.get(i).copied().unwrap_or(0.0) - b).collect()
 }
 
 /// Returns the first `n` terms of 1 / b by Newton's iteration g <- g (2 - b g), which doubles the number of
-/// correct terms. Transforms have only that length: products wrap around onto terms that are known already.
+/// correct terms. Transforms need only that length, since products wrap around onto terms that are already
+/// known.
 pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
     let mut known = DIRECT_TERMS.min(n);
     let mut g = divide_directly(&[1.0], &b[..b.len().min(known)], known);
@@ -103,8 +103,8 @@ pub(crate) fn invert(b: &[f64], n: usize) -> Vec<f64> {
     g
 }
 
-/// Returns x with C^T x = v for the n x n Toeplitz matrix C with first column `c`, n = v.len(). This adjoint
-/// of [`divide`] is a division of the reversed vector.
+/// Returns the solution x of C^T x = v for the n x n Toeplitz matrix C with first column `c`, where n =
+/// v.len(). It is a division of the reversed vector, and the adjoint of [`divide`].
 pub(crate) fn divide_transposed(v: &[f64], c: &[f64]) -> Vec<f64> {
     let reversed: Vec<f64> = v.iter().rev().copied().collect();
     let mut x = divide(&reversed, c, v.len());
@@ -137,7 +137,7 @@ pub fn correlate(x: &[f64], y: &[f64], lags: usize) -> Vec<f64> {
     product
 }
 
-/// Returns the first `n` terms of sqrt(a), where a\[0\] > 0: c with c * c = a.
+/// Returns the first `n` terms of sqrt(a), where a\[0\] > 0: the power series c with c * c = a.
 ///
 /// # Panics
 /// When `a` is empty.

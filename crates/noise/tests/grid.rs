@@ -334,7 +334,7 @@ fn what_cannot_be_on_a_grid_is_refused() {
     };
     assert!(message(&Recursion::Independent, -40).starts_with("grid spacing is 1 / "));
     let twice = Recursion::SeedCombination { rows: vec![vec![(0, 1.0)]; STEPS] };
-    assert!(message(&twice, -10).starts_with("rows is a row of step 1 that follows from earlier ones"));
+    assert!(message(&twice, -10).starts_with("rows is a linear combination of earlier rows at step 1"));
     assert!(Grid::for_clip_norm(f64::NAN, 3, 0.1).is_err() && Grid::for_clip_norm(1.0, 0, 0.1).is_err());
 }
 

@@ -1,20 +1,22 @@
-//! w = C^-1 a for a BLT with d buffers and any first column a of A, as a cascade of d filters, with the
-//! derivatives of its weighted norm.
+//! Computes w = C^-1 a for a BLT C with d buffers, where a is the first column of A, by a cascade of d
+//! filters; also the weighted norm of w and its derivatives.
 //!
-//! 1 / c(x) = prod_i (1 - lambda_i x) / (1 - lambda^_i x), and interlaced neighbours share a section:
+//! 1 / c(x) = prod_i (1 - lambda_i x) / (1 - lambda^_i x), where c(x) is the power series of C's
+//! coefficients. Each factor is one filter (a section). With delta = 1 - lambda_i and delta^ = 1 - lambda^_i,
+//! adjacent nodes, it maps the signal in to the signal out:
 //!
 //! > out_t = in_t - in_{t-1} + delta in_{t-1} + (1 - delta^) out_{t-1}.
 //!
-//! No residues are formed, so that nothing cancels if decays of the workload meet those of C. O(n d) time;
-//! states are stored once per block, so that memory is O(n d / BLOCK) in addition to a.
+//! Partial fractions would cancel if a decay of the workload were close to one of C; the cascade needs none.
+//! O(n d) time. The states are stored once per block, so that memory is O(n d / BLOCK) in addition to a.
 
 /// Steps between stored states.
 const BLOCK: usize = 4096;
 
-/// Last input and output of each section.
+/// The last input and the last output of each section.
 type States = Vec<(f64, f64)>;
 
-/// A BLT, by its nodes, and the workload that it filters.
+/// A BLT, given by its nodes, and the workload whose first column it filters.
 pub(crate) struct Cascade<'a> {
     /// delta_1, delta^_1, delta_2, ...: interlaced.
     pub(crate) nodes: &'a [f64],
@@ -22,14 +24,15 @@ pub(crate) struct Cascade<'a> {
     pub(crate) workload: &'a [f64],
 }
 
-/// The sum over t of weight_t w_t^2, and its derivatives in the nodes.
+/// The weighted squared norm of w, the sum over t of weight_t w_t^2, and its derivatives in the nodes.
 pub(crate) struct WeightedNorm {
     pub(crate) squared: f64,
     pub(crate) d_nodes: Vec<f64>,
 }
 
 impl Cascade<'_> {
-    /// Visits w block by block: first step, terms, and the states before the block.
+    /// Visits w block by block: `visit` gets the block's first step, its terms of w, and the states before
+    /// it.
     pub(crate) fn each_block(&self, mut visit: impl FnMut(usize, &[f64], &States)) {
         let mut states: States = vec![(0.0, 0.0); self.nodes.len() / 2];
         for (index, input) in self.workload.chunks(BLOCK).enumerate() {
@@ -49,7 +52,7 @@ impl Cascade<'_> {
         w
     }
 
-    /// Returns the norm with one weight per step.
+    /// Returns the weighted squared norm of w, for one weight per step.
     pub(crate) fn weighted_norm(&self, weights: &[f64]) -> WeightedNorm {
         let (mut squared, mut kept) = (0.0, Vec::new());
         self.each_block(|first, w, before| {
@@ -57,7 +60,7 @@ impl Cascade<'_> {
             kept.push(before.clone());
         });
         let mut norm = WeightedNorm { squared, d_nodes: vec![0.0; self.nodes.len()] };
-        // The adjoint state of each section, from the later blocks.
+        // The derivative in the state of each section, from the later blocks.
         let mut later = vec![0.0; self.nodes.len() / 2];
         for (index, states) in kept.into_iter().enumerate().rev() {
             let first = index * BLOCK;
@@ -102,7 +105,7 @@ impl Cascade<'_> {
     }
 }
 
-/// Applies one section to `signal`, in place.
+/// Applies one section of the cascade to `signal`, in place.
 fn section(pair: &[f64], state: &mut (f64, f64), signal: &mut [f64]) {
     let (delta, keep_hat) = (pair[0], 1.0 - pair[1]);
     let (mut past_in, mut past_out) = *state;

@@ -1,11 +1,11 @@
 //! Sums of n powers of r = 1 - x and their derivatives in x, accurate for every x in \[0, 1\].
 
-/// For n x below this, the quotients cancel; the power series replaces them and needs at most `SERIES_TERMS`
-/// terms.
+/// If n x is below this bound, the quotients of the closed forms cancel, and power series in x with at most
+/// `SERIES_TERMS` terms replace them.
 const SERIES_BELOW: f64 = 0.5;
 const SERIES_TERMS: usize = 24;
 
-/// Returns (1 - x)^m; 1 for m = 0, also at x = 1.
+/// Returns (1 - x)^m, where 0^0 is 1.
 pub(crate) fn power(m: f64, x: f64) -> f64 {
     if m == 0.0 { 1.0 } else { (m * (-x).ln_1p()).exp() }
 }

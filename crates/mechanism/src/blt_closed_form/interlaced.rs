@@ -12,7 +12,8 @@ fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Nodes and residues at a point u, and the numbers that map their derivatives back to u.
+/// Nodes and residues at a point u, and the numbers by which their derivatives are mapped to derivatives in
+/// u.
 pub(crate) struct Interlaced {
     gaps: Vec<f64>,
     complements: Vec<f64>,
@@ -20,7 +21,7 @@ pub(crate) struct Interlaced {
     pub(crate) nodes: Vec<f64>,
     /// rho, one per node.
     pub(crate) residues: Vec<f64>,
-    /// |p_b - p_a|, row-major.
+    /// The distances |p_b - p_a| of all pairs of nodes, row by row.
     differences: Vec<f64>,
 }
 
@@ -88,8 +89,8 @@ impl Interlaced {
     }
 }
 
-/// Returns rho of node `a` from its distances to all nodes. Factors of both products alternate, so that
-/// neither overflows.
+/// Returns the residue rho of node `a` from its distances to all nodes. Factors and divisors alternate, so
+/// that the result does not overflow on the way.
 fn residue(a: usize, distances: &[f64]) -> f64 {
     let opposite = distances.iter().enumerate().filter(|(b, _)| (a + b) % 2 == 1).map(|(_, d)| d);
     let same =

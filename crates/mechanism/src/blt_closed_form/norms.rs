@@ -1,4 +1,5 @@
-//! ||sum of k shifted columns of C||^2 and, for prefix sums, ||B||^2 of a BLT, with their partial derivatives.
+//! The squared sensitivity of a BLT C, ||sum of k shifted columns of C||^2, and its squared error ||B||^2 for
+//! prefix sums, with their partial derivatives.
 
 use super::geometric::{power, sum, weighted_sum};
 use super::shifts::Shifts;
@@ -16,7 +17,7 @@ pub(crate) struct Norm {
     pub(crate) d_limit: f64,
 }
 
-/// A sum of powers over n terms at x, and its derivative in x.
+/// A sum of powers of 1 - x over n terms as a function of (n, x): its value and its derivative in x.
 type WithSlope = fn(f64, f64) -> (f64, f64);
 
 /// Returns x with 1 - x = (1 - p)(1 - q).
@@ -57,18 +58,18 @@ pub(crate) fn error(g: f64, beta: &[f64], nodes: &[f64], steps: usize, objective
     norm
 }
 
-/// Returns ||sum over j < k of column jb||^2 over n steps, where c_0 = 1 and c_t = sum_i alpha_i
-/// lambda_i^(t-1). O(d^2 log k).
+/// Returns the squared sensitivity over n steps for k participations, b apart: ||sum over j < k of column jb
+/// of C||^2, where c_0 = 1 and c_t = sum_i alpha_i lambda_i^(t-1). O(d^2 log k).
 ///
-/// With t = p b + s, 0 <= s < b, the sum is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1, and 1 + sum_i
-/// alpha_i lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
+/// In row t = p b + s, 0 <= s < b, the sum of the columns is sum_i alpha_i lambda_i^(s-1) L_ip for s >= 1,
+/// and 1 + sum_i alpha_i lambda_i^(b-1) L_i(p-1) for s = 0, where L_ip = sum over j <= p of lambda_i^(jb).
 pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, separation: Separation) -> Norm {
     let Separation { min_sep: b, max_participations: k } = separation;
     let d = alpha.len();
     let mut norm = Norm { squared: k as f64, d_weights: vec![0.0; d], d_nodes: vec![0.0; d], d_limit: 0.0 };
     let inner = if k > 1 { (b - 1) as f64 } else { 0.0 };
     let last = (steps - (k - 1) * b - 1) as f64;
-    // lambda^(b-1) and its slope: the decay from a participation to the row before the next one.
+    // lambda^(b-1), the decay from a participation to the row before the next one, and its derivative.
     let decayed = |x: f64| (power(inner, x), if inner == 0.0 { 0.0 } else { -inner * power(inner - 1.0, x) });
     for i in 0..d {
         let (q, dq) = decayed(nodes[i]);
@@ -88,7 +89,8 @@ pub(crate) fn sensitivity(alpha: &[f64], nodes: &[f64], steps: usize, separation
                 + other * (dq * products.value + q * products.slope);
             norm.d_nodes[i] += 2.0 * alpha[i] * alpha[j] * slope;
             if j == i {
-                // Rows t = p b, p >= 1: c_0 = 1 of this participation times the coefficients of earlier ones.
+                // Rows t = p b, p >= 1: the product of c_0 = 1, from the participation in row t, and the sum
+                // of coefficients from earlier participations.
                 let sums = shifts.sums;
                 norm.squared += 2.0 * alpha[i] * q * sums.value;
                 norm.d_weights[i] += 2.0 * q * sums.value;

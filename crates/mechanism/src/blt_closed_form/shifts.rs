@@ -1,7 +1,7 @@
-//! Sums over k participations of L_ip = sum over j <= p of lambda_i^(jb), in O(log k) and with positive terms
-//! only.
+//! Sums over p < k of L_ip = sum over j <= p of lambda_i^(jb), for k participations that are b steps apart,
+//! in O(log k) operations and with positive terms only.
 //!
-//! 1. For M participations after the first K, L_i(K+q) = g_i + r_i L_iq, where g_i = sum over j < K of
+//! 1. After the first K participations, L_i(K+q) = g_i + r_i L_iq for q >= 0, where g_i = sum over j < K of
 //!    lambda_i^(jb) and r_i = lambda_i^(Kb).
 //! 2. So the sums over K + M participations follow from the sums over K and the sums over M.
 //! 3. Doubling gives the sums over any number of participations.
@@ -36,7 +36,7 @@ const fn constant(value: f64) -> DualNumber {
     DualNumber { value, slope: 0.0 }
 }
 
-/// Sums over k - 1 participations for the nodes i and j.
+/// Sums over the first k - 1 participations, for the nodes i and j of C.
 pub(super) struct Shifts {
     /// The sum over p < k - 1 of L_ip, defined at the head of this file.
     pub(super) sums: DualNumber,
@@ -46,7 +46,7 @@ pub(super) struct Shifts {
     pub(super) last_product: DualNumber,
 }
 
-/// The sums over `count` participations.
+/// The sums over `count` consecutive participations.
 #[derive(Clone, Copy)]
 struct Run {
     count: f64,

@@ -1,20 +1,21 @@
 //! Squared norms of the rows of B = A C^-1 for banded C, and their derivatives in C, in O(n width^2) instead
 //! of the O(n^2 bands) of an evaluation by columns.
 //!
-//! 1. Workloads are quotients of short polynomials, A = N / K. So B = N D^-1, where D = C K has few bands
-//!    like C.
+//! 1. Many workloads are quotients A = N K^-1 of Toeplitz matrices with few bands. So B = N D^-1, where D = C
+//!    K has few bands too.
 //! 2. With E = D^-1, the entries of S = E E^T near the diagonal follow from D E = 1, row by row:
 //!    D_tt S_ts = \[s = t\] / D_tt - sum over tau >= 1 of D_{t, t-tau} S_{t-tau, s}, for s <= t.
-//! 3. Row t of B is N applied to the last rows of E, so that its squared norm is a short sum over S.
-//! 4. The steps in reverse order give the derivatives. Nothing is approximated.
+//! 3. Row t of B is a combination of a few rows of E, up to row t, with the coefficients of N. So its squared
+//!    norm is a short sum over S.
+//! 4. The same operations in reverse order give the derivatives. Nothing is approximated.
 
 use crate::Workload;
 use crate::numeric::vector::{add_scaled, dot};
 
-/// Factor by which an operation of the evaluation by columns is faster than one of this recursion.
+/// How many operations of the evaluation by columns take the time of one operation of this recursion.
 const COLUMNS_FASTER: usize = 2;
 
-/// The recursion for one workload and a C with `bands` bands.
+/// The recursion for one workload N K^-1 and any C with `bands` bands.
 pub(crate) struct BandedErrors {
     numerator: Vec<f64>,
     denominator: Vec<f64>,
@@ -24,7 +25,7 @@ pub(crate) struct BandedErrors {
     width: usize,
 }
 
-/// D and S by rows: entry (t, t + 1 - width + j) is at index t width + j.
+/// The bands of D and S, row by row: entry (t, t + 1 - width + j) is at index t width + j.
 pub(crate) struct Covariance<'a> {
     of: &'a BandedErrors,
     d: Vec<f64>,
@@ -32,11 +33,12 @@ pub(crate) struct Covariance<'a> {
 }
 
 impl BandedErrors {
-    /// Returns `None` if A is not a quotient of short polynomials, or if the evaluation by columns is faster.
+    /// Returns `None` if A is not a quotient of matrices with few bands, or if the evaluation by columns is
+    /// faster.
     pub(crate) fn new(workload: &Workload, steps: usize, bands: usize) -> Option<Self> {
         let (numerator, denominator) = workload.rational(steps)?;
         let width = (bands + denominator.len() - 1).max(numerator.len());
-        // Columns use vector instructions and all threads.
+        // The evaluation by columns uses vector instructions and all threads.
         let worth = width.saturating_mul(width) <= steps.saturating_mul(bands) / COLUMNS_FASTER;
         worth.then_some(Self { numerator, denominator, steps, bands, width })
     }
@@ -46,7 +48,7 @@ impl BandedErrors {
         self.steps.saturating_mul(self.width * self.width)
     }
 
-    /// Computes S for C given by `rows`: C\[t, t - tau\] at index t bands + tau.
+    /// Computes D and S; `rows` holds C\[t, t - tau\] at index t bands + tau.
     pub(crate) fn covariance(&self, rows: &[f64]) -> Covariance<'_> {
         let w = self.width;
         let d = self.times_denominator(rows);
@@ -77,7 +79,7 @@ impl BandedErrors {
         d
     }
 
-    /// Maps d/dD to d/dC.
+    /// Maps `dd`, the derivative in D, to the derivative in C.
     fn through_denominator(&self, dd: &[f64]) -> Vec<f64> {
         let (w, bands) = (self.width, self.bands);
         let mut dc = vec![0.0; self.steps * bands];
@@ -105,8 +107,8 @@ impl Covariance<'_> {
         squared
     }
 
-    /// Visits the entries S_{t-i, t-j}, i >= j, whose weighted sum is the squared norm of row t, by index and
-    /// weight.
+    /// The squared norm of row t of B is a weighted sum of entries S_{t-i, t-j}, i >= j: calls `each` with
+    /// the index and the weight of each entry.
     fn products(&self, t: usize, mut each: impl FnMut(usize, f64)) {
         let (w, numerator) = (self.of.width, &self.of.numerator);
         for (i, left) in numerator.iter().enumerate().take(t + 1) {
@@ -117,7 +119,8 @@ impl Covariance<'_> {
         }
     }
 
-    /// Returns d(sum of weighted squared norms)/dC, laid out as C.
+    /// Returns the derivative in C of the weighted sum of the squared row norms, in the layout of `rows` in
+    /// [`BandedErrors::covariance`].
     pub(crate) fn gradient(&self, weights: &[f64]) -> Vec<f64> {
         let w = self.of.width;
         let mut adjoint = vec![0.0; self.s.len()];
@@ -132,7 +135,7 @@ impl Covariance<'_> {
             let (s, d) = (&self.s[end - 1 - reach..end], &self.d[end - 1 - reach..end]);
             let (past, diagonal) = (&d[..reach], d[reach]);
             let (mu, g) = (&mut here[w - 1 - reach..w], &mut dd[end - 1 - reach..end]);
-            // S_tt first: it is computed from the row that ends in it.
+            // S_tt comes first, since the forward pass computes it last, from the rest of its row.
             let last = mu[reach] / diagonal;
             add_scaled(&mut mu[..reach], -last, past);
             add_scaled(g, -last, s);

@@ -1,4 +1,4 @@
-//! Norms of the decoder B = A C^-1: in general, for banded C, and for rows that have converged.
+//! Norms of the decoder B = A C^-1: in general, for banded C, and for long runs in which its rows converge.
 
 mod banded;
 mod norms;

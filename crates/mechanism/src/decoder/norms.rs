@@ -12,8 +12,8 @@ use crate::toeplitz::divide;
 use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload};
 
-/// Norms of B = A C^-1: for seed noise of standard deviation 1, the standard deviation of the worst query's
-/// noise, and the root mean square over queries.
+/// Norms of the decoder B = A C^-1. For seed noise of standard deviation 1, they are the largest standard
+/// deviation of a query's noise, and the root mean square of these standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorNorms {
@@ -99,7 +99,8 @@ pub(crate) fn running_squares(mut w: Vec<f64>) -> Vec<f64> {
     w
 }
 
-/// Number of columns that one task sums: fixed, so that sums do not depend on the number of threads.
+/// Number of columns that one parallel task sums. It is fixed so that rounding does not depend on the number
+/// of threads.
 const COLUMNS_PER_TASK: usize = 64;
 
 /// Returns the squared norms of B's rows for any C, by applying A to each column of C^-1. O(n) memory per
@@ -113,7 +114,7 @@ pub(crate) fn rows_by_columns(recursion: &Recursion, steps: usize, workload: &Wo
     })
 }
 
-/// Returns the norms of A N for a materialised noise map N (n x r), such as C^-1.
+/// Returns the norms of A N for a matrix N (n x r) that maps seeds to noise, such as C^-1.
 pub(crate) fn error_of_matrix(noise: &Matrix, workload: &Workload) -> Result<ErrorNorms> {
     let column = |_: &mut Vec<f64>, j: usize| noise.column(j).to_vec();
     ErrorNorms::of_rows(&sum_over_columns(noise.ncols(), noise.nrows(), workload, column)?)
@@ -145,7 +146,7 @@ pub(crate) fn sum_over_columns(
     finite(squared)
 }
 
-/// Refuses squared norms that are not finite.
+/// Returns an error if a squared norm is not finite.
 pub(crate) fn finite(squared: Vec<f64>) -> Result<Vec<f64>> {
     match squared.iter().position(|x| !x.is_finite()) {
         Some(row) => {

@@ -1,9 +1,10 @@
-//! Errors of banded Toeplitz strategies for prefix sums over too many steps to compute one by one.
+//! Errors of banded Toeplitz strategies for prefix sums over so many steps that they cannot be computed one
+//! by one.
 //!
 //! 1. The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is computed exactly up to a horizon and
 //!    replaced by its limit beyond.
-//! 2. In longer runs the optimum has a lower limit and takes more steps to reach it (about sqrt(n)), so that
-//!    the horizon of solvers grows with n.
+//! 2. The w of the optimal C has a lower limit for larger n and takes more steps, about sqrt(n), to reach it.
+//!    So the horizon of solvers grows with n.
 //! 3. The convergence of w at the horizon is checked on the numbers.
 
 use crate::decoder::ErrorNorms;
@@ -11,15 +12,16 @@ use crate::problem::Objective;
 use crate::toeplitz::divide;
 use crate::{Error, Result, Workload};
 
-/// Maximum number of steps of a run of which every step is computed; and the maximum number of steps that are
-/// computed.
+/// Runs of up to `MAX_EXACT_STEPS` steps are computed in full; of longer runs, at most `MAX_COMPUTED` steps
+/// are.
 pub(crate) const MAX_EXACT_STEPS: usize = 1 << 18;
 const MAX_COMPUTED: usize = 10_000_000;
-/// The horizon as a multiple of the number of steps in which w converges for the truncated square root, and
-/// as a multiple of the square root of the number of steps; the larger one is used.
+/// The horizon is the larger of two numbers: `MARGIN` times the number of steps in which w converges for the
+/// first coefficients of sqrt(A), and `ROOTS` times sqrt(n).
 const MARGIN: usize = 8;
 const ROOTS: f64 = 50.0;
-/// Maximum relative distance of w from its limit over the last `bands` steps.
+/// The w of a run counts as converged if its last `bands` terms are within this relative distance of the
+/// limit.
 const SETTLED: f64 = 1e-6;
 
 /// Returns the number of steps that solvers compute one by one, out of `steps`.
@@ -41,7 +43,8 @@ pub(crate) fn horizon(steps: usize, bands: usize, workload: &Workload) -> usize 
     settles.saturating_mul(MARGIN).max((ROOTS * (steps as f64).sqrt()) as usize).min(most)
 }
 
-/// Returns w = C^-1 1 up to its convergence, or `None` if that takes more than `most` steps.
+/// Returns w = C^-1 1 up to the step at which it has converged, or `None` if that takes more than `most`
+/// steps.
 fn settling(c: &[f64], most: usize) -> Option<Vec<f64>> {
     let limit = 1.0 / c.iter().sum::<f64>();
     let settled = |w: &[f64]| {
@@ -61,8 +64,8 @@ fn settling(c: &[f64], most: usize) -> Option<Vec<f64>> {
     }
 }
 
-/// Returns the weight of each w_t^2, t < `horizon`, in ||B||_row^2 or ||B||_F^2 over `steps` steps, and the
-/// weight of the squared limit for all later steps.
+/// Returns the weights by which ||B||_row^2 or ||B||_F^2 over `steps` steps is a sum of squares: one for each
+/// w_t^2, t < `horizon`, and one for the squared limit, which stands for all later steps.
 pub(crate) fn weights(steps: usize, horizon: usize, objective: Objective) -> (Vec<f64>, f64) {
     let rest = (steps - horizon) as f64;
     match objective {

@@ -3,13 +3,14 @@
 //! 1. Variables: C_ij = Theta_{i-j, j} / ||Theta_{:, j}|| for 0 <= i - j < bands. Every Theta is valid, and
 //!    the sensitivity is sqrt(k) if participations are at least `bands` apart.
 //! 2. Value and gradient, column by column: y = C^-1 e_j, b = A y, lam = C^-T A^T (2 W b), and dC_il -= lam_i
-//!    y_l on the band. W weighs rows; it is 1 for the RMS loss. Eight columns go through the recursions
-//!    together.
+//!    y_l on the band. W is the diagonal matrix of the weights of B's rows (the identity for the RMS loss).
+//!    Eight columns are computed together.
 //! 3. O(n^2 bands) time an evaluation and O(n) memory a task. For workloads with a short recursion no column
 //!    is computed: O(n bands^2), see `decoder::BandedErrors`.
 //!
 //! # Source
-//! BandMF, Algorithm 3 and Appendix, with its recurrence corrected; max loss by a p-norm of row norms.
+//! BandMF, Algorithm 3 and its Appendix, with the recurrence corrected. For the max loss, our own: a p-norm
+//! replaces the maximum of the row norms.
 
 use antinoise_input::between;
 
@@ -29,18 +30,21 @@ use crate::strategy::Banded;
 use crate::workload::Operator;
 use crate::{Problem, Result, Separation};
 
-/// Maximum of n^2 bands times iterations; about 10^10 take a second. If this leaves few iterations, the
-/// start, the Toeplitz optimum with columns of norm 1, is within 1/400 of the optimum.
+/// Maximum of n^2 bands times iterations; about 10^10 take a second. Where this allows few iterations, the
+/// loss of the start (the optimal Toeplitz C with its columns scaled to norm 1) is already within 1/400 of
+/// the optimum.
 const MAX_WORK: u64 = 400_000_000_000;
-/// Maximum of n width^2 times iterations of all solves if no columns are computed; about 10^9 take a second.
+/// The same maximum for evaluations that compute no columns: n width^2 times the iterations of all solves,
+/// for the width of [`BandedErrors`]; about 10^9 take a second.
 const MAX_DIRECT_WORK: u64 = 15_000_000_000;
-/// Maximum number of entries in the steps that a solver remembers; with their gradients 2 GB.
+/// Maximum number of entries in the steps that L-BFGS remembers; with as many entries of gradients, 2 GB.
 const MAX_REMEMBERED: usize = 1 << 27;
-/// Maximum of n x bands for which the design with half of the bands is a start too, recursively.
+/// Maximum of n x bands for which the design with half the bands is also tried as a start; it is found the
+/// same way.
 const MAX_SIZE_OF_NARROWER_STARTS: usize = 1 << 14;
 
-/// Returns the exponents of the solves for an objective: the mean of squared row norms is a norm of
-/// exponent 1.
+/// Returns the exponents p of the successive solves for an objective: rising for the max loss; 1 for the RMS
+/// loss, which is the mean of the squared row norms.
 pub(super) fn exponents(objective: Objective) -> &'static [f64] {
     match objective {
         Objective::Max => &ROW_EXPONENTS,
@@ -58,7 +62,7 @@ pub(super) struct BandedLoss {
     exponent: f64,
 }
 
-/// C by rows, C\[t, t - tau\] at index t bands + tau, and the norms of Theta's columns.
+/// C row by row, with C\[t, t - tau\] at index t bands + tau, and the norms of Theta's columns.
 pub(crate) struct Normalized {
     pub(crate) rows: Vec<f64>,
     norms: Vec<f64>,
@@ -90,7 +94,7 @@ impl BandedLoss {
         Ok(Self { workload: Operator::new(workload, *steps)?, direct, steps: *steps, bands, exponent })
     }
 
-    /// Number of iterations of each of `solves` solves for which there is time, divided by `part`.
+    /// Returns the number of iterations that each of `solves` solves may take, divided by `part`.
     pub(super) fn iterations(&self, solves: usize, part: usize) -> usize {
         let (steps, bands) = (self.steps as u64, self.bands as u64);
         let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
@@ -117,8 +121,8 @@ impl BandedLoss {
         (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
     }
 
-    /// Returns the squared error that `objective` minimises, unsmoothed and up to a factor; infinite instead
-    /// of NaN.
+    /// Returns the squared error that `objective` minimises, without smoothing and up to a constant factor;
+    /// infinity in place of NaN.
     pub(super) fn cost(&self, theta: &[f64], objective: Objective) -> f64 {
         let rows = normalize_columns(theta, self.bands).rows;
         let squared = match &self.direct {
@@ -132,7 +136,8 @@ impl BandedLoss {
         if cost.is_finite() { cost } else { f64::INFINITY }
     }
 
-    /// Maps the derivative in C to that in Theta: dTheta = (dC - c <c, dC>) / ||Theta||, column by column.
+    /// Maps the derivative in C to the derivative in Theta, column by column: dTheta = (dC - c <c, dC>) /
+    /// ||Theta||, where c is the column of C.
     fn through_normalization(&self, c: &Normalized, d_rows: &[f64], scale: f64) -> Vec<f64> {
         let bands = self.bands;
         let mut along = vec![0.0; self.steps];
@@ -151,7 +156,8 @@ impl BandedLoss {
         gradient
     }
 
-    /// Returns B's squared row norms and, if row weights are given, d(sum of weighted squared row norms)/dC.
+    /// Returns B's squared row norms and, if row weights are given, the derivative in C of their weighted
+    /// sum.
     fn pass(&self, rows: &[f64], weights: Option<&[f64]>) -> (Vec<f64>, Vec<f64>) {
         let n = self.steps;
         let length = n + if weights.is_some() { rows.len() } else { 0 };
@@ -194,7 +200,7 @@ impl BandedLoss {
     }
 }
 
-/// y = C^-1 e_j for j in first..first + LANES, from row `first` on.
+/// Returns y = C^-1 e_j for the columns j in first..first + LANES, from row `first` on.
 fn solve(rows: &[f64], bands: usize, first: usize, n: usize) -> Vec<Lanes> {
     let mut y: Vec<Lanes> = Vec::with_capacity(n - first);
     for i in 0..n - first {
@@ -210,7 +216,7 @@ fn solve(rows: &[f64], bands: usize, first: usize, n: usize) -> Vec<Lanes> {
     y
 }
 
-/// x <- C^-T x, rows `first` on.
+/// Replaces x by C^-T x, from row `first` on.
 fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
     for i in (0..x.len()).rev() {
         let row = &rows[(first + i) * bands..][..bands];
@@ -224,8 +230,8 @@ fn solve_transposed(rows: &[f64], bands: usize, first: usize, x: &mut [Lanes]) {
     }
 }
 
-/// Returns the rows of the column-normalised C with `bands` bands and least ||A C^-1||, found from the best
-/// of `starts`, each with Theta\[t, t - tau\] at index t bands + tau.
+/// Returns the rows of the C with `bands` bands and columns of norm 1 that minimises ||A C^-1||. The solver
+/// begins at the best of `starts`; each holds Theta\[t, t - tau\] at index t bands + tau.
 ///
 /// # Errors
 /// When the workload is not valid for the problem's steps.
@@ -241,7 +247,7 @@ pub(crate) fn minimize_columns(
     let mut best = Best::new(starts[0].clone(), cost(&starts[0]));
     starts[1..].iter().for_each(|start| best.consider(start.clone(), cost(start)));
     let mut theta = best.value().clone();
-    // The loss is flat in most of the n x bands variables: relative changes of 1e-9 do not change its digits.
+    // The loss is flat in most of the n x bands variables: tighter tolerances do not change its digits.
     let most = plain.iterations(exponents.len(), 1);
     let settings = lbfgs::Settings {
         max_iterations: most.clamp(1, lbfgs::Settings::default().max_iterations),
@@ -258,7 +264,8 @@ pub(crate) fn minimize_columns(
     Ok(best.finished().map(|theta| with_positive_diagonal(normalize_columns(&theta, bands).rows, bands)))
 }
 
-/// Flips rows with a negative diagonal, which changes the sign of a step's seed noise and not C^T C.
+/// Negates the rows with a negative diagonal entry: this negates seed noise, whose distribution is symmetric,
+/// and leaves C^T C unchanged.
 fn with_positive_diagonal(mut rows: Vec<f64>, bands: usize) -> Vec<f64> {
     for row in rows.chunks_exact_mut(bands).filter(|row| row[0] < 0.0) {
         row.iter_mut().for_each(|x| *x = -*x);
@@ -273,7 +280,8 @@ impl Design for Banded {
         let Separation { min_sep: b, max_participations: k } =
             problem.participation.separation(problem.steps);
         if k > 1 {
-            // Co-participating columns must be orthogonal for their norms to be the sensitivity.
+            // With no more bands than the separation, columns of the same pattern are orthogonal, and the
+            // sensitivity follows from their norms.
             between("bands", bands, 1, b, "the separation of participations")?;
         }
         check_materializable(problem.steps.saturating_mul(bands))?;

@@ -1,14 +1,14 @@
-//! The best of several starts and of the results of solvers from them.
+//! Keeps the best of several candidate values and solver results.
 
 use crate::solution::{Solution, Status};
 
-/// Relative difference of costs below which two values count as the same optimum.
+/// Two values whose costs differ relatively by less than this count as the same optimum.
 const SAME_OPTIMUM: f64 = 1e-7;
-/// Relative decrease of the cost from which on a value counts as an improvement.
+/// Minimum relative decrease of the cost that counts as an improvement.
 const IMPROVED: f64 = 1e-12;
 
-/// The value of least cost so far. Strategies of the classes that a class contains are considered before and
-/// after every solver, so that no class loses to a class that it contains.
+/// The value of least cost so far. Strategies of smaller classes, which the class contains, are considered
+/// along with the solvers' results, so that no class does worse than a class that it contains.
 pub(crate) struct Best<T> {
     value: T,
     cost: f64,
@@ -18,12 +18,12 @@ pub(crate) struct Best<T> {
 }
 
 impl<T> Best<T> {
-    /// Creates the record with the initial value of the class and its cost.
+    /// Starts with a first value and its cost.
     pub(crate) fn new(start: T, cost: f64) -> Self {
         Self { value: start, cost, start_cost: cost, status: Status::Stalled, iterations: 0 }
     }
 
-    /// Keeps `value`, which comes from no solver, if it costs less.
+    /// Keeps `value`, which was not found by a solver, if it costs less.
     pub(crate) fn consider(&mut self, value: T, cost: f64) {
         if cost < self.cost || !self.cost.is_finite() && cost.is_finite() {
             if cost < self.cost * (1.0 - SAME_OPTIMUM) {
@@ -33,8 +33,7 @@ impl<T> Best<T> {
         }
     }
 
-    /// Keeps `found` if it costs less. Its status is kept only if it ends at the best known cost (within
-    /// `SAME_OPTIMUM`).
+    /// Keeps `found` if it costs less, and its status if its cost is the best known, within `SAME_OPTIMUM`.
     pub(crate) fn offer(&mut self, found: Solution<T>, cost: f64) {
         self.iterations += found.iterations;
         let ends_here = cost <= self.cost * (1.0 + SAME_OPTIMUM);
@@ -49,17 +48,17 @@ impl<T> Best<T> {
         (self.value, self.cost) = (value, cost);
     }
 
-    /// The least cost so far.
+    /// Returns the least cost so far.
     pub(crate) fn cost(&self) -> f64 {
         self.cost
     }
 
-    /// The value with the least cost so far.
+    /// Returns the value of least cost so far.
     pub(crate) fn value(&self) -> &T {
         &self.value
     }
 
-    /// The solution, without a certificate.
+    /// Returns the best value as a solution without a certificate.
     pub(crate) fn finished(self) -> Solution<T> {
         let improved = self.cost < self.start_cost * (1.0 - IMPROVED);
         Solution { value: self.value, status: self.status, gap: None, iterations: self.iterations, improved }

@@ -1,7 +1,7 @@
 //! Minimise sens(C, Pi) ||A C^-1|| over BLTs of a given order.
 //!
-//! 1. Variables: u in R^{2d}, the interlaced parameterisation. Every point is a valid BLT, so that no barrier
-//!    is needed.
+//! 1. Variables: u in R^{2d}, from which `blt_closed_form::interlaced` computes the nodes. Every u gives a
+//!    valid BLT, so that no barrier is needed.
 //! 2. The sensitivity has a closed form, O(d^2 log k). So has the error of prefix sums, O(d^2) for every n.
 //!    The error of other Toeplitz workloads is computed step by step, O(n d). Other workloads and listed
 //!    patterns need the n coefficients of C.
@@ -31,21 +31,23 @@ const MAX_ORDER: usize = 16;
 /// Maximum number of buffers if the spec requests none.
 const MAX_AUTO_ORDER: usize = 12;
 
-/// Logit of the largest node at the start, and logarithm of the gap within an inert pair.
+/// The logit of the largest node at the start; and the logarithm of the difference between the logits of the
+/// two nodes of an inert buffer.
 const START_TOP: f64 = 1.0;
 const INERT_LOG_GAP: f64 = -3.0;
-/// Logarithm of the gap between the two decays of the identity: still distinct in double precision.
+/// The same logarithm for the BLT that is nearly the identity: its two nodes are just distinct in double
+/// precision.
 const IDENTITY_LOG_GAP: f64 = -33.0;
 
-/// Maximum number of steps for which the coefficients of C are computed for every workload.
+/// Maximum number of steps for which the coefficients of C are computed one by one, whatever the workload.
 const MATERIALIZED_STEPS: usize = 48;
 
-/// Number of buffers of a BLT.
+/// The number of buffers of a BLT: fixed, or chosen by the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BltOrder {
     /// A fixed number.
     Fixed(usize),
-    /// Adds buffers while each lowers the loss by a thousandth, up to this number.
+    /// Buffers are added, up to this number, while each lowers the loss by at least a thousandth.
     Auto(usize),
 }
 
@@ -56,7 +58,7 @@ impl BltOrder {
         }
     }
 
-    /// Returns whether a decrease of the logarithm of the squared loss by `gained` does not justify one more
+    /// Returns whether a decrease by `gained` of the logarithm of the squared loss is too small for another
     /// buffer.
     fn is_not_worth(self, gained: f64) -> bool {
         matches!(self, Self::Auto(_)) && gained < 2e-3
@@ -70,7 +72,7 @@ struct BltLoss {
     form: LossForm,
 }
 
-/// Computation of ||B||^2 and, for listed patterns, of sens^2.
+/// How ||B||^2 and sens^2 are computed.
 enum LossForm {
     /// Prefix sums: ||B||^2 and sens^2 in closed form.
     Closed(Objective),
@@ -82,13 +84,13 @@ enum LossForm {
 }
 
 impl BltLoss {
-    /// Returns one loss per solve: one per exponent for the worst row of an A that is not Toeplitz, otherwise
-    /// one.
+    /// Returns the losses of the successive solves: one for each exponent of the p-norm that replaces the
+    /// maximum row norm, if A is not Toeplitz; otherwise a single loss.
     fn stages(problem: &Problem) -> Result<Vec<Self>> {
         let Problem { steps, workload, participation, objective } = problem;
         participation.check(*steps)?;
         let with = |form| Self { steps: *steps, separation: participation.separation(*steps), form };
-        // Products of few coefficients take less time than closed forms.
+        // For few steps, sums over the coefficients take less time than closed forms.
         let must_materialize =
             matches!(participation, Participation::Patterns { .. }) || *steps <= MATERIALIZED_STEPS;
         if *workload == Workload::Prefix && !must_materialize {
@@ -140,7 +142,7 @@ impl BltLoss {
         (c.squared.ln() + error, blt.gradient(&d_nodes, &d_residues))
     }
 
-    /// Returns the squared loss, with the worst row unsmoothed.
+    /// Returns the squared loss with the exact maximum of the row norms, not a p-norm.
     fn cost(&self, u: &[f64]) -> f64 {
         let cost = match &self.form {
             LossForm::Materialized(loss) => {
@@ -158,7 +160,7 @@ fn every_other(x: &[f64], from: usize) -> Vec<f64> {
     x.iter().skip(from).step_by(2).copied().collect()
 }
 
-/// Returns ln ||B||^2 for prefix sums and its derivatives in the nodes and in the residues.
+/// Returns ln ||B||^2 for prefix sums, and its derivatives in the nodes and in the residues.
 fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, Vec<f64>, Vec<f64>) {
     let (delta, delta_hat) = (every_other(&blt.nodes, 0), every_other(&blt.nodes, 1));
     let beta: Vec<f64> = every_other(&blt.residues, 1).iter().zip(&delta_hat).map(|(r, p)| r / p).collect();
@@ -194,7 +196,7 @@ fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Ve
     (value, blt.gradient(&d_nodes, &d_residues))
 }
 
-/// Returns variables whose nodes are spaced evenly in the logit, from 1 / (2n) upwards.
+/// Returns variables u whose nodes have evenly spaced logits; the smallest node is about 1 / (2n).
 fn spread_start(order: usize, steps: usize) -> Vec<f64> {
     let bottom = -(2.0 * steps as f64).ln();
     let gap = (START_TOP - bottom) / (2 * order - 1) as f64;
@@ -203,26 +205,27 @@ fn spread_start(order: usize, steps: usize) -> Vec<f64> {
     u
 }
 
-/// Adds a buffer that an adjacent decay of C^-1 nearly cancels.
+/// Adds an inert buffer: one whose decay nearly equals the adjacent decay of C^-1, so that C hardly changes.
 fn with_inert_buffer(u: &[f64]) -> Vec<f64> {
     let mut longer = u.to_vec();
     longer.extend([0.0, INERT_LOG_GAP]);
     longer
 }
 
-/// Returns the identity to fifteen digits: a decay of C and one of C^-1 that nearly cancel.
+/// Returns the variables of a BLT that equals the identity to fifteen digits: its decay and the decay of its
+/// inverse nearly cancel.
 fn identity() -> Vec<f64> {
     vec![0.0, IDENTITY_LOG_GAP]
 }
 
-/// Returns the interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss; fewer
-/// pairs than requested if more do not lower it.
+/// Returns the interlaced nodes delta_1, delta^_1, ..., delta_d, delta^_d of the BLT of least loss. There are
+/// fewer pairs than requested if more of them do not lower the loss.
 ///
 /// # Errors
-/// When the schema does not fit, or the workload is not valid.
+/// When the participation schema or the workload is not valid for the problem's steps.
 ///
 /// # Source
-/// Monograph, Section 2.5 and Lemma 2.29, in the form of this crate's closed forms.
+/// Monograph, Section 2.5 and Lemma 2.29, rewritten as in `blt_closed_form`.
 fn minimize(limit: BltOrder, problem: &Problem) -> Result<Solution<Vec<f64>>> {
     let stages = BltLoss::stages(problem)?;
     let cost = |u: &[f64]| stages[stages.len() - 1].cost(u);
@@ -268,7 +271,7 @@ impl Design for Blt {
     }
 }
 
-/// Returns the BLT with the largest number of buffers, or fewer for few steps.
+/// Returns the BLT with the maximum automatic number of buffers, or with fewer for few steps.
 pub(super) fn best(problem: &Problem) -> Result<Blt> {
     let max_order = MAX_AUTO_ORDER.min(problem.steps.div_ceil(2));
     let nodes = minimize(BltOrder::Fixed(max_order), problem)?.value;

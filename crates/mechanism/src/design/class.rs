@@ -1,4 +1,5 @@
-//! The design of each class, and of classes that are given by a formula.
+//! The trait of classes that can be designed, its dispatch, and the classes whose strategy is given by a
+//! formula.
 
 use super::spec::StrategySpec;
 use crate::solution::Solution;
@@ -8,7 +9,7 @@ use crate::strategy::{
 };
 use crate::{Problem, Result, Strategy};
 
-/// A class that designs its best strategy for a problem.
+/// A class of strategies that can design its best member for a problem.
 pub(super) trait Design: Sized {
     /// Designs the best strategy of the class for `problem`, with the options of `spec`.
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>>;
@@ -29,7 +30,7 @@ macro_rules! define_design {
 
 for_each_class!(define_design);
 
-/// Designs of classes with one strategy for each problem.
+/// Implements `Design` for classes that hold a single strategy for each problem.
 macro_rules! closed_form {
     ($($type:ident: $new:expr;)*) => {$(
         impl Design for $type {
@@ -54,7 +55,7 @@ closed_form! {
     FourierOptimal: |problem| Self::new(problem.steps);
 }
 
-/// Returns the loss that a problem minimises: ||A C^-1|| sens(C, Pi).
+/// Returns the loss ||A C^-1|| sens(C, Pi) that the problem minimises.
 pub(super) fn loss_of(strategy: &dyn Strategy, problem: &Problem) -> Result<f64> {
     let error = strategy.error(&problem.workload)?.of(problem.objective);
     Ok(error * strategy.sensitivity(&problem.participation)?.value)

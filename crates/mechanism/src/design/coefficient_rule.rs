@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The rule by which coefficients are chosen; classes without Toeplitz coefficients accept only the default.
+/// The rule by which Toeplitz coefficients are chosen. Classes without Toeplitz coefficients accept only the
+/// default.
 ///
 /// ```
 /// use antinoise_mechanism::design::{CoefficientRule, StrategySpec};
@@ -28,15 +29,16 @@ pub enum CoefficientRule {
     },
     /// 1 / i + c for i = 1, 2, ..., with the c >= 0 of least loss (BandMF, Appendix J).
     Harmonic,
-    /// Optimised for a separation equal to the number of bands; then coefficient i, counted from 1, is
-    /// multiplied by (bands - i) / (bands - from) for i >= from. For separations that may be as small as
-    /// `from` (BandMF, Appendix H).
+    /// Coefficients of least loss for a separation equal to the number of bands, tapered so that the loss
+    /// stays low for separations down to `from`: coefficient i, counted from 1, is multiplied by (bands - i)
+    /// / (bands - from) for i >= from (BandMF, Appendix H).
     Tapered {
         /// b_0, at least 1 and below the bands.
         from: usize,
     },
-    /// Coefficients of least mean squared loss over the separations from `from` to the number of bands, or 33
-    /// of them, evenly spaced: the principled form of `Tapered`, which BandMF, Appendix H, leaves open.
+    /// Coefficients of least mean squared loss over the separations from `from` to the number of bands (over
+    /// 33 of them, evenly spaced, if there are more): an optimum where `Tapered` is a heuristic, left open in
+    /// BandMF, Appendix H.
     Averaged {
         /// b_0, at least 1 and below the bands.
         from: usize,
@@ -44,7 +46,7 @@ pub enum CoefficientRule {
 }
 
 impl CoefficientRule {
-    /// Returns the suffix of a spec's text; `None` for the default.
+    /// Returns the rule as a suffix of a spec's text; `None` for the default.
     pub(super) fn name(self) -> Option<String> {
         match self {
             Self::Optimized => None,
@@ -56,7 +58,7 @@ impl CoefficientRule {
         }
     }
 
-    /// Parses the suffix of a spec's text.
+    /// Parses a suffix of a spec's text as a rule.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, argument) = text.split_once(':').unwrap_or((text, ""));
         let from = || argument.parse().ok();

@@ -1,8 +1,9 @@
 //! Minimise ||A C^-1|| over banded Toeplitz matrices whose columns are scaled to norm 1.
 //!
-//! C = T D^-1 with D = diag of T's column norms is a general banded C with columns of norm 1 in which all
-//! columns have the same coefficients. So its gradient is the general one, summed along the diagonals. O(n^2
-//! bands) time an evaluation, O(n bands^2) for workloads with a short recursion.
+//! C = T D^-1, where T is Toeplitz and D is the diagonal matrix of T's column norms, is a banded C as in
+//! `banded`, whose Theta has the same coefficients in all columns. So the gradient is that of `banded`,
+//! summed along the diagonals. O(n^2 bands) time an evaluation, O(n bands^2) for workloads with a short
+//! recursion.
 //!
 //! # Source
 //! BandMF, Appendix K.
@@ -14,14 +15,14 @@ use crate::numeric::limits::check_materializable;
 use crate::solution::Solution;
 use crate::{Problem, Result};
 
-/// A design takes 1 / 12 of the time of a general banded design: about ten seconds.
+/// A design may take 1 / 12 of the time of a design of `banded`: about ten seconds.
 const SHARE_OF_TIME: usize = 12;
-/// Minimum number of iterations. If there is no time for them, the start is kept, which is within 1/400 of
-/// the optimum.
+/// Minimum number of iterations. If they would take too long, there is no solve: the loss of the start is
+/// already within 1/400 of the optimum.
 const MIN_ITERATIONS: usize = 20;
 
-/// Returns the `start.len()` Toeplitz coefficients whose matrix with columns of norm 1 has the least ||A
-/// C^-1||, or `None` if there is no time to find them.
+/// Returns the `start.len()` Toeplitz coefficients that minimise ||A C^-1|| once the columns are scaled to
+/// norm 1, or `None` if a solve would take too long.
 ///
 /// # Errors
 /// When the workload is not valid for the problem's steps.
@@ -44,7 +45,7 @@ pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Soluti
     let settings = lbfgs::Settings { max_iterations, ..lbfgs::Settings::default() };
     for &exponent in exponents {
         let loss = loss(exponent)?;
-        // The scale of c does not matter: c_0 is held fixed.
+        // The scale of the coefficients does not matter, so the first is held fixed.
         let first = start[0];
         let f = |rest: &[f64]| {
             let c = [&[first], rest].concat();

@@ -1,4 +1,4 @@
-//! The design of a spec: of its class, then with columns of norm 1 and restarts if requested.
+//! The design of a spec: a strategy of its class, with columns of norm 1 and restarts if these are requested.
 
 use antinoise_input::between;
 
@@ -34,7 +34,8 @@ impl StrategySpec {
         let certified = spanning.is_none();
         let workload = spanning.unwrap_or_else(|| problem.workload.clone());
         let problem = Problem { workload, ..problem.clone() };
-        // Only dense strategies handle the queries of a batch.
+        // Only dense strategies are designed for batches of queries; other classes use the workload whose
+        // Gram matrix is their sum.
         let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
         let found = self.design_runs(&problem)?;
         Ok(Solution { gap: found.gap.filter(|_| certified), ..found })
@@ -65,7 +66,7 @@ impl StrategySpec {
             _ => found,
         };
         let normalized = found.try_map(ColumnNormalized::new)?.map(AnyStrategy::ColumnNormalized);
-        // The certificate belongs to the unscaled strategy.
+        // The certificate is of the strategy before its columns are scaled.
         Ok(Solution { gap: None, ..normalized })
     }
 
@@ -75,14 +76,14 @@ impl StrategySpec {
         let participation = problem.participation.within_runs_of(period);
         let run = self.design_run(&Problem { steps: period, participation, ..problem.clone() })?;
         let restarted = run.try_map(|run| Restarted::new(problem.steps, run))?.map(AnyStrategy::Restarted);
-        // The certificate belongs to one run.
+        // The certificate is of one run between restarts.
         Ok(Solution { gap: None, ..restarted })
     }
 }
 
-/// Returns the Toeplitz strategy of least loss after its columns are scaled to norm 1. Returns `found` if
-/// co-participating columns overlap, so that their norms are not the sensitivity, or if the solve would take
-/// too long.
+/// Returns the Toeplitz strategy whose loss is least once its columns are scaled to norm 1. Returns `found`
+/// if columns of the same pattern overlap, so that their norms do not determine the sensitivity, or if the
+/// solve would take too long.
 fn for_unit_columns(found: Solution<AnyStrategy>, problem: &Problem) -> Result<Solution<AnyStrategy>> {
     let Encoder::Toeplitz { steps, coefficients } = found.value.encoder()? else {
         return Ok(found);

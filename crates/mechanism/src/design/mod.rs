@@ -1,5 +1,5 @@
-//! The design of C: the request, the choices of coefficients, and a solver for each family of classes; each
-//! returns a [`Solution`].
+//! The design of C: the request for a class of strategies, the rules for Toeplitz coefficients, and the
+//! solvers of each class, whose results are [`Solution`]s.
 
 mod banded;
 mod best;

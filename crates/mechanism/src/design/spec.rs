@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::coefficient_rule::CoefficientRule;
 use crate::{AnyStrategy, Class, Result, Workload};
 
-/// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz: an
-/// evaluation takes O(n^2) time.
+/// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz, where
+/// an evaluation takes O(n^2) time.
 const MAX_STEPS_OF_SCHEDULES: usize = 16_384;
 
 /// A class of strategies and its options; an option that is not given takes the class's default.
@@ -32,7 +32,7 @@ pub struct StrategySpec {
     pub bands: Option<usize>,
     /// Number of buffers, for BLTs. By default buffers are added while each lowers the loss by a thousandth.
     pub order: Option<usize>,
-    /// Rule by which coefficients are chosen.
+    /// Rule by which Toeplitz coefficients are chosen.
     pub rule: CoefficientRule,
     /// Whether the columns are scaled to norm 1.
     pub column_normalize: bool,
@@ -53,7 +53,7 @@ impl StrategySpec {
         }
     }
 
-    /// Returns the class and size of a strategy, by which lists name it.
+    /// Returns the spec that names a given strategy: its class and size.
     ///
     /// # Errors
     /// When the strategy is too large.
@@ -84,8 +84,8 @@ impl StrategySpec {
         })
     }
 
-    /// Sets the sizes that are given separately from the text of the spec; sizes that are given twice must
-    /// agree.
+    /// Sets sizes that are given in addition to the text of the spec. A size that is given in both must be
+    /// the same.
     ///
     /// ```
     /// use antinoise_mechanism::design::StrategySpec;
@@ -96,7 +96,7 @@ impl StrategySpec {
     /// ```
     ///
     /// # Errors
-    /// When the text states another number than `bands`, `order` or `restarts`.
+    /// When the text of the spec has another number of bands, buffers or restarts than the argument.
     pub fn sized(self, bands: Option<usize>, order: Option<usize>, restarts: Option<usize>) -> Result<Self> {
         let pick = |size: &str, named: Option<usize>, given: Option<usize>| match (named, given) {
             (Some(named), Some(given)) if named != given => {
@@ -113,10 +113,11 @@ impl StrategySpec {
         })
     }
 
-    /// Returns the workload for which the spec is designed: the given one, or prefix sums if that is not
-    /// Toeplitz and the class is Toeplitz with too many steps or a fixed rule, or is restarted.
+    /// Returns the workload for which the spec is designed. It is `workload`, except that prefix sums replace
+    /// a workload that is not Toeplitz if the strategy is restarted, or if its class is Toeplitz and there
+    /// are too many steps or the rule is a formula of the workload.
     ///
-    /// A strategy is valid for every workload; only its loss depends on which it was designed for.
+    /// A strategy is valid for every workload; the one it was designed for only affects its loss.
     ///
     /// ```
     /// use antinoise_mechanism::{Workload, design::StrategySpec};
@@ -126,7 +127,7 @@ impl StrategySpec {
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
-        // A restarted run of a schedule is not the schedule over fewer steps.
+        // The part of a learning-rate schedule between two restarts is not a schedule over fewer steps.
         let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
         let fixed = matches!(self.rule, CoefficientRule::SquareRoot | CoefficientRule::Damped { .. })
@@ -135,7 +136,8 @@ impl StrategySpec {
         if given { workload.clone() } else { Workload::Prefix }
     }
 
-    /// Returns whether a design optimises Toeplitz coefficients against those of the workload.
+    /// Returns whether C or C^-1 is Toeplitz in this class, so that designs are fast only for Toeplitz
+    /// workloads.
     fn needs_toeplitz_workload(&self) -> bool {
         matches!(self.class, Class::Toeplitz | Class::BandedToeplitz | Class::Blt | Class::BandedInverse)
     }
@@ -155,14 +157,14 @@ impl StrategySpec {
             CoefficientRule::SquareRoot => Some("square-root (or --fixed)".into()),
             form => Some(form.to_string()),
         };
-        self.refuse("form", given)
+        self.refuse("coefficient rule", given)
     }
 
-    /// Refuses rules for several separations: they need fewer bands than steps.
+    /// Refuses the rules for several separations, which need fewer bands than steps.
     pub(super) fn refuse_separations(&self) -> Result<()> {
         let separations =
             matches!(self.rule, CoefficientRule::Tapered { .. } | CoefficientRule::Averaged { .. });
-        self.refuse("form", separations.then_some(self.rule))
+        self.refuse("coefficient rule", separations.then_some(self.rule))
     }
 
     fn refuse<T: fmt::Display>(&self, option: &str, given: Option<T>) -> Result<()> {
@@ -176,11 +178,11 @@ impl StrategySpec {
     }
 }
 
-/// Suffixes of a spec's text: for columns of norm 1, and before the number of restarts.
+/// Suffixes of a spec's text: for columns of norm 1, and for restarts, followed by their number.
 const NORMALIZED: &str = "column-normalized";
 const RESTARTS: &str = "x";
 
-/// Writes the class and its size, then the suffixes of its rule, of columns of norm 1 and of restarts:
+/// Writes the class and its size, then suffixes for the rule, for columns of norm 1 and for restarts:
 /// `banded-toeplitz:16`, `banded-toeplitz:400+tapered:200`, `blt:4+column-normalized`, `dense+x20`.
 impl fmt::Display for StrategySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

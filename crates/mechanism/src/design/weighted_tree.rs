@@ -1,4 +1,5 @@
-//! Minimise the loss of prefix sums over one weight per height of the tree, decoded from below.
+//! Minimise the loss of prefix sums over the weights of a binary tree, one for each height of its nodes.
+//! Noise is decoded from below, as in Honaker online.
 
 use super::class::{Design, loss_of};
 use super::coefficient_rule::CoefficientRule;
@@ -16,14 +17,14 @@ use crate::{Participation, Result, Separation};
 /// Exponents of the p-norm that replaces the maxima over patterns and over prefixes, one solve after the
 /// other.
 const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
-/// Relative step of the differences that replace derivatives: there are few weights.
+/// Relative step of the finite differences that replace derivatives, which suffice for few weights.
 const DIFFERENCE: f64 = 1e-6;
 
 /// The loss of prefix sums as a function of the weights' logarithms.
 struct WeightedLoss<'a> {
     tree: Tree,
     objective: Objective,
-    /// By pattern and height: number of pairs of participations with a common node.
+    /// For each pattern and height, the number of ordered pairs of participations below a common node.
     pairs: &'a [Vec<f64>],
     exponent: f64,
 }
@@ -38,8 +39,8 @@ impl WeightedLoss<'_> {
         soft_maximum(&norms, self.exponent).0.ln() + self.error(&variances).ln()
     }
 
-    /// Returns the squared error, ignoring that the tree is completed in the last step, which changes one row
-    /// of n.
+    /// Returns the squared error, except that the last of the n rows is left out, where the completed tree is
+    /// used.
     fn error(&self, variances: &[f64]) -> f64 {
         let last = self.tree.steps.saturating_sub(1).max(1);
         match self.objective {
@@ -66,15 +67,16 @@ impl WeightedLoss<'_> {
     }
 }
 
-/// Returns how many of 1..=last have the binary digit `height` set.
+/// Returns how many of the numbers 1..=last have the binary digit `height` set.
 fn ones_up_to(last: usize, height: usize) -> f64 {
     let period = 1usize << (height + 1);
     let (whole, rest) = ((last + 1) / period, (last + 1) % period);
     (whole * (period / 2) + rest.saturating_sub(period / 2)) as f64
 }
 
-/// Returns the variances of the prefix `last` and of the prefixes with one of its digits cleared and all
-/// lower digits set. One of them is the largest of 1..=last.
+/// Returns the variances of some prefixes, among which is the largest variance of all prefixes 1..=last:
+/// those of `last` itself, and of each number that `last` becomes if one of its binary digits is cleared and
+/// all lower digits are set.
 fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
     let digit = |height: usize| last >> height & 1 == 1;
     let above = |height: usize| -> f64 {
@@ -85,11 +87,11 @@ fn worst_prefixes(last: usize, variances: &[f64]) -> Vec<f64> {
     std::iter::once(above(0)).chain(smaller).filter(|&variance| variance > 0.0).collect()
 }
 
-/// Maximum number of patterns of a design; if there are more phases, evenly spaced ones are used.
+/// Maximum number of patterns that a design considers; of more phases, evenly spaced ones are used.
 const MAX_PATTERNS: usize = 4096;
 
-/// Returns, by pattern and height, the number of ordered pairs of participations with a common node of that
-/// height. For a min-sep schema, the patterns with the smallest separation are used.
+/// Returns, for each pattern and height, the number of ordered pairs of participations below a common node of
+/// that height. For a min-sep schema, the cyclic patterns with the same separation are used.
 fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
     let Separation { min_sep: b, max_participations: k } = participation.separation(tree.steps);
     let of = |pattern: &mut dyn Iterator<Item = usize>| -> Vec<f64> {
@@ -108,14 +110,14 @@ fn common_pairs(tree: Tree, participation: &Participation) -> Vec<Vec<f64>> {
     some.map(|phase| of(&mut (phase..tree.steps).step_by(b.max(1)).take(k))).collect()
 }
 
-/// Returns the weights of least loss of prefix sums.
+/// Returns the weights of least loss for prefix sums.
 fn minimize(tree: Tree, participation: &Participation, objective: Objective) -> Result<Solution<Vec<f64>>> {
     participation.check(tree.steps)?;
     let pairs = common_pairs(tree, participation);
     let mut found = Solution::closed_form(vec![0.0; tree.height as usize + 1]);
     for exponent in EXPONENTS {
         let loss = WeightedLoss { tree, objective, pairs: &pairs, exponent };
-        // Differences have half of the digits.
+        // Finite differences have half of the digits of double precision.
         let settings = lbfgs::Settings {
             gradient_tolerance: 1e-7,
             decrease_tolerance: 1e-10,

@@ -1,4 +1,4 @@
-//! C materialised, as a whole or by columns.
+//! The entries of C: a single column, or the whole matrix.
 
 use antinoise_linear::{Matrix, reverse_cholesky};
 
@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
-    /// Returns column j of C, from the first row.
+    /// Returns column j of C, all rows included.
     ///
     /// ```
     /// use antinoise_mechanism::Encoder;

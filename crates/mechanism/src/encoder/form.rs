@@ -6,10 +6,11 @@ use crate::tree::Tree;
 
 /// The strategy matrix C, with one column for each of n steps.
 ///
-/// [`Strategy::encoder`](crate::Strategy::encoder) gives valid numbers; others are not checked.
+/// [`Strategy::encoder`](crate::Strategy::encoder) returns valid encoders; the numbers of an encoder built by
+/// hand are not checked.
 ///
 /// # Panics
-/// Methods panic on numbers that describe no matrix: no bands, rows of another length, a period of 0.
+/// Methods panic if the numbers describe no matrix: 0 bands, rows of the wrong length, or a period of 0.
 #[derive(Debug, Clone)]
 pub enum Encoder {
     /// Lower-triangular Toeplitz T (n x n), by its first column.
@@ -35,17 +36,17 @@ pub enum Encoder {
     },
     /// Any matrix, r x n.
     Dense(Matrix),
-    /// C_tree: one row per node of the binary tree over the steps, in postorder, with the weight of its
-    /// height on the steps below it. Nodes of the complete tree without a step below them are left out (at
-    /// most 2n - 1 x n).
+    /// C_tree: one row for each node of the binary tree over the steps, in postorder. The entries are the
+    /// weight of the node's height for the steps below the node, and 0 elsewhere. Nodes without a step below
+    /// them are left out, so that there are at most 2n - 1 rows.
     Tree {
         /// Number of steps n.
         steps: usize,
-        /// One weight per height, from the leaves up: ceil(log2 n) + 1 of them.
+        /// One weight for each height, from the leaves up: ceil(log2 n) + 1 weights.
         weights: Vec<f64>,
     },
-    /// One row for each node that the prefixes of the smooth tree read, 1 on the steps below it, in the order
-    /// of reading.
+    /// The smooth tree: one row for each node that some prefix reads, in the order in which they are first
+    /// read, with 1 for the steps below the node and 0 elsewhere.
     SmoothTree {
         /// Number of steps n.
         steps: usize,
@@ -57,13 +58,13 @@ pub enum Encoder {
         /// First column of the circulant, at least n values.
         coefficients: Vec<f64>,
     },
-    /// The lower-triangular C' (n x n) with C'^T C' = C^T C for a C of full column rank. Its noise C'^-1 Z
-    /// belongs to the best decoder A C^+, which has the norms of A C'^-1.
+    /// The lower-triangular C' (n x n) with C'^T C' = C^T C, for a C of full column rank. Its decoder A C'^-1
+    /// has the row norms of A C^+, the best decoder of C.
     CholeskyOf(Box<Encoder>),
-    /// The first `steps` columns of another form: the part that a truncated run uses if C cannot be cut to a
-    /// square matrix.
+    /// The first `steps` columns of another encoder: the part of a C with more rows than columns that the
+    /// first `steps` steps use.
     LeadingColumns {
-        /// A matrix of at least `steps` columns.
+        /// The other encoder, with at least `steps` columns.
         of: Box<Encoder>,
         /// Number of steps n.
         steps: usize,
@@ -97,7 +98,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the binary tree with equal weights.
+    /// Returns the encoder of the binary tree with weights 1.
     pub(crate) fn tree(steps: usize) -> Self {
         Self::Tree { steps, weights: Tree::new(steps).equal_weights() }
     }
@@ -129,8 +130,8 @@ impl Encoder {
         }
     }
 
-    /// Returns the part of C that a run truncated to `steps` steps uses: the first `steps` columns and, if C
-    /// is square, as many rows.
+    /// Returns the part of C that the first `steps` steps use: the first `steps` columns and, if C is square,
+    /// the first `steps` rows.
     pub(crate) fn leading(&self, steps: usize) -> Self {
         let cut = |x: &[f64], length: usize| x[..x.len().min(length)].to_vec();
         match self {

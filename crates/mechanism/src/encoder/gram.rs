@@ -8,8 +8,8 @@ use crate::tree::Tree;
 use crate::tree::smooth::SmoothLabels;
 
 impl Encoder {
-    /// Returns a lag from which on the diagonals of C^T C are 0: (C^T C)\[t, tau\] = 0 if tau - t is at least
-    /// this.
+    /// Returns an upper bound on the number of bands of C^T C: (C^T C)\[t, tau\] = 0 if tau - t is at least
+    /// this number.
     pub fn bandwidth(&self) -> usize {
         match self {
             Self::Toeplitz { coefficients, .. } | Self::Scaled { coefficients, .. } => coefficients.len(),
@@ -112,7 +112,8 @@ fn dense_bandwidth(matrix: &Matrix) -> usize {
     (1..n).rev().find(|lag| (0..n - lag).any(|t| overlap(t, t + lag))).unwrap_or(0) + 1
 }
 
-/// Returns the sums over s < n - t - lag of c_s c_{s + lag}, by t, as running sums from the last column back.
+/// Returns, for each t, the sum over s < n - t - lag of c_s c_{s + lag}; computed as running sums from the
+/// last column backwards.
 fn toeplitz_lag(c: &[f64], n: usize, lag: usize) -> Vec<f64> {
     let mut entries = vec![0.0; n.saturating_sub(lag)];
     let mut sum = 0.0;

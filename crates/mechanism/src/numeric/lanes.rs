@@ -1,19 +1,19 @@
-//! Eight columns or terms at a time: processors work on them with one instruction.
+//! Groups of eight columns or terms, which vector instructions process together.
 
 use super::parallel;
 pub(crate) use super::vector::LANES;
 use super::vector::add;
 
-/// Number of tasks, among which groups of columns are distributed in turn: fixed, so that sums do not depend
-/// on the number of threads.
+/// Number of parallel tasks, to which groups of columns are assigned in turn. It is fixed so that rounding
+/// does not depend on the number of threads.
 const TASKS: usize = 16;
 
 /// One number for each lane.
 pub(crate) type Lanes = [f64; LANES];
 
-/// The sum over all groups of `LANES` columns of a vector of `length` numbers, in a fixed order:
-/// `add_group(first, sum)` adds the group that begins at column `first`. `operations` is an estimate of the
-/// operations of all groups together.
+/// Returns the sum of a vector of `length` numbers over all groups of `LANES` columns, in a fixed order.
+/// `add_group(first, sum)` adds the vector of the group that begins at column `first`. `operations` is an
+/// estimate of the total number of operations.
 pub(crate) fn sum_over_groups(
     columns: usize,
     length: usize,

@@ -1,8 +1,8 @@
 //! Minimise a smooth f over R^p by limited-memory BFGS with a weak Wolfe line search.
 //!
-//! One call of f returns value and gradient. The line search brackets and bisects (Lewis and Overton): it
-//! needs no interpolation safeguards, and a value that is not finite counts as a step that is too long.
-//! O(memory p) time and space an iteration, in addition to the calls of f.
+//! One call of f returns its value and its gradient. The line search brackets and bisects (Lewis and
+//! Overton): it needs no interpolation safeguards, and a value that is not finite counts as a step that is
+//! too long. O(memory p) time and space an iteration, in addition to the calls of f.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,13 @@ use crate::solution::{Solution, Status};
 pub(crate) struct Settings {
     /// Maximum number of iterations. Default 500.
     pub(crate) max_iterations: usize,
-    /// Stops when no component of the gradient exceeds this. In this crate f is a logarithm, so that the unit
-    /// is a relative change. Default 1e-10.
+    /// The solver stops when no component of the gradient exceeds this. In this crate f is the logarithm of a
+    /// loss, so that this is a relative change of the loss. Default 1e-10.
     pub(crate) gradient_tolerance: f64,
-    /// Stops when f fell by less than this times 1 + |f| in each of five iterations. Default 1e-14.
+    /// The solver stops when f decreases by less than this times 1 + |f| in each of five consecutive
+    /// iterations. Default 1e-14.
     pub(crate) decrease_tolerance: f64,
-    /// Number of pairs of steps and gradient changes that are kept. Default 20.
+    /// Number of past steps (and changes of the gradient) that approximate the Hessian. Default 20.
     pub(crate) memory: usize,
 }
 
@@ -29,12 +30,13 @@ impl Default for Settings {
     }
 }
 
-/// Constants of Armijo and Wolfe, and the maximum number of bisections.
+/// The constants of the Armijo and Wolfe conditions, the maximum number of bisections of a line search, and
+/// the number of iterations with little decrease after which the solver stops.
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
 const MAX_BISECTIONS: usize = 60;
 const SLOW_ITERATIONS: usize = 5;
-/// A relative decrease below this is lost in the rounding of sums.
+/// Relative decreases below this are lost in rounding errors.
 const ROUNDING: f64 = 1e-12;
 
 struct Point {
@@ -52,8 +54,7 @@ pub(crate) fn minimize(
     minimize_until(f, start, settings, |_, _| false)
 }
 
-/// Minimises like [`minimize`], and stops as converged when `done` returns true for an iterate and its
-/// gradient.
+/// Like [`minimize`], but also stops, as converged, when `done` returns true for an iterate and its gradient.
 pub(crate) fn minimize_until(
     f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
@@ -112,7 +113,7 @@ fn remember(pairs: &mut VecDeque<(Vec<f64>, Vec<f64>)>, from: &Point, to: &Point
     }
 }
 
-/// Returns -H g by the two-loop recursion.
+/// Returns -H g by the two-loop recursion, where H is the approximate inverse Hessian and g the gradient.
 fn descent_direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
     let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut weights = Vec::with_capacity(pairs.len());

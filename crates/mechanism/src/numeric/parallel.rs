@@ -1,11 +1,12 @@
-//! Tasks on all threads, if there is enough to do.
+//! Parallel evaluation of tasks that are worth several threads.
 
 use rayon::prelude::*;
 
-/// Number of operations that one thread finishes before other threads would have been woken.
+/// Number of operations below which one thread is faster than several.
 const SEQUENTIAL_BELOW_OPERATIONS: usize = 1 << 15;
 
-/// Maps `f` over `0..tasks`, in order; in parallel if the estimated total of `operations` is worth it.
+/// Returns `f(0), ..., f(tasks - 1)`, computed in parallel if the estimated total number of `operations` is
+/// large.
 pub(crate) fn map<T: Send>(tasks: usize, operations: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if operations <= SEQUENTIAL_BELOW_OPERATIONS {
         (0..tasks).map(f).collect()

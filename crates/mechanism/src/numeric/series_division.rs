@@ -1,4 +1,5 @@
-//! The terms of a / b for a short b, eight at a time: one by one, each term would wait for the previous one.
+//! The terms of the power series a / b for a short b, computed in blocks of eight with vector instructions;
+//! one by one, each term would have to wait for the previous one.
 
 use crate::numeric::lanes::{LANES, Lanes};
 use crate::numeric::vector::add_scaled;
@@ -7,17 +8,17 @@ use crate::numeric::vector::add_scaled;
 pub(crate) struct Quotient {
     /// The factor 1 / b_0.
     scale: f64,
-    /// `past[r - 1][i]`: coefficient of the r-th most recent earlier term in lane `i` of the block, ignoring
-    /// terms of the block itself.
+    /// `past[r - 1][i]`: the weight that the r-th most recent term before a block has in the partial result
+    /// for term `i`, which leaves out the block's own terms.
     past: Vec<Lanes>,
-    /// `within[j][i]`: contribution of lane `j` to lane `i` of the same block.
+    /// `within[j][i]`: the weight that partial result `j` has in term `i` of the block.
     within: [Lanes; LANES],
-    /// The last terms, the most recent first.
+    /// The latest terms, the most recent first.
     recent: Vec<f64>,
 }
 
 impl Quotient {
-    /// Begins a division by `b`, where b_0 is not 0.
+    /// Starts a division by `b`, where b_0 is not 0.
     pub(crate) fn new(b: &[f64]) -> Self {
         let weight = |s: usize| b.get(s).map_or(0.0, |x| -x / b[0]);
         let mut first = [0.0; LANES];
@@ -32,8 +33,8 @@ impl Quotient {
         }
     }
 
-    /// Computes the next `out.len()` terms from as many terms of `a`, padded with zeros. Only the last call
-    /// may ask for a number that is not a multiple of 8.
+    /// Computes the next `out.len()` terms of the quotient from the next terms of the dividend, `a`, which is
+    /// padded with zeros. In every call but the last, `out.len()` must be a multiple of 8.
     pub(crate) fn fill(&mut self, a: &[f64], out: &mut [f64]) {
         for (at, out) in out.chunks_mut(LANES).enumerate() {
             let a = a.get(at * LANES..).unwrap_or(&[]);
@@ -46,7 +47,7 @@ impl Quotient {
     }
 
     fn next(&mut self, input: Lanes) -> Lanes {
-        // Two sums, so that neither waits for the other.
+        // Two independent sums, which the processor computes at the same time.
         let (mut even, mut odd) = (input.map(|x| x * self.scale), [0.0; LANES]);
         let (pairs, terms) = (self.past.chunks_exact(2), self.recent.chunks_exact(2));
         for (weights, terms) in pairs.zip(terms) {

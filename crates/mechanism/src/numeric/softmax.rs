@@ -1,4 +1,4 @@
-//! A smooth replacement of the maximum of several numbers.
+//! A smooth approximation of the maximum of several numbers.
 
 /// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.
 pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];

@@ -7,11 +7,11 @@ use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 thread_local! {
-    /// Caches plans: a solver uses the same few lengths again and again.
+    /// Caches FFT plans, since a solver uses the same few lengths again and again.
     static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new());
 }
 
-/// Returns the smallest even length that is at least `least` and a power of 2, times 3 or 5 at most once.
+/// Returns the smallest even number that is at least `least` and of the form 2^k, 3 * 2^k or 5 * 2^k.
 pub(crate) fn fast_length(least: usize) -> usize {
     [1, 3, 5]
         .iter()
@@ -20,7 +20,7 @@ pub(crate) fn fast_length(least: usize) -> usize {
         .expect("three lengths")
 }
 
-/// Cyclic products of real sequences of one length.
+/// The FFT of real sequences of one length, for cyclic convolutions.
 pub(crate) struct Transform {
     length: usize,
     forward: Arc<dyn RealToComplex<f64>>,
@@ -43,11 +43,12 @@ impl Transform {
         out
     }
 
-    /// Returns the sequence whose spectrum is the product of two spectra.
+    /// Returns the sequence whose spectrum is the product of the spectra `x` and `y`.
     pub(crate) fn product(&self, x: &[Complex<f64>], y: &[Complex<f64>]) -> Vec<f64> {
         let mut product: Vec<_> = x.iter().zip(y).map(|(x, y)| x * y).collect();
-        // The ends of a real spectrum are real. After an overflow they are NaN, which is not an error here:
-        // line searches treat a value that is not finite as a step that is too long.
+        // The first and last numbers of the spectrum of a real sequence are real. After an overflow they may
+        // be NaN, which is no error here: line searches treat a value that is not finite as a step that is
+        // too long.
         for end in [0, self.length / 2] {
             product[end].im = 0.0;
         }
@@ -60,7 +61,7 @@ impl Transform {
     }
 }
 
-/// Returns the first `n` terms of a * b by FFT.
+/// Returns the first `n` terms of the convolution a * b, by FFT.
 pub(crate) fn convolve(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     let transform = Transform::new(fast_length(a.len() + b.len() - 1));
     let mut out = transform.product(&transform.forward(a), &transform.forward(b));

@@ -2,10 +2,10 @@
 
 use antinoise_input::larger;
 
-/// Number of independent sums, and of columns or terms of a series that go through a recursion together.
+/// Number of independent partial sums, and of columns or terms that are computed together.
 pub(crate) const LANES: usize = 8;
 
-/// The sum of x\[i\] y\[i\], in eight independent sums so that it is not bound by the latency of one.
+/// Returns the inner product x . y, computed as eight independent partial sums for speed.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     let n = x.len().min(y.len());
     let (x, y) = (&x[..n], &y[..n]);
@@ -25,19 +25,19 @@ pub(crate) fn norm_squared(x: &[f64]) -> f64 {
     dot(x, x)
 }
 
-/// x <- x + factor y.
+/// Replaces x by x + factor y.
 #[inline(always)]
 pub(crate) fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += factor * y);
 }
 
-/// x <- x + y.
+/// Replaces x by x + y.
 pub(crate) fn add(x: &mut [f64], y: &[f64]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
-/// The smallest non-increasing sequence that is at least |c| everywhere; NaN from the first entry on that is
-/// NaN.
+/// Returns the smallest non-increasing sequence that is at least |c| in every entry. If an entry of c is NaN,
+/// so are that entry of the result and all earlier ones.
 pub(crate) fn non_increasing_majorant(c: &[f64]) -> Vec<f64> {
     let mut majorant: Vec<f64> = c.iter().map(|c| c.abs()).collect();
     for t in (1..c.len()).rev() {

@@ -1,26 +1,27 @@
-//! Columns of C^-1, or of any noise map N (n x r), from the recursion that computes N Z.
+//! Columns of the noise-correlating matrix N (n x r), usually C^-1, from the recursion that computes N Z.
 
 use crate::Recursion;
 use crate::circulant::circulant_entry;
 
 /// The columns of N, in the form that is cheapest to evaluate for a recursion.
 pub(crate) enum Columns<'a> {
-    /// (step, entry) pairs of each column.
+    /// The (step, entry) pairs of each column.
     Listed(Vec<Vec<(usize, f64)>>),
-    /// Columns with one factor per step.
+    /// The columns of `inner`, with row t multiplied by factors\[t\].
     Scaled { inner: Box<Columns<'a>>, factors: &'a [f64] },
-    /// The columns of `inner`, repeated in each restart.
+    /// The columns of `inner`, repeated after each restart.
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
-    /// The first column, which all others repeat later, for recursions that do not depend on the step.
+    /// The first column, if every other column is the first one shifted down (Toeplitz).
     Shifted(Vec<f64>),
-    /// Differences along the columns of a circulant.
+    /// The first column of a circulant; the columns are the differences of adjacent entries along its
+    /// columns.
     Circulant(&'a [f64]),
-    /// The recursion applied to a unit seed.
+    /// The recursion, whose noise for a unit seed is the column.
     Applied(&'a Recursion),
 }
 
 impl<'a> Columns<'a> {
-    /// Prepares the columns over `steps` steps.
+    /// Chooses the form for a recursion over `steps` steps.
     pub(crate) fn new(recursion: &'a Recursion, steps: usize) -> Self {
         match recursion {
             Recursion::SeedCombination { rows } => {

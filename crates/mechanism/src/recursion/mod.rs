@@ -1,4 +1,4 @@
-//! The recursion that computes C^-1 Z step by step: the rule, its columns, and its transformations.
+//! The recursion that computes the noise C^-1 Z step by step, its matrix, and recursions derived from it.
 
 pub(crate) mod columns;
 pub(crate) mod one_seed;

@@ -1,8 +1,8 @@
-//! Sums of seeds with one fresh seed per step: N Z has the law of L Z for the lower-triangular L with L L^T =
-//! N N^T.
+//! Sums of seeds N Z, rewritten with one fresh seed per step. N Z has the same distribution as L Z, for the
+//! lower-triangular L with L L^T = N N^T.
 //!
-//! 1. If all later rows of N read the seeds that are new at step t together and in the proportions of row t,
-//!    these seeds merge into one. Then L is as sparse as N (trees).
+//! 1. If all later rows of N use the seeds that are new at step t together and in the same proportions as row
+//!    t, these seeds can be merged into one. Then L is as sparse as N (trees).
 //! 2. Otherwise L is the dense Cholesky factor of N N^T.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,17 +16,17 @@ use crate::numeric::vector::dot;
 
 type Row = Vec<(usize, f64)>;
 
-/// Rows whose conditional variance, given earlier rows, is below this fraction of their variance are treated
-/// as linear combinations of earlier rows.
+/// A row is treated as a linear combination of earlier rows if its noise, given that of earlier rows, has
+/// less than this fraction of its variance.
 const DEPENDENT_BELOW: f64 = 1e-12;
 
 impl Recursion {
-    /// Returns a recursion whose noise over `steps` steps has the same law for normal seed noise, and whose
-    /// step t is the first to read seed t, with a weight other than 0: C' = L^-1 for N Z, where L L^T = N
-    /// N^T. Recursions that are not sums of seeds are returned unchanged.
+    /// Returns a recursion whose noise over `steps` steps has the same distribution, and in which step t is
+    /// the first to use seed t, with a non-zero weight. A sum of seeds N Z becomes L Z, where L L^T = N N^T
+    /// and L is lower triangular. Recursions that are not sums of seeds are returned unchanged.
     ///
-    /// If N C = I, then sens(C', Pi) <= sens(C, Pi): N N^T >= (C^T C)^-1, so that ||C' G|| <= ||C G|| for
-    /// every G.
+    /// If N C = I, then C' = L^-1 has sens(C', Pi) <= sens(C, Pi): N N^T - (C^T C)^-1 is positive
+    /// semi-definite, so that ||C' G|| <= ||C G|| for every G.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -67,8 +67,8 @@ impl Recursion {
     }
 }
 
-/// Returns whether the form with one seed per step needs a factor of N N^T. Otherwise its entries are sums of
-/// a few seeds.
+/// Returns whether the form with one seed per step needs a Cholesky factor of N N^T; otherwise seeds are
+/// merged.
 pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
     match recursion {
         Recursion::SeedCombination { rows } => {
@@ -97,16 +97,17 @@ fn lower_triangular(rows: &[Row], steps: usize) -> Result<Vec<Row>, InvalidParam
     }
 }
 
-/// Merges repeated seeds; sorted, without zeros.
+/// Adds the weights of repeated seeds; the result is sorted by seed and has no zeros.
 fn merged(row: &[(usize, f64)]) -> Row {
     let mut sums = BTreeMap::new();
     row.iter().for_each(|&(seed, weight)| *sums.entry(seed).or_insert(0.0) += weight);
     sums.into_iter().filter(|&(_, weight)| weight != 0.0).collect()
 }
 
-/// Returns L if the seeds that are new at a step are always used together in fixed proportions.
+/// Returns L if the seeds that are new at a step are always used together in fixed proportions, or else
+/// `None`.
 fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
-    /// The combination of a step's new seeds.
+    /// The seeds that are new at a step, merged into one seed with this weight.
     struct Group {
         size: usize,
         weight: f64,
@@ -116,7 +117,8 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     let mut lower = Vec::with_capacity(rows.len());
     for (t, row) in rows.iter().enumerate() {
         let mut fresh = Vec::new();
-        // By earlier step: number of its seeds, and the ratio of their weights to the first ones.
+        // For each earlier step: how many of its new seeds this row uses, and the ratio of their weights in
+        // this row and in their first.
         let mut earlier: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
         for &(seed, weight) in row {
             let Some(&(step, first)) = first_use.get(&seed) else {
@@ -125,7 +127,7 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
             };
             let (size, part) = earlier.entry(step).or_insert((0, weight / first));
             *size += 1;
-            // Weights are products; their rounding is tolerated.
+            // Weights are rounded products, so that small differences are tolerated.
             if (*part - weight / first).abs() > SAME_PART * part.abs() {
                 return None;
             }
@@ -150,11 +152,11 @@ fn grouped(rows: &[Row]) -> Option<Vec<Row>> {
     Some(lower)
 }
 
-/// Words for the limit on steps in messages about a dense square factor.
-const MAX_FACTORED: &str = "the maximum for which the square factor of a sum of seeds is computed";
+/// How messages describe the maximum number of steps of a dense Cholesky factor.
+const MAX_FACTORED: &str = "the maximum for which a sum of seeds is rewritten with one seed per step";
 
-/// Relative difference below which two ratios of weights are equal; it is covered by the bound on the
-/// rounding of weights.
+/// Relative difference below which two ratios of weights count as equal. The bound on the rounding of weights
+/// covers it.
 const SAME_PART: f64 = 64.0 * f64::EPSILON;
 
 /// Computes the Cholesky factor of N N^T in a fixed order of operations: its bits are the same on every
@@ -180,9 +182,9 @@ fn factored(rows: &[Row]) -> Result<Vec<Row>, InvalidParameter> {
         }
         let norm = dot(row, row);
         let innovation = norm - dot(&factor, &factor);
-        // NaN passes no comparison.
+        // A comparison with NaN is false.
         if innovation.is_nan() || innovation <= DEPENDENT_BELOW * norm {
-            let got = format!("a row of step {t} that follows from earlier ones");
+            let got = format!("a linear combination of earlier rows at step {t}");
             return Err(InvalidParameter::new("rows", got, "linearly independent"));
         }
         factor.push(innovation.sqrt());
@@ -238,8 +240,8 @@ mod tests {
         assert_eq!(tested, 7 * 7 - 2);
     }
 
-    /// A dyadic tree retains few seeds; an estimate from below reads all seeds of a subtree at its
-    /// completion.
+    /// A dyadic tree stores few seeds; an estimate from below uses all seeds of a subtree when it is
+    /// complete.
     #[test]
     fn trees_stay_sparse() {
         let cases = [("tree", 10, 3000), ("honaker-online", 999, 12_000), ("weighted-tree", 999, 12_000)];
@@ -263,9 +265,12 @@ mod tests {
         assert!(of(vec![vec![(0, 1.0)]]).starts_with("rows is 1"));
         assert!(
             of(vec![vec![(0, 1.0), (1, 2.0)], vec![(0, 2.0), (1, 4.0)]])
-                .starts_with("rows is a row of step 1")
+                .starts_with("rows is a linear combination of earlier rows at step 1")
         );
-        assert!(of(vec![vec![(0, 1.0)], vec![]]).starts_with("rows is a row of step 1"));
+        assert!(
+            of(vec![vec![(0, 1.0)], vec![]])
+                .starts_with("rows is a linear combination of earlier rows at step 1")
+        );
         assert!(of(vec![vec![(0, f64::NAN)], vec![(1, 1.0)]]).starts_with("rows is NaN"));
     }
 }

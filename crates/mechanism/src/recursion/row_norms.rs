@@ -1,9 +1,10 @@
-//! Bounds on the size of each step's noise: norms of the rows of C^-1.
+//! Bounds on the standard deviation of each step's noise: the norms of the rows of C^-1.
 
 use crate::Recursion;
 use crate::circulant::circulant_entry;
 
-/// Lower and upper bounds on the size of noise, for seed noise of unit variance.
+/// Bounds on the standard deviation of correlated noise, for seed noise of standard deviation 1, as (lower,
+/// upper) pairs over all steps.
 ///
 /// ```
 /// use antinoise_mechanism::{Recursion, RowNorms};
@@ -15,16 +16,16 @@ use crate::circulant::circulant_entry;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RowNorms {
-    /// Bounds on the norms of C^-1's rows before scaling: on the standard deviation of the innermost
-    /// recursion's noise.
+    /// Bounds on the row norms of C^-1 without the factors of scaled recursions: on the standard deviation of
+    /// the innermost recursion's noise.
     pub inner: (f64, f64),
-    /// Bounds on the product of the factors of a step; 1 if nothing is scaled.
+    /// Bounds on the product of the factors that scale a step's noise; 1 if nothing is scaled.
     pub factors: (f64, f64),
 }
 
 impl RowNorms {
-    /// Computes the bounds for `steps` steps of `recursion`, up to rounding. The norm of a row lies between
-    /// the products of the lower and of the upper bounds.
+    /// Computes the bounds for `steps` steps of `recursion`, up to rounding. The norm of each row is between
+    /// the product of the two lower bounds and the product of the two upper bounds.
     ///
     /// # Panics
     /// When `recursion` has fewer factors or rows than `steps`, or no bands.
@@ -48,7 +49,7 @@ impl RowNorms {
             }
             Recursion::Banded { bands, rows } => extremes(banded(*bands, &rows[..steps * bands])),
             Recursion::Circulant { root } => {
-                // All rows except the first hold the same differences.
+                // All rows except the first hold the same entries, in another order.
                 let row = |t: usize| norm((0..root.len()).map(|seed| circulant_entry(root, t, seed)));
                 extremes((0..steps.min(2)).map(row))
             }
@@ -61,10 +62,10 @@ impl RowNorms {
 }
 
 impl Recursion {
-    /// Returns a lower and an upper bound on |(C^-1)_tt| over the steps t: the weight of a step's fresh seed.
-    /// The bounds are attained except for scaled recursions whose inner weights differ by step. `None` for a
-    /// sum of seeds that is not of the form of [`Recursion::with_one_seed_per_step`]: its steps have no seed
-    /// of their own.
+    /// Returns a lower and an upper bound, over all steps t, on |(C^-1)_tt|, the weight of a step's fresh
+    /// seed. The bounds are attained, except for scaled recursions whose inner weights differ by step.
+    /// Returns `None` for a sum of seeds that is not in the form of [`Recursion::with_one_seed_per_step`],
+    /// whose steps need not have a fresh seed.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -95,11 +96,11 @@ impl Recursion {
     }
 }
 
-/// Returns the standard deviation of each row, from the covariances of the rows within C's bands: O(bands^2)
-/// a step.
+/// Returns the standard deviation of each step's noise for a banded C, from the covariances of the noise of
+/// up to `bands` consecutive steps. O(bands^2) time a step.
 fn banded(bands: usize, rows: &[f64]) -> Vec<f64> {
     let past = bands - 1;
-    // The covariance of steps s and r is at (s mod past, r mod past).
+    // Covariances of the last `past` steps: that of steps s and r is at (s mod past, r mod past).
     let mut covariance = vec![0.0; past * past];
     let mut deviations = Vec::with_capacity(rows.len() / bands);
     for (t, row) in rows.chunks_exact(bands).enumerate() {
@@ -112,7 +113,7 @@ fn banded(bands: usize, rows: &[f64]) -> Vec<f64> {
             lags.clone().map(|lag| (place(lag), with_past(place(lag), &covariance))).collect();
         let fresh = (1.0 / row[0]).powi(2);
         let seen = -lags.clone().zip(&of_now).map(|(lag, (_, x))| row[lag] / row[0] * x).sum::<f64>();
-        // Not `max`, which drops NaN.
+        // `f64::max` would ignore NaN.
         let variance = if seen < 0.0 { fresh } else { fresh + seen };
         deviations.push(variance.sqrt());
         if past > 0 {
@@ -130,7 +131,7 @@ fn norm(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// Returns the minimum and the maximum; both NaN if a value is NaN, so that no range holds it.
+/// Returns the minimum and the maximum of the values; both are NaN if a value is NaN.
 fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), x| {
         if least.is_nan() || x.is_nan() { (f64::NAN, f64::NAN) } else { (least.min(x), most.max(x)) }

@@ -1,8 +1,8 @@
 //! The rule by which a mechanism's noise is computed, step by step.
 //!
-//! A strategy C maps seed noise z_0, z_1, ... (independent standard normals, one vector of the model's
-//! dimension per step) to correlated noise z~ = C^-1 Z. [`Recursion`] is the rule for z~_t, without storage
-//! or random numbers: the noise crate runs it on vectors, [`Recursion::apply`] on scalars.
+//! Correlated noise z~ = C^-1 Z is computed from seed noise z_0, z_1, ..., which are independent standard
+//! normal vectors of the model's dimension. [`Recursion`] is the rule for z~_t, without storage or random
+//! numbers: the noise crate applies it to vectors, and [`Recursion::apply`] to scalars.
 
 use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::circulant::Convolution;
 use crate::{Error, Result};
 
-/// The rule for one step of z~ = C^-1 Z from seed noise z; coefficients are dimensionless.
+/// The rule that gives the correlated noise z~_t of step t, from seed noise z and earlier steps.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -24,8 +24,7 @@ pub enum Recursion {
     /// z~_t = z_t (C = I).
     Independent,
     /// z~_t = sum over tau < min(t + 1, taps.len()) of taps\[tau\] z_{t-tau}: C^-1 is Toeplitz, possibly
-    /// banded. It reads only seed noise, so that a generator may regenerate earlier z instead of storing
-    /// them.
+    /// banded. Only seed noise is needed, which a generator may regenerate instead of storing it.
     MovingAverage {
         /// First column of C^-1; taps\[0\] is not 0.
         taps: Vec<f64>,
@@ -51,30 +50,30 @@ pub enum Recursion {
         /// C\[t, t-tau\] at index t bands + tau; ignored if tau > t.
         rows: Vec<f64>,
     },
-    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. Seeds are
-    /// numbered by themselves; their number may differ from the number of steps (a tree has 2n - 1).
+    /// z~_t = sum over rows\[t\] of weight * z_seed: any linear map of seed noise, dense or sparse. There may
+    /// be more seeds than steps (2n - 1 for a tree).
     #[serde(rename = "combination")]
     SeedCombination {
         /// The (seed, weight) pairs of each step.
         rows: Vec<Vec<(usize, f64)>>,
     },
-    /// x = root * z, the cyclic convolution over root.len() seeds; z~_0 = x_0, then z~_t = x_t - x_{t-1}: the
-    /// Fourier mechanism. Every step reads every seed. All steps together take fast transforms, one step
-    /// alone takes O(root.len()).
+    /// z~_0 = x_0 and z~_t = x_t - x_{t-1}, where x is the cyclic convolution of `root` with root.len()
+    /// seeds: the Fourier mechanism. Every step uses every seed. Fast Fourier transforms compute all steps
+    /// together; a single step takes O(root.len()).
     Circulant {
         /// First column of the circulant; at least as many entries as steps.
         root: Vec<f64>,
     },
-    /// z~_t = factors\[t\] times the z~_t of the inner recursion, whose history stays unscaled: C is the
-    /// inner C times diag(1 / factors), as of column-normalised strategies.
+    /// z~_t = factors\[t\] times the z~_t of the inner recursion, which keeps its own, unscaled history: C is
+    /// the inner C times diag(1 / factors), as in column-normalised strategies.
     Scaled {
         /// The recursion before scaling.
         inner: Box<Recursion>,
         /// One factor per step.
         factors: Vec<f64>,
     },
-    /// The inner recursion, restarted without history at steps 0, period, 2 period, ...: C = I_s (x) inner C.
-    /// No seed is used twice: each run reads its own seeds.
+    /// The inner recursion, restarted without history at steps 0, period, 2 period, ...: C = I (x) inner C is
+    /// block diagonal. Each run between restarts uses seeds of its own.
     Restarted {
         /// The recursion of one run, valid for at least `period` steps.
         inner: Box<Recursion>,
@@ -84,13 +83,13 @@ pub enum Recursion {
 }
 
 impl Recursion {
-    /// Returns z~ = N z for a lower-triangular N (n x n).
+    /// Returns the recursion z~ = N z for a lower-triangular N (n x n).
     pub(crate) fn of_lower_triangular(noise: &Matrix) -> Self {
         let row = |t: usize| (0..=t).map(|seed| (seed, noise[(t, seed)])).collect();
         Self::SeedCombination { rows: (0..noise.nrows()).map(row).collect() }
     }
 
-    /// Refuses coefficients that are not finite.
+    /// Returns the recursion if all coefficients are finite.
     ///
     /// # Errors
     /// When a coefficient is not finite.
@@ -110,12 +109,12 @@ impl Recursion {
         if holds {
             return Ok(self);
         }
-        let why = "a coefficient of C^-1 leaves the range of double precision: the strategy's numbers grow or shrink too far";
+        let why = "a coefficient of C^-1 is not finite but must be: the strategy's coefficients grow or shrink too fast";
         Err(Error::Numerical(why.into()))
     }
 
-    /// Returns the number of earlier vectors of the model's dimension that a step reads if nothing is
-    /// recomputed.
+    /// Returns the number of vectors of the model's dimension that must be stored between steps if no seed
+    /// noise is regenerated.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -135,8 +134,8 @@ impl Recursion {
         }
     }
 
-    /// Returns how many diagonals of C, the main one included, may be non-zero for any rounding of the
-    /// coefficients.
+    /// Returns the number of diagonals of C, the main one included, that can be non-zero however the
+    /// coefficients are rounded.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -158,7 +157,7 @@ impl Recursion {
         }
     }
 
-    /// Returns how many seed vectors `steps` steps read; they are numbered from 0.
+    /// Returns the number of seed vectors that `steps` steps use.
     ///
     /// # Panics
     /// When a period is 0.
@@ -186,7 +185,8 @@ impl Recursion {
         }
     }
 
-    /// Returns whether the noise is a sum of seeds without a seed of its own for each step.
+    /// Returns whether the recursion is a sum of seeds in which steps need not have a fresh seed of their
+    /// own.
     pub(crate) fn is_sum_of_seeds(&self) -> bool {
         match self {
             Self::SeedCombination { .. } | Self::Circulant { .. } => true,
@@ -199,11 +199,11 @@ impl Recursion {
         }
     }
 
-    /// Computes the first `steps` values of z~ = C^-1 z for one coordinate by the recursion; a generator must
-    /// reproduce them. `seed_noise` holds [`Recursion::seeds`] values.
+    /// Computes the first `steps` values of z~ = C^-1 z for one coordinate: the reference for generators.
+    /// `seed_noise` holds [`Recursion::seeds`] values.
     ///
     /// # Panics
-    /// When `seed_noise` or the numbers of the recursion are fewer than `steps` need, or a period is 0.
+    /// When `seed_noise` or the recursion has too few numbers for `steps` steps, or a period is 0.
     pub fn apply(&self, steps: usize, seed_noise: &[f64]) -> Vec<f64> {
         let z = &seed_noise[..self.seeds(steps)];
         match self {
@@ -224,8 +224,8 @@ impl Recursion {
     }
 }
 
-/// Returns the maximum, over steps, of the number of seeds that an earlier step read and this step or a later
-/// one reads.
+/// Returns the maximum, over steps, of the number of seeds that were used before the step and are used again
+/// at it or later.
 fn most_awaited(rows: &[Vec<(usize, f64)>]) -> usize {
     let seeds = rows.iter().flatten().map(|&(seed, _)| seed + 1).max().unwrap_or(0);
     let mut last_use = vec![0; seeds];
@@ -255,7 +255,7 @@ fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f
         .enumerate()
         .flat_map(|(run, start)| {
             let (length, z) = (period.min(steps - start), &z[run * seeds..]);
-            // For a unit seed, the noise of all other runs is 0.
+            // If the input is a unit seed, the noise of all other runs is 0.
             let silent = z[..inner.seeds(length)].iter().all(|&x| x == 0.0);
             if silent { vec![0.0; length] } else { inner.apply(length, z) }
         })

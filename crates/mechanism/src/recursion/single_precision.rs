@@ -1,15 +1,15 @@
-//! The recursion of a stream that keeps coefficients in single precision.
+//! The recursion with coefficients in single precision, as noise streams store them.
 
 use crate::Recursion;
 
 impl Recursion {
-    /// Returns the recursion with the coefficients by which a stream in single precision multiplies: each is
-    /// rounded once, as it enters the kernel. Streams build their kernels from this recursion, so that its C
-    /// is the rounded strategy.
+    /// Returns the recursion with the coefficients by which a noise stream in single precision really
+    /// multiplies: each is rounded once, when the stream's kernel is built. So the C of this recursion is the
+    /// rounded strategy.
     ///
     /// For a banded C the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha
-    /// and 1 - lambda. Factors of scaled recursions are not rounded here: they are first multiplied by the
-    /// standard deviation of the noise, and the product is rounded ([`crate::rounded::OUTPUT_ROUNDING`]).
+    /// and 1 - lambda. Factors of scaled recursions are not rounded here: a stream rounds their product with
+    /// the standard deviation of the noise ([`crate::rounded::OUTPUT_ROUNDING`]).
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -27,7 +27,8 @@ impl Recursion {
             Self::AutoRegressive { taps } => Self::AutoRegressive { taps: rounded_row(taps) },
             Self::Blt { scale, decay } => Self::Blt {
                 scale: scale.iter().copied().map(rounded).collect(),
-                // Exact: a rate with more digits than single precision has is at least 2^-29.
+                // 1 - x is exact for the rounded x: values of 1 - lambda below 2^-29 are not changed by
+                // rounding.
                 decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
             },
             Self::Banded { bands, rows } => {
@@ -39,7 +40,7 @@ impl Recursion {
                 });
                 Self::Banded { bands: *bands, rows: rows.collect() }
             }
-            // Transforms use double precision.
+            // Fourier transforms are computed in double precision.
             Self::Circulant { root } => Self::Circulant { root: root.clone() },
             Self::SeedCombination { rows } => {
                 let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(seed, w)| (seed, rounded(w))).collect();
@@ -59,7 +60,7 @@ fn rounded(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// Returns the row c_0, c_1, ... of C for which 1 / c_0 and -c_s / c_0 are the values of `row` in single
+/// Returns the row c_0, c_1, ... of C for which 1 / c_0 and -c_s / c_0 are those of `row`, rounded to single
 /// precision.
 fn rounded_row(row: &[f64]) -> Vec<f64> {
     let Some((&diagonal, others)) = row.split_first() else { return Vec::new() };

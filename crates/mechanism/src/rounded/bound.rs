@@ -1,4 +1,5 @@
-//! Bounds on the sensitivity of the rounded strategy: from its coefficients, or as a perturbation.
+//! Upper bounds on the sensitivity of the rounded strategy, from its coefficients or from a bound on how much
+//! rounding changes C.
 
 use antinoise_input::{InvalidParameter, largest};
 
@@ -11,8 +12,9 @@ use crate::sensitivity::of_encoder;
 use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
-/// Returns an upper bound on the sensitivity, in clip norms, of the rounded strategy that a stream of this
-/// precision runs for `strategy`. It is tight up to rounding in double precision, which the bound includes.
+/// Returns an upper bound, in clip norms, on the sensitivity of `strategy` with its coefficients rounded to
+/// the precision of the noise stream. The bound includes the rounding of its own computation in double
+/// precision, and is tight up to that.
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
@@ -44,11 +46,11 @@ pub fn sensitivity_upper(
         value
     } else {
         let (encoder, lost) = encoder_of(&runs, steps)?;
-        // Entries are rounded a few times in double precision, which moves sens by at most this fraction per
-        // participation.
+        // Computing an entry takes a few roundings in double precision, which change the sensitivity by at
+        // most this fraction for each participation.
         let entries = 8.0 * ULP * participation.separation(steps).max_participations as f64;
         let written_out = of_encoder(&encoder, participation)?.value * (1.0 + entries) / left(lost)?;
-        // Rounding may violate a hypothesis that the stated C just meets (zeros, equal neighbours).
+        // Rounding may break a condition that C meets exactly (zeros, equal neighbours).
         match lost_to_inverse(&runs, &strategy.encoder()?, steps).and_then(|lost| left(lost).ok()) {
             Some(left) => (strategy.sensitivity(participation)?.value / left).min(written_out),
             None => written_out,
@@ -58,12 +60,13 @@ pub fn sensitivity_upper(
     if value.is_finite() { Ok(value) } else { Err(unbounded(value).into()) }
 }
 
-/// Returns a matrix C and a factor: for every participation, the stream's noise at this precision is at least
-/// as private as exact noise of this C with standard deviation divided by the factor.
+/// Returns a matrix C and a factor f such that, under every participation schema, the stream's noise is at
+/// least as private as exact noise of this C whose standard deviation is smaller by the factor f.
 ///
-/// The rounded strategy is (I - R)^-1 C, or its entries exceed those of C by at most the factor. In the first
-/// case the release is, up to a bijection, C G + (I - R) Z, and (I - R) Z is noise of 1 - ||R|| times the
-/// standard deviation plus independent noise.
+/// Either the entries of the rounded strategy exceed those of C by at most the factor, or the rounded
+/// strategy is (I - R)^-1 C for a small matrix R of rounding errors. In the second case the release is, up to
+/// a bijection, C G + (I - R) Z, and (I - R) Z is independent normal noise of 1 - ||R|| times the standard
+/// deviation, plus further independent noise.
 ///
 /// ```
 /// use antinoise_mechanism::rounded::{Precision, encoder_upper};
@@ -90,7 +93,7 @@ pub fn encoder_upper(strategy: &dyn Strategy, precision: Precision) -> Result<(E
     } else {
         encoder_of(&runs, steps)?
     };
-    // Entries are rounded a few times in double precision.
+    // Computing an entry takes a few roundings in double precision.
     Ok((encoder, (output * (1.0 + 8.0 * ULP) / left(lost)?).next_up()))
 }
 
@@ -119,14 +122,14 @@ fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) ->
     participation.check(steps)?;
     let delta: Vec<f64> = decay.iter().map(|lambda| 1.0 - lambda).collect();
     let value = norms::sensitivity(scale, &delta, steps, participation.separation(steps)).squared.sqrt();
-    // c does not increase from c_1 = sum alpha on. If c_1 > c_0 = 1, then max(c_0, c_1) c is above its
-    // majorant.
+    // From c_1 = sum alpha on, c is non-increasing. If c_1 > c_0 = 1, then c_1 times c is at least the
+    // smallest non-increasing majorant of c.
     let first: f64 = scale.iter().sum();
     Ok(Some(value * first.max(1.0) * (1.0 + 64.0 * ULP)))
 }
 
-/// Returns C of a recursion that is not a sum of seeds, with coefficients computed in double precision, and
-/// an upper bound on ||R||, where the true C is (I - R)^-1 times it.
+/// Returns the C of a recursion that is not a sum of seeds, as computed in double precision, and an upper
+/// bound on ||R||, where the exact C is (I - R)^-1 times the computed one.
 fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
     Ok(match recursion {
         Recursion::Independent => (Encoder::Toeplitz { steps, coefficients: vec![1.0] }, 0.0),
@@ -168,8 +171,8 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
     })
 }
 
-/// Returns an upper bound on ||R|| for a stated Toeplitz C whose noise is computed from the taps of C^-1,
-/// alone, with scaled columns or restarted. The rounded strategy is (I - R)^-1 C, where R is the Toeplitz
+/// Returns an upper bound on ||R|| for a Toeplitz C whose noise is a moving average with the taps of C^-1,
+/// possibly with scaled columns or restarted. The rounded strategy is (I - R)^-1 C, where R is the Toeplitz
 /// matrix of 1 - taps * c.
 fn lost_to_inverse(runs: &Recursion, stated: &Encoder, steps: usize) -> Option<f64> {
     match (runs, stated) {
@@ -208,7 +211,7 @@ fn residual(taps: &[f64], c: &[f64], n: usize) -> f64 {
 fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     let n = c.len();
     let sum = |x: &[f64]| x.iter().map(|x| x.abs()).sum::<f64>();
-    // For few terms, the residual of either division is bounded by the rounding of direct products.
+    // With few taps, division is direct, and the rounding of its products bounds the residual.
     let few = taps.len() <= crate::toeplitz::DIRECT_TERMS;
     if few {
         return (taps.len() + 3) as f64 * ULP * sum(taps) * sum(c);

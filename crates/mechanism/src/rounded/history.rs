@@ -1,12 +1,12 @@
-//! Rounding errors of double precision in the history term of noise on a grid: a bound on how far they move
-//! the mean of C G + Z.
+//! Noise on a grid: a bound on how far rounding errors (in double precision) of the history term move the
+//! mean of C G + Z.
 //!
 //! 1. Step t rounds w_t z_t + f_t to the grid, where w_t is the weight of its fresh seed z_t, and the history
 //!    term f_t is summed in double precision with an error e_t.
 //! 2. If the recursion stores earlier rows (banded C) or sums of them (BLT), these are exact points of the
 //!    grid, and the error of a step is e_t / w_t in units of z.
 //! 3. If it stores seeds (banded C^-1, sums of seeds), errors propagate, and the error of all steps together
-//!    is C e.
+//!    is C e, where e is the vector of all e_t.
 //! 4. The error of a sum is a few units in the last place of each term, times the number of roundings of the
 //!    term. By Young's convolution inequality, the l2 norm of the errors over all steps is at most the l1
 //!    norm of the weights times the l2 norm of the stored vectors.
@@ -16,14 +16,13 @@ use antinoise_input::largest;
 use super::precision::UNIT_ROUNDOFF;
 use crate::{Recursion, RowNorms};
 
-/// Number of roundings of a term in addition to those of sums: its weight, its product, its grid point, the
-/// seed fed back.
+/// Number of roundings of a term in addition to those of sums: of its weight, the product, the grid point,
+/// and the seed that is fed back.
 const ROUNDINGS_PER_TERM: f64 = 16.0;
 
-/// Returns an upper bound on the root mean square, over steps, of the shift of a step's mean, in units of
-/// seed noise, for seeds of root mean square 1. `recursion` must have the form of
-/// [`Recursion::with_one_seed_per_step`] and the norms `norms`, and each column of C a norm of at most
-/// `column_norm`.
+/// Returns an upper bound on the root mean square, over steps, of the shift of a step's mean, in standard
+/// deviations of the seed noise. `recursion` must have the form of [`Recursion::with_one_seed_per_step`],
+/// `norms` must be its norms, and `column_norm` at least the norm of each column of C.
 ///
 /// # Panics
 /// When `recursion` has fewer factors or rows than `steps`.
@@ -52,9 +51,10 @@ pub fn accumulation_error_upper(
     }
 }
 
-/// Returns the bound in units in the last place; `row` is at least the norm of each row of C^-1.
+/// Returns the bound of [`accumulation_error_upper`] in units of the unit roundoff; `row` is at least the
+/// norm of each row of C^-1.
 fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
-    // Bound on ||C||, for errors that propagate.
+    // Upper bound on ||C||, for errors that propagate.
     let encoder = (steps as f64).sqrt() * column_norm;
     match leaf {
         Recursion::Independent => 0.0,
@@ -69,21 +69,21 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
         }
         Recursion::Blt { scale, decay } => {
             let of_buffer = |((norm, alpha), lambda): ((f64, &f64), &f64)| {
-                // The errors of a buffer decay like its content.
+                // Errors of a buffer decay as the buffer does.
                 let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
                 alpha.abs() * (4.0 * lasts * (norm + row) + (scale.len() as f64 + ROUNDINGS_PER_TERM) * norm)
             };
             let norms = buffer_norms(scale, decay, steps);
             ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
-        // Its steps have no seed of their own, so that there is no bound.
+        // Steps of a circulant have no fresh seed, so that there is no bound.
         Recursion::Circulant { .. } => f64::INFINITY,
         Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
     }
 }
 
-/// Returns the sum over lags of the weights, each times the number of roundings of its term; the oldest is
-/// added first.
+/// Returns the sum of |weight| times the number of roundings of its term. Terms are added from the oldest,
+/// which is therefore rounded in every addition.
 fn roundings<'a>(weights: impl IntoIterator<Item = &'a f64>) -> f64 {
     weights
         .into_iter()
@@ -92,7 +92,7 @@ fn roundings<'a>(weights: impl IntoIterator<Item = &'a f64>) -> f64 {
         .sum()
 }
 
-/// Returns the standard deviation of each buffer of a BLT in the last of `steps` steps, when it is largest.
+/// Returns the standard deviation of each buffer of a BLT in the last of `steps` steps, where it is largest.
 fn buffer_norms(scale: &[f64], decay: &[f64], steps: usize) -> Vec<f64> {
     let (mut buffers, mut squares) = (vec![0.0; scale.len()], vec![0.0; scale.len()]);
     let mut seed = 1.0;

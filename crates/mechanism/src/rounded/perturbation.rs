@@ -1,7 +1,7 @@
-//! The effect of rounding a sum of seeds N Z, with N C = I, to (N + D) Z: a bound on ||C D||.
+//! An upper bound on ||C D||, where rounding changes a sum of seeds N Z, with N C = I, to (N + D) Z.
 //!
-//! ||C D||^2 is at most the largest row sum times the largest column sum of magnitudes, and the magnitudes are at most those
-//! of |C| |D|. The sums take O(n^2) time, and O(n log n) for trees.
+//! ||C D||^2 is at most the largest row sum times the largest column sum of |C| |D|. These sums take O(n^2)
+//! time, and O(n log n) for trees.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,16 @@ use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
 
-/// Returns a bound on ||C D||, where D is the rounding error of the rows of N: of rounding them to single
-/// precision, or of computing them (and, on a grid, their form with one seed per step) in double precision.
+/// Returns an upper bound on ||C D||, where D is the error of the rows of N: from computing them in double
+/// precision (for streams on a grid, also their form with one seed per step), and from rounding them to
+/// single precision in plain streams.
 pub(super) fn lost_to_rounding(
     encoder: &Encoder,
     recursion: &Recursion,
     steps: usize,
     precision: Precision,
 ) -> Result<f64> {
-    // All runs are equal; a truncated one has fewer rows.
+    // All runs between restarts are equal, except that the last may be shorter.
     if let (Encoder::BlockDiagonal { block, period, .. }, Recursion::Restarted { inner, .. }) =
         (encoder, recursion)
     {
@@ -36,9 +37,9 @@ pub(super) fn lost_to_rounding(
     }
     let noise = rows_of(recursion, steps);
     let sums = EncoderMagnitudes::of(encoder);
-    // Entries for trees are sums of a few numbers, weighted by products of up to one factor per height.
-    // Inverses and factors sum products over rows and seeds; the error of a factor of C^T C counts once from
-    // either side.
+    // Number of roundings of an entry of N. For trees, an entry is a sum of a few products of at most one
+    // factor per height; otherwise it comes from a matrix inverse or factor, which sums products over rows
+    // and seeds.
     let of_noise = sums.bound(&noise).max(1.0);
     let operations = match encoder {
         Encoder::Tree { weights, .. } if weights.iter().any(|&w| w != 1.0) => {
@@ -56,7 +57,8 @@ pub(super) fn lost_to_rounding(
             });
             computed + sums.bound(&moved.collect::<Vec<Row>>())
         }
-        // L L^T = N N^T + E, and C' = L^-1 has ||C' G||^2 <= ||C G||^2 / (1 - ||E|| ||C||^2).
+        // The computed factor satisfies L L^T = N N^T + E, and ||L^-1 G||^2 <= ||C G||^2 / (1 - ||E||
+        // ||C||^2).
         Precision::Double if is_factored(recursion, steps) => {
             let lower = rows_of(&recursion.with_one_seed_per_step(steps)?, steps);
             let products = product_bound(&noise, recursion.seeds(steps)) + product_bound(&lower, steps);
@@ -66,12 +68,12 @@ pub(super) fn lost_to_rounding(
     })
 }
 
-/// Returns the bound for noise from transforms of root.len() numbers in double precision. A transform loses a
-/// few units in the last place for each halving of its length, differences double that, and ||C||^2 is the
-/// largest magnitude of the spectrum.
+/// Returns the bound for noise that is computed by Fourier transforms of root.len() numbers in double
+/// precision. A transform has an error of a few units in the last place for each halving of its length,
+/// differences double the error, and ||C||^2 is at most the squared largest magnitude of the spectrum.
 fn lost_to_transforms(root: &[f64], steps: usize, precision: Precision) -> Result<f64> {
     if precision == Precision::Double {
-        let must_be = format!("at most {MAX_STORED_DENSE}, where noise of this strategy is added on a grid");
+        let must_be = format!("at most {MAX_STORED_DENSE} for noise of this strategy on a grid");
         return Err(InvalidParameter::new("steps", steps, must_be).into());
     }
     let halvings = (root.len() as f64).log2() + 2.0;
@@ -109,7 +111,7 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
     }
 }
 
-/// Returns the largest row sum of |X| |X|^T, which bounds its norm.
+/// Returns the largest row sum of |X| |X|^T, an upper bound on its norm, for the matrix X with these rows.
 fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     let mut columns = vec![0.0; seeds];
     rows.iter().flatten().for_each(|&(seed, weight)| columns[seed] += weight.abs());
@@ -117,15 +119,15 @@ fn product_bound(rows: &[Row], seeds: usize) -> f64 {
     largest(rows.iter().map(row))
 }
 
-/// |C|, by the sums that bounds need.
+/// The matrix |C| of magnitudes, in the form in which its sums are computed.
 struct EncoderMagnitudes {
     form: MagnitudeForm,
-    /// Sum of each column.
+    /// The sum of each column of |C|, or an upper bound.
     columns: Vec<f64>,
 }
 
 enum MagnitudeForm {
-    /// The nodes of a tree, by the largest weight of a node.
+    /// The nodes of a tree; the largest weight of a node.
     Tree(f64),
     Matrix(Matrix),
 }
@@ -165,7 +167,7 @@ impl EncoderMagnitudes {
     /// Returns an upper bound on the largest entry of |C| x, for x >= 0.
     fn largest(&self, x: &[f64]) -> f64 {
         match &self.form {
-            // A node is above at most all steps.
+            // The root may be above all steps.
             MagnitudeForm::Tree(most) => most * x.iter().sum::<f64>(),
             MagnitudeForm::Matrix(c) => {
                 let mut sums = vec![0.0; c.nrows()];
@@ -177,7 +179,7 @@ impl EncoderMagnitudes {
         }
     }
 
-    /// Returns a bound on ||C D|| for D by rows.
+    /// Returns an upper bound on ||C D||, for the D with these rows.
     fn bound(&self, rows: &[Row]) -> f64 {
         let row_sums: Vec<f64> = rows.iter().map(|row| row.iter().map(|(_, x)| x.abs()).sum()).collect();
         let mut column_sums = BTreeMap::new();
@@ -188,7 +190,7 @@ impl EncoderMagnitudes {
         (self.largest(&row_sums) * column).sqrt() * (1.0 + rows.len() as f64 * ULP)
     }
 
-    /// Returns a bound on ||C||^2.
+    /// Returns an upper bound on ||C||^2.
     fn norm_squared(&self) -> f64 {
         self.largest(&vec![1.0; self.columns.len()]) * largest(self.columns.iter().copied())
     }

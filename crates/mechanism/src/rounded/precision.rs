@@ -1,18 +1,19 @@
 //! The precisions of streams, and their rounding errors.
 
-/// The precision in which a stream keeps coefficients.
+/// The precision in which a noise stream stores its coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// Plain streams, which run [`Recursion::in_single_precision`](crate::Recursion::in_single_precision).
+    /// Single precision, in plain streams: they run
+    /// [`Recursion::in_single_precision`](crate::Recursion::in_single_precision).
     Single,
-    /// Streams on a grid, which compute sums of seeds by
+    /// Double precision, in streams on a grid: they rewrite sums of seeds by
     /// [`Recursion::with_one_seed_per_step`](crate::Recursion::with_one_seed_per_step).
     Double,
 }
 
-/// Bound on the relative error of a step's noise, and so of a column of C, when the product of the step's
-/// factor and the standard deviation of the noise is rounded to single precision. It is twice that rounding
-/// error, so that it also covers a scale by which the caller multiplies.
+/// Bound on the relative error of a step's noise (and so of a column of C) that comes from rounding the
+/// noise's standard deviation, times the step's factor, to single precision. It is twice that rounding error,
+/// and so also covers a scale by which the caller multiplies the noise.
 pub const OUTPUT_ROUNDING: f64 = 1.0 / (1u64 << 23) as f64;
 
 /// Unit roundoff of double precision: the maximum relative error of one operation.

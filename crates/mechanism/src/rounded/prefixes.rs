@@ -1,4 +1,4 @@
-//! The sensitivity of the first releases of a run.
+//! The sensitivity of the first releases of a run, for privacy figures by step.
 
 use antinoise_input::between;
 
@@ -7,9 +7,9 @@ use super::precision::Precision;
 use crate::sensitivity::of_encoder;
 use crate::{Participation, Result, Strategy};
 
-/// Returns, for each t of `after`, an upper bound in clip norms on the sensitivity of the first t releases,
-/// under the participation truncated to t steps: the sensitivity of the first t columns of the rounded
-/// strategy (and of its first t rows if it is square).
+/// Returns, for each t in `after`, an upper bound, in clip norms, on the sensitivity of the first t releases
+/// under the schema truncated to t steps. It is the sensitivity of the first t columns of the rounded
+/// strategy, and of their first t rows only if the strategy is square.
 ///
 /// The first t releases depend only on the first t gradients and on noise. If C is square, they are a
 /// function of the first t rows of C G + Z; otherwise of C G + Z with later gradients set to zero.
@@ -23,7 +23,7 @@ use crate::{Participation, Result, Strategy};
 /// let strategy = "banded-toeplitz:16".parse::<StrategySpec>()?.design(&problem)?.value;
 /// let found = prefix_sensitivities_upper(&*strategy, &participation, Precision::Double, &[16, 32, 48])?;
 /// let once = strategy.sensitivity(&Participation::Single)?.value;
-/// // Bands no wider than the separation: squares add up over participations.
+/// // No more bands than the separation: squares add up over participations.
 /// assert!((found[1] / found[0] - 2f64.sqrt()).abs() < 1e-9 && (found[2] / once - 3f64.sqrt()).abs() < 1e-9);
 /// # Ok::<(), antinoise_mechanism::Error>(())
 /// ```

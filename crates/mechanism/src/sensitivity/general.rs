@@ -1,4 +1,4 @@
-//! The sensitivity of any C, from entries of C^T C between co-participating steps.
+//! The sensitivity of any C, from the entries (C^T C)\[t, tau\] for steps t and tau of the same pattern.
 
 use antinoise_input::{larger, largest};
 use antinoise_linear::Matrix;
@@ -12,12 +12,12 @@ use crate::{Encoder, Participation, Result, Separation};
 /// Returns sens(C, Pi) of any C.
 ///
 /// - Single participation: the largest column norm.
-/// - At most two participations: the columns of a pair with the worse sign, exact.
-/// - Cyclic, full batch and listed patterns: entries of C^T C within the patterns, Theta(nk) of them for a
-///   cyclic schema. Exact if the worst pattern has no entry that is negative beyond rounding; otherwise the
-///   least of three upper bounds (absolute values, spectral, Grothendieck).
-/// - Min-sep: a dynamic program. Exact if C^T C has no more bands than the separation, with O(nk) entries;
-///   otherwise on upper bounds of the off-diagonal entries, with O(n^2) entries.
+/// - At most two participations: the pair of columns with the largest sum or difference; exact.
+/// - Cyclic, full batch and listed patterns: sums of the entries of C^T C within each pattern (Theta(nk)
+///   entries for a cyclic schema). Exact if the worst pattern has no negative entry, up to rounding;
+///   otherwise the smallest of three upper bounds (absolute values, spectral, Grothendieck).
+/// - Min-sep: a dynamic program over patterns. Exact, in O(nk), if C^T C has no more bands than the
+///   separation; otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
@@ -55,9 +55,10 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     of_blocks(b, block)
 }
 
-/// Computes M\[0, k\], where M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l -
-/// 1\], M\[t + 1, l\]), where R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b: the j-th
-/// participation after t is at least j b steps later.
+/// Returns sqrt(M\[0, k\]), where M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b,
+/// l - 1\], M\[t + 1, l\]) bounds the effect of l participations from step t on. X = C^T C, and R\[t, j\] is
+/// the largest |X\[t, tau\]| with tau >= t + j b, since the j-th participation after t is at least j b steps
+/// later.
 fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
@@ -66,7 +67,7 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
     let diagonal = encoder.gram_lag(0);
-    // Computes M for one more participation from M for one fewer; steps past the end are worth 0.
+    // M for one participation fewer; it is 0 for steps past the end.
     let mut fewer = vec![0.0; n + b];
     let mut weights = diagonal;
     for participations in 1..=k {
@@ -86,8 +87,8 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
 }
 
-/// Returns the maximum over t and tau >= t + b of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]|, or X\[t, t\]
-/// alone.
+/// Returns the largest squared effect of one or two participations: the maximum of X\[t, t\] and of X\[t, t\]
+/// + X\[tau, tau\] + 2 |X\[t, tau\]| over t and tau >= t + b, for X = C^T C.
 fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
     let diagonal = encoder.gram_lag(0);
     let of_lag = |lag: usize| {
@@ -98,7 +99,7 @@ fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
     largest(diagonal.iter().copied().chain(pairs))
 }
 
-/// Returns R\[t, j\] for j in 1..k, at index j - 1.
+/// Returns the R of [`min_sep`]: R\[t, j\] for 1 <= j < k is at index \[t\]\[j - 1\].
 fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
     let n = encoder.steps();
     let mut reach = vec![Vec::new(); k - 1];

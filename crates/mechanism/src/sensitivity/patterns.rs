@@ -1,4 +1,4 @@
-//! The sensitivity of any C under listed or few patterns, from entries of C^T C between the steps of each
+//! The sensitivity of any C under listed patterns or few patterns, from the entries of C^T C within each
 //! pattern.
 
 use std::collections::BTreeMap;
@@ -12,16 +12,17 @@ use crate::{Encoder, Result};
 
 /// Maximum number k of participations for which all 2^(k-1) combinations of signs are tried.
 const MAX_SIGNED: usize = 12;
-/// Maximum number of entries in a table of whole lags, which serves any number of patterns.
+/// Maximum number of entries in a table of whole diagonals of C^T C, which suffices for any number of
+/// patterns.
 const MAX_TABLED: usize = 1 << 25;
-/// sqrt(pi / 2): the largest ratio of the effects of vector and scalar contributions when C^T C has negative
-/// entries (Grothendieck's constant of positive semi-definite matrices).
+/// sqrt(pi / 2), the maximum ratio of the sensitivities to vector and to scalar gradients if C^T C has
+/// negative entries (Grothendieck's constant for positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
-/// Two contributions u and v of a unit move C G at most as far as u = v or u = -v.
+/// Source of an exact sensitivity: two contributions u and v of a unit move C G farthest if u = v or u = -v.
 pub(super) const TWO_PARTICIPATIONS: &str =
     "two participations: the worse of equal and opposite contributions, of either sign";
-/// Negative inner products that change sens^2 by less than this fraction are rounding errors; their
-/// magnitudes are counted.
+/// Negative inner products that change sens^2 by less than this fraction are treated as rounding errors;
+/// their magnitudes are added.
 const ROUNDING: f64 = 1e-12;
 
 /// Returns the sensitivity under listed patterns.
@@ -44,7 +45,8 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
     of_patterns(patterns, |lag, t| entries[&(lag, t)])
 }
 
-/// Returns the entries of C^T C within few patterns over many steps, computed one lag after the other.
+/// Returns the entries (C^T C)\[t, t + lag\] within each pattern, by (lag, t), for few patterns over many
+/// steps. They are computed one diagonal after another.
 fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize, usize), f64>> {
     check_materializable(
         patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
@@ -74,7 +76,7 @@ fn of_patterns(patterns: &[Vec<usize>], entry: impl Fn(usize, usize) -> f64) -> 
     })
 }
 
-/// Returns the sensitivity from C^T C restricted to each of `count` patterns.
+/// Returns the sensitivity for `count` patterns; `block(u)` is C^T C restricted to pattern u.
 pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result<Sensitivity> {
     let over_patterns = |of: &dyn Fn(&Matrix) -> f64| largest((0..count).map(|u| of(&block(u))));
     let sum = |x: &Matrix, of: fn(f64) -> f64| -> f64 {
@@ -113,7 +115,7 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
 fn largest_eigenvalue(x: &Matrix) -> f64 {
     let norm_bound = largest((0..x.nrows()).map(|i| (0..x.ncols()).map(|j| x[(i, j)].abs()).sum()));
     match symmetric_eigenvalues(x).map(largest) {
-        // Rounded up by more than the error of a backward-stable eigenvalue.
+        // Rounded up by more than the error of a backward-stable eigenvalue solver.
         Ok(value) if value.is_finite() && norm_bound.is_finite() => {
             (value + 1e-14 * x.nrows() as f64 * norm_bound).min(norm_bound)
         }
@@ -121,7 +123,7 @@ fn largest_eigenvalue(x: &Matrix) -> f64 {
     }
 }
 
-/// Returns the maximum over signs s of s^T X s.
+/// Returns the maximum of s^T X s over all vectors s of signs.
 fn largest_signed_sum(x: &Matrix) -> f64 {
     let count = x.nrows();
     largest((0u32..1 << (count - 1)).map(|bits| {

@@ -1,4 +1,4 @@
-//! The sensitivity of Toeplitz C, from the sum of the densest pattern's columns.
+//! The sensitivity of Toeplitz C, from the sum of the columns of the densest pattern.
 
 use super::patterns::listed;
 use super::value::Sensitivity;
@@ -8,14 +8,14 @@ use crate::{Encoder, Participation, Result, Separation};
 
 /// Returns sens(C, Pi) of the n x n Toeplitz matrix C with first column `c`, padded with zeros.
 ///
-/// Writing S = sum over j < k of column jb: ||S|| is exact for a single participation, for every cyclic
-/// schema when c >= 0 (a later phase is a truncated shift of the first), and for min-sep when c_0 >= c_1 >=
-/// ... >= 0, or when C has at most b bands. Otherwise |c|, or for min-sep the smallest non-increasing
-/// majorant of |c|, gives an upper bound. O(nk).
+/// Let S be the sum over j < k of column jb of C. ||S|| is the exact sensitivity for a single participation,
+/// for every cyclic schema when c >= 0 (a later phase is a truncated shift of the first), and for min-sep
+/// when c_0 >= c_1 >= ... >= 0, or when C has at most b bands. Otherwise |c|, or for min-sep the smallest
+/// non-increasing majorant of |c|, gives an upper bound. O(nk).
 ///
 /// # Errors
-/// When the schema is not valid for `steps`, overlapping columns are too long, or the sensitivity is outside
-/// the range of double precision.
+/// When the schema is not valid for `steps`, overlapping columns are too long to be added up, or the
+/// sensitivity is outside the range of double precision.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15(b) and 3.16; BandMF, Theorem 2 and Proposition 5.
@@ -52,7 +52,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     match participation {
         Participation::MinSep { .. } => Sensitivity::upper_bound(
             of(&non_increasing_majorant(c)),
-            "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
+            "smallest non-increasing majorant of the Toeplitz coefficients' magnitudes",
         ),
         Participation::Single
         | Participation::FullBatch
@@ -64,8 +64,8 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     }
 }
 
-/// Returns, for each s < `len`, how many of the k columns 0, b, 2b, ... have their entry s within the steps.
-/// For columns that do not overlap, ||S||^2 is the sum of c_s^2 times these counts.
+/// Returns, for each s < `len`, in how many of the k columns 0, b, 2b, ... coefficient c_s is still within
+/// the n rows. If the columns do not overlap, ||S||^2 is the sum of c_s^2 times these counts.
 pub(crate) fn orthogonal_counts(len: usize, steps: usize, separation: Separation) -> Vec<f64> {
     let Separation { min_sep: b, max_participations: k } = separation;
     (0..len).map(|s| if s < steps { ((steps - 1 - s) / b + 1).min(k) as f64 } else { 0.0 }).collect()
@@ -80,7 +80,7 @@ pub(crate) fn sum_of_columns(c: &[f64], steps: usize, separation: Separation) ->
     let Separation { min_sep: b, max_participations: k } = separation;
     let mut sum = vec![0.0; steps];
     if b.saturating_mul(k) >= steps {
-        // Every shift that fits takes part: S_t = c_t + S_{t-b}.
+        // If k columns reach the end of the run, S_t = c_t + S_{t-b}.
         sum[..c.len()].copy_from_slice(c);
         for t in b..steps {
             sum[t] += sum[t - b];
@@ -95,7 +95,8 @@ pub(crate) fn sum_of_columns(c: &[f64], steps: usize, separation: Separation) ->
     sum
 }
 
-/// Applies the adjoint of [`sum_of_columns`]: the sums over j < k of v_{s + jb}, for s < len.
+/// Applies the transpose of [`sum_of_columns`], which is linear in c: returns the sum over j < k of v_{s +
+/// jb}, for each s < `len`.
 pub(crate) fn sum_of_columns_adjoint(v: &[f64], len: usize, separation: Separation) -> Vec<f64> {
     let Separation { min_sep: b, max_participations: k } = separation;
     let mut out = v[..len].to_vec();

@@ -1,11 +1,11 @@
-//! A sensitivity with its source, within the range of double precision.
+//! The value of a sensitivity, and the theorem that proves it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::numeric::limits::{norm_in_range, out_of_range};
 use crate::{Adjacency, Result};
 
-/// Whether a sensitivity is attained.
+/// Whether a sensitivity is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -1,7 +1,8 @@
 //! A strategy of any class, and strategies built from another one: columns scaled to norm 1, and restarts.
 //!
-//! Scaled columns: C D. The noise costs the same, (C D)^-1 = D^-1 C^-1, and for Toeplitz and BLT strategies
-//! the loss falls, because every step gets the same share of the sensitivity. Restarts: a block-diagonal C.
+//! Scaled columns: C D with a diagonal D. Noise takes the same time, since (C D)^-1 = D^-1 C^-1, and for
+//! Toeplitz and BLT strategies the loss is smaller, because every step gets the same share of the
+//! sensitivity. Restarts: a block-diagonal C.
 
 use std::ops::Deref;
 
@@ -15,22 +16,23 @@ use crate::{Encoder, Recursion, Result};
 
 macro_rules! define_any_strategy {
     ($($(#[$doc:meta])* $class:ident($type:ident) = $name:literal;)*) => {
-        /// A strategy of any class; this is the form in files.
+        /// A strategy of any class, in the form in which files hold it.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "class")]
         #[non_exhaustive]
         pub enum AnyStrategy {
             $($(#[$doc])* #[serde(rename = $name)] $class(super::$type),)*
-            /// Another strategy with its columns scaled to norm 1.
+            /// An inner strategy with its columns scaled to norm 1.
             #[serde(rename = "column-normalized")]
             ColumnNormalized(ColumnNormalized),
-            /// Another strategy, restarted periodically.
+            /// An inner strategy, restarted periodically.
             #[serde(rename = "restarted")]
             Restarted(Restarted),
         }
 
         impl AnyStrategy {
-            /// Returns the class; of a strategy built from another one, the class of the inner strategy.
+            /// Returns the class, which is that of the inner strategy if columns are scaled or there are
+            /// restarts.
             pub fn class(&self) -> Class {
                 match self {
                     $(Self::$class(_) => Class::$class,)*
@@ -40,7 +42,7 @@ macro_rules! define_any_strategy {
             }
         }
 
-        /// The strategy of its class: its matrix, sensitivity, errors and noise.
+        /// Calls the methods of [`Strategy`] on the strategy of the class.
         impl Deref for AnyStrategy {
             type Target = dyn Strategy;
 
@@ -57,7 +59,7 @@ macro_rules! define_any_strategy {
 
 for_each_class!(define_any_strategy);
 
-/// `inner` with columns of norm 1.
+/// A strategy with the columns of `inner`, scaled to norm 1.
 ///
 /// ```
 /// use antinoise_mechanism::{Strategy, Participation, AnyStrategy, strategy::{ColumnNormalized, Toeplitz}};
@@ -83,13 +85,13 @@ impl ColumnNormalized {
         Ok(strategy)
     }
 
-    /// The strategy whose columns are scaled.
+    /// Returns the strategy whose columns are scaled.
     pub fn inner(&self) -> &AnyStrategy {
         &self.inner
     }
 }
 
-/// `run`, restarted every `run.steps()` steps, over `steps` steps in total.
+/// A strategy over `steps` steps that restarts `run` every `run.steps()` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restarted {
@@ -98,7 +100,7 @@ pub struct Restarted {
 }
 
 impl Restarted {
-    /// Repeats `run` for `steps` steps in total.
+    /// Creates the strategy over `steps` steps that restarts `run` whenever it ends.
     ///
     /// # Errors
     /// When `run` is not valid or longer than `steps`, or `steps` is too large.
@@ -108,7 +110,7 @@ impl Restarted {
         Ok(strategy)
     }
 
-    /// The strategy of one run.
+    /// Returns the strategy of one run between restarts.
     pub fn run(&self) -> &AnyStrategy {
         &self.run
     }

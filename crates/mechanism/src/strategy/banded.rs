@@ -1,6 +1,6 @@
-//! General banded, column-normalised C: n columns of `bands` free entries each, optimised together. Noise:
-//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n bands^2) an iteration, O(n^2 bands)
-//! for workloads that are not quotients of short polynomials.
+//! General banded C with columns of norm 1: n columns of `bands` entries each, all optimised together. Noise:
+//! O(bands m) time a step with bands - 1 vectors of state. Design: O(n bands^2) an iteration, or O(n^2 bands)
+//! for workloads without a short recursion.
 
 use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};

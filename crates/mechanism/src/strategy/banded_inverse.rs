@@ -1,5 +1,5 @@
-//! Banded Toeplitz C^-1: the square root of A^-1 truncated, or optimised. Noise: a moving average of `bands`
-//! seed vectors, which can be regenerated, so that no state is needed.
+//! Banded Toeplitz C^-1, whose coefficients are those of the square root of A^-1, truncated, or optimised.
+//! Noise: a moving average of `bands` seed vectors, which can be regenerated, so that no state is needed.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::{Encoder, Recursion, Result, Workload, decoder};
 #[serde(deny_unknown_fields)]
 pub struct BandedInverse {
     steps: usize,
-    /// The non-zero part of the first column of C^-1.
+    /// The first column of C^-1, without trailing zeros.
     inverse_coefficients: Vec<f64>,
 }
 
@@ -25,7 +25,7 @@ impl BandedInverse {
         Ok(strategy)
     }
 
-    /// The non-zero part of the first column of C^-1.
+    /// Returns the first column of C^-1, without trailing zeros.
     pub(crate) fn inverse_coefficients(&self) -> &[f64] {
         &self.inverse_coefficients
     }

@@ -1,6 +1,6 @@
-//! Banded Toeplitz C: square-root coefficients truncated, or optimised. Noise:
-//! O(bands m) time a step with bands - 1 vectors of state. With no more bands than the separation of
-//! participations, columns are orthogonal and the sensitivity is sqrt(k) ||c||.
+//! Banded Toeplitz C, whose coefficients are those of sqrt(A), truncated, or optimised. Noise: O(bands m)
+//! time a step with bands - 1 vectors of state. With no more bands than the separation of participations,
+//! columns are orthogonal and the sensitivity is sqrt(k) ||c||.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::first_column;
 use crate::decoder::ErrorNorms;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// A banded lower-triangular Toeplitz matrix given by the non-zero part of its first column.
+/// A banded lower-triangular Toeplitz matrix, given by its first column without trailing zeros.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BandedToeplitz {

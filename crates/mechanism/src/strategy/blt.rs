@@ -1,8 +1,9 @@
-//! Buffered linear Toeplitz (BLT): c_0 = 1, c_t = sum_i alpha_i lambda_i^(t-1), d buffers.
+//! Buffered linear Toeplitz (BLT) strategies with d buffers: c_0 = 1, c_t = sum over i < d of alpha_i
+//! lambda_i^(t-1).
 //!
-//! Noise: O(d m) time and state a step. C^-1 is a BLT too, and its decays lambda^ are interlaced with lambda
-//! if and only if alpha > 0 and sum alpha_i / lambda_i < 1. Loss: O(d^2 log k) for prefix sums and every n,
-//! O(n d) for other Toeplitz workloads.
+//! Noise: O(d m) time a step and d vectors of state. C^-1 is a BLT too, and its decays lambda^ are interlaced
+//! with lambda if and only if alpha > 0 and sum alpha_i / lambda_i < 1. The loss takes O(d^2 log k) time for
+//! prefix sums, whatever n is, and O(n d) for other Toeplitz workloads.
 
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,9 @@ use crate::problem::Objective;
 use crate::sensitivity::{self, Sensitivity};
 use crate::{Encoder, Participation, Recursion, Result, Workload};
 
-/// A BLT given by the complements of the decays of C and of C^-1: delta = 1 - lambda and delta^ = 1 -
-/// lambda^.
+/// A BLT, given by the complements of the decays of C and of C^-1: delta = 1 - lambda and delta^ = 1 -
+/// lambda^. Complements do not lose digits as decays approach 1.
 ///
-/// Complements keep their digits as decays approach 1.
 ///
 /// ```
 /// use antinoise_mechanism::strategy::Blt;
@@ -48,8 +48,8 @@ impl Blt {
         Ok(blt)
     }
 
-    /// Returns the BLT over its first `steps` steps: the leading block of C, whose rows have the errors of
-    /// the same rows of C.
+    /// Returns the BLT for the first `steps` steps: the upper-left block of C. The errors of its queries are
+    /// those of the same queries over all steps.
     ///
     /// ```
     /// use antinoise_mechanism::strategy::Blt;
@@ -91,8 +91,8 @@ impl Blt {
         self.decay_complement.iter().zip(&self.inverse_decay_complement).flat_map(|(&d, &e)| [d, e]).collect()
     }
 
-    /// Creates the BLT of interlaced nodes, without neighbours that are equal in double precision: they
-    /// cancel.
+    /// Creates the BLT from interlaced nodes. Adjacent nodes that are equal in double precision cancel, and
+    /// are left out.
     pub(crate) fn from_nodes(steps: usize, nodes: &[f64]) -> Result<Self> {
         let mut apart: Vec<f64> = Vec::with_capacity(nodes.len());
         for &node in nodes {
@@ -109,7 +109,8 @@ impl Blt {
         )
     }
 
-    /// Returns g and beta with b_t = g + sum_i beta_i (1 - delta^_i)^t for prefix sums.
+    /// Returns the limit g and the weights beta of B's first column for prefix sums: b_t = g + sum_i beta_i
+    /// (1 - delta^_i)^t.
     fn decoder(&self) -> (f64, Vec<f64>) {
         let limit =
             self.decay_complement.iter().zip(&self.inverse_decay_complement).map(|(d, e)| d / e).product();

@@ -1,41 +1,41 @@
-//! The table of the classes of strategies, which serialisation, the command line, the tests of all classes
-//! and the benches read.
+//! The table of the classes of strategies, from which serialisation, the command line, tests and benchmarks
+//! are generated.
 
 use serde::{Deserialize, Serialize};
 
-/// Passes the table to another macro; a row is a class, the type of its strategies, and its name.
+/// Passes the table to another macro. Each row is a class, the type of its strategies, and its name.
 macro_rules! for_each_class {
     ($then:ident) => {
         $then! {
-            /// C = I: independent noise, DP-SGD.
+            /// C = I: independent noise in every step (DP-SGD).
             Identity(Identity) = "identity";
-            /// C = A: fresh noise on the answer of each query.
+            /// C = A: independent noise on the result of each query.
             OutputPerturbation(OutputPerturbation) = "workload";
-            /// n Toeplitz coefficients: the square root of A, or optimised.
+            /// Toeplitz C with n coefficients, which are those of sqrt(A), or optimised.
             Toeplitz(Toeplitz) = "toeplitz";
-            /// The first few Toeplitz coefficients only.
+            /// Toeplitz C with few non-zero coefficients.
             BandedToeplitz(BandedToeplitz) = "banded-toeplitz";
-            /// A few free entries per column, columns of norm 1.
+            /// Banded C with columns of norm 1 and different entries in each column.
             Banded(Banded) = "banded";
-            /// A few coefficients of C^-1.
+            /// Toeplitz C whose inverse has few non-zero coefficients.
             BandedInverse(BandedInverse) = "banded-inverse";
-            /// A few geometric sequences.
+            /// Buffered linear Toeplitz C, whose coefficients are sums of a few geometric sequences.
             Blt(Blt) = "blt";
-            /// Every entry free.
+            /// Any lower-triangular C.
             Dense(Dense) = "dense";
             /// A binary tree over the steps, decoded by the dyadic partition.
             Tree(BinaryTree) = "tree";
-            /// The tree, decoded by averages of the levels that are complete.
+            /// The tree, with each complete subtree estimated by an average of its levels.
             HonakerOnline(HonakerOnline) = "honaker-online";
-            /// The tree with its best decoder.
+            /// The tree with its optimal decoder.
             HonakerFull(HonakerFull) = "honaker-full";
-            /// The smooth binary tree: every prefix sum is decoded from the same number of nodes.
+            /// The smooth binary tree, in which every prefix sum reads the same number of nodes.
             SmoothTree(SmoothTree) = "smooth-tree";
-            /// The tree decoded from below, with one optimised weight per height.
+            /// The tree of Honaker online, with an optimised weight for each height.
             WeightedTree(WeightedTree) = "weighted-tree";
-            /// The square root of a circulant that holds prefix sums.
+            /// Columns of the square root of a circulant that contains the prefix sums.
             Fourier(Fourier) = "fourier";
-            /// The Fourier mechanism with its best decoder.
+            /// The Fourier mechanism with its optimal decoder.
             FourierOptimal(FourierOptimal) = "fourier-optimal";
         }
     };
@@ -51,10 +51,10 @@ macro_rules! define_class {
         }
 
         impl Class {
-            /// Every class.
+            /// All classes.
             pub const ALL: &'static [Self] = &[$(Self::$class,)*];
 
-            /// Returns the name in files and on the command line.
+            /// Returns the name of the class in files and on the command line.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$class => $name,)* }
             }

@@ -1,4 +1,5 @@
-//! The trait of all strategies: matrix, sensitivity, errors, and the recursion of the noise.
+//! The trait that all strategies implement: the matrix C, its sensitivity and errors, and the recursion of
+//! its noise.
 
 use crate::decoder::{self, ErrorNorms};
 use crate::loss::Loss;
@@ -10,10 +11,10 @@ pub trait Strategy {
     /// Returns the number of steps n.
     fn steps(&self) -> usize;
 
-    /// Refuses numbers that are not valid for the class, such as a file may hold.
+    /// Checks the numbers of the strategy, which may have been read from a file.
     ///
     /// # Errors
-    /// Names the field.
+    /// When a number is not valid. The error names the field.
     fn check(&self) -> Result<()>;
 
     /// Returns C.
@@ -22,11 +23,11 @@ pub trait Strategy {
     /// When C is too large.
     fn encoder(&self) -> Result<Encoder>;
 
-    /// Returns sens(C, Pi), with its source.
+    /// Returns the sensitivity sens(C, Pi), and the theorem that proves it.
     ///
     /// # Errors
-    /// When the schema does not fit, C is too large, or the value is outside the range of double precision:
-    /// it is never NaN, infinite or 0.
+    /// When the schema does not fit, C is too large, or the value is outside the range of double precision. A
+    /// value that is returned is never NaN, infinite or 0.
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         sensitivity::of_encoder(&self.encoder()?, participation)
     }
@@ -34,8 +35,8 @@ pub trait Strategy {
     /// Returns the norms of B = A C^-1.
     ///
     /// # Errors
-    /// When the workload is not valid, C is too large, or a norm is outside the range of double precision:
-    /// norms are never NaN, infinite or 0.
+    /// When the workload is not valid, C is too large, or a norm is outside the range of double precision.
+    /// Norms that are returned are never NaN, infinite or 0.
     fn error(&self, workload: &Workload) -> Result<ErrorNorms> {
         ErrorNorms::of_rows(&self.row_errors_squared(workload)?)
     }
@@ -64,7 +65,7 @@ pub trait Strategy {
         Ok(self.row_errors_squared(workload)?.into_iter().map(f64::sqrt).collect())
     }
 
-    /// Returns errors and losses for a workload and a schema, under an adjacency.
+    /// Returns the errors and losses for a workload, a participation schema and an adjacency.
     ///
     /// # Errors
     /// When the workload or the schema is not valid for the steps of the strategy, or a figure is 0 or not

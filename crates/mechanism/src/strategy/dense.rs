@@ -1,6 +1,6 @@
-//! Any lower-triangular C: the least loss of all strategies, with a certificate. Noise: O(n m) time a step
-//! with regenerated seed noise, no state. Design: O(n^3) time an iteration and about ten n x n matrices of
-//! memory.
+//! Any lower-triangular C. Designs have the least loss of all strategies, with a certificate. Noise: O(n m)
+//! time a step with regenerated seed noise, no state. Design: O(n^3) time an iteration and about ten n x n
+//! matrices of memory.
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_linear::{Matrix, lower_inverse};
@@ -23,7 +23,7 @@ use crate::{Encoder, Recursion, Result, Workload};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dense {
-    /// Row t holds C\[t, 0..=t\].
+    /// Row t holds the entries C\[t, 0..=t\].
     rows: Vec<Vec<f64>>,
 }
 

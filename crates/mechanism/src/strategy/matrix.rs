@@ -1,12 +1,14 @@
-//! Any C as a strategy: square or with more rows than columns, triangular or not.
+//! Strategies from any matrix C: square or with more rows than columns, triangular or not.
 //!
-//! 1. The best decoder of A for C is B = A C^+, whose noise is A C^+ Z. C^+ Z has the covariance (C^T C)^-1.
-//! 2. The lower-triangular C' with C'^T C' = C^T C therefore has the noise C'^-1 Z of the same law, the same
+//! 1. The optimal decoder of a workload A is B = A C^+, whose noise is A C^+ Z. C^+ Z has the covariance (C^T
+//!    C)^-1 per coordinate.
+//! 2. So the lower-triangular C' with C'^T C' = C^T C has noise C'^-1 Z of the same distribution, the same
 //!    errors, and the same sensitivity under every schema.
-//! 3. Because C' is lower triangular, the claim holds for gradients that depend on earlier releases.
+//! 3. Because C' is lower triangular, the privacy claim also holds for gradients that depend on earlier
+//!    releases.
 //!
-//! Sensitivity, errors and noise are computed from C' itself, so that rounding of the decomposition moves
-//! none of them apart.
+//! Sensitivity, errors and noise are all computed from C', so that rounding in its decomposition does not
+//! make them disagree.
 //!
 //! # Source
 //! Denisov et al. (2022), Theorem 2.1 and Proposition 2.2; monograph, Remarks 1.16 and 1.17.
@@ -22,20 +24,21 @@ use crate::numeric::vector::dot;
 use crate::workload::Operator;
 use crate::{Encoder, Result, Workload};
 
-/// Relative difference of entries of B C and A that counts as rounding: files may hold single precision.
+/// Relative difference between entries of B C and A that counts as rounding, since files may hold numbers in
+/// single precision.
 const FACTOR_TOLERANCE: f64 = 1e-5;
 
 impl AnyStrategy {
     /// Returns the strategy of a matrix C (r x n, r >= n) of full column rank: the lower-triangular C' with
-    /// positive diagonal and C'^T C' = C^T C. A lower-triangular C is kept to the last bit, but for the
-    /// signs of its rows.
+    /// positive diagonal and C'^T C' = C^T C. The entries of a lower-triangular C are not changed, except
+    /// that rows with a negative diagonal are negated.
     ///
-    /// The class is the one of the least noise state that holds C' exactly: Toeplitz coefficients, bands, or
-    /// every entry. O(r n^2) time for a C that is not lower triangular.
+    /// The class is the one with the smallest noise state that represents C' exactly: Toeplitz, banded or
+    /// dense. O(r n^2) time for a C that is not lower triangular.
     ///
     /// # Errors
     /// When C has no column, more than 10^8 entries, or fewer rows than columns, an entry is not finite, or a
-    /// column is a combination of later ones.
+    /// column is a linear combination of later columns.
     ///
     /// # Source
     /// Denisov et al. (2022), Proposition 2.2; monograph, Remark 1.17.
@@ -56,10 +59,8 @@ impl AnyStrategy {
         let most = "the entries that can be held in memory";
         between("entries of C", r.saturating_mul(n), 1, MAX_MATERIALIZED, most)?;
         if r < n {
-            let must_be = format!(
-                "at least {n}, the number of columns: with fewer, some change of the gradients moves no row of \
-                 C G, and no noise C^-1 Z exists"
-            );
+            let must_be =
+                format!("at least {n}, the number of columns, since otherwise no noise C^-1 Z exists");
             return Err(InvalidParameter::new("rows of C", r, must_be).into());
         }
         let entries = (0..n).flat_map(|j| (0..r).map(move |i| (i, j)));
@@ -69,17 +70,17 @@ impl AnyStrategy {
         let is_lower = r == n && entries.into_iter().all(|(i, j)| i >= j || c[(i, j)] == 0.0);
         let found = if is_lower { with_positive_diagonal(c) } else { lower_factor(c) };
         of_lower(&found.map_err(|error| {
-            let must_be = "of full column rank: else no noise C^-1 Z exists";
+            let must_be = "of full column rank, since otherwise no noise C^-1 Z exists";
             InvalidParameter::new("C", format!("a matrix in which {error}"), must_be)
         })?)
     }
 
-    /// Returns the strategy of any implementation of [`Strategy`], in a form that plans and files hold: by
-    /// its coefficients if it is Toeplitz, by its bands if it is banded, else by its matrix, as
-    /// [`AnyStrategy::of_matrix`]. Its noise follows from C alone.
+    /// Converts any implementation of [`Strategy`] to a form that plans and files can hold: its coefficients
+    /// if C is Toeplitz, its bands if C is banded, or else the matrix, as in [`AnyStrategy::of_matrix`]. The
+    /// noise is computed from C alone, not by `strategy.recursion()`.
     ///
     /// # Errors
-    /// When it is not valid, or as [`AnyStrategy::of_matrix`].
+    /// When the strategy is not valid, or for a reason of [`AnyStrategy::of_matrix`].
     ///
     /// ```
     /// use antinoise_mechanism::{AnyStrategy, Encoder, Recursion, Result, Strategy};
@@ -116,7 +117,7 @@ impl AnyStrategy {
     }
 }
 
-/// The matrices of a factorisation A = B C, as other libraries give them. C is the strategy.
+/// The matrices of a factorisation A = B C, as other libraries compute them.
 ///
 /// ```
 /// use antinoise_linear::Matrix;
@@ -131,24 +132,24 @@ impl AnyStrategy {
 pub struct Factors {
     /// C (r x n, r >= n), of full column rank.
     pub c: Matrix,
-    /// B, one row for each query. It is only compared with A: queries are decoded by the best decoder A C^+,
-    /// whose errors are at most those of B.
+    /// B, with one row for each query. It is only compared with A: results are decoded by the optimal decoder
+    /// A C^+, whose errors are at most those of B.
     pub b: Option<Matrix>,
-    /// A, one row for each query.
+    /// A, with one row for each query.
     pub a: Option<Matrix>,
 }
 
 impl Factors {
-    /// The strategy C alone.
+    /// Creates the factors from C alone.
     pub fn new(c: Matrix) -> Self {
         Self { c, b: None, a: None }
     }
 
-    /// Returns the strategy of C, after a check that A and B C are the workload.
+    /// Returns the strategy of C, if A and B C (where given) equal the workload.
     ///
     /// # Errors
-    /// As [`AnyStrategy::of_matrix`], and when A or B C has another shape than the workload, or an entry of
-    /// it differs by more than 1e-5 of the magnitude of its terms.
+    /// As [`AnyStrategy::of_matrix`], and when A or B C has another shape than the workload, or an entry
+    /// differs from the workload's by more than 1e-5 times the magnitude of its terms.
     pub fn strategy(&self, workload: &Workload) -> Result<AnyStrategy> {
         let strategy = AnyStrategy::of_matrix(&self.c)?;
         if let Some(a) = &self.a {
@@ -168,7 +169,8 @@ impl Factors {
     }
 }
 
-/// Refuses a matrix `found` that is not the workload; `size` is the magnitude of the terms of an entry.
+/// Refuses a matrix `found` that is not the workload. `size(i, j)` is the magnitude of the terms that are
+/// summed in entry (i, j).
 fn check_workload(
     name: &str,
     found: &Matrix,
@@ -196,7 +198,7 @@ fn check_workload(
     Ok(())
 }
 
-/// Returns the matrix with the rows of negative diagonal times -1, which leaves C^T C as it is.
+/// Returns the matrix with the rows of negative diagonal negated, which does not change C^T C.
 fn with_positive_diagonal(c: &Matrix) -> antinoise_linear::Result<Matrix> {
     let n = c.ncols();
     match (0..n).find(|&j| c[(j, j)] == 0.0) {
@@ -205,7 +207,7 @@ fn with_positive_diagonal(c: &Matrix) -> antinoise_linear::Result<Matrix> {
     }
 }
 
-/// Returns the class of the least noise state that holds a lower-triangular matrix exactly.
+/// Returns a lower-triangular matrix in the class with the smallest noise state that represents it exactly.
 fn of_lower(c: &Matrix) -> Result<AnyStrategy> {
     let n = c.ncols();
     let lowest = |j: usize| c.column(j).iter().rposition(|&x| x != 0.0).unwrap_or(j);

@@ -1,7 +1,7 @@
 //! The strategies C: matrices, one file per family, and the table of their classes.
 //!
-//! A class is added by its file, a row of the table in `class`, and its design in `design/`. Files here hold
-//! the numbers of a matrix and what follows from them; none of them designs.
+//! A new class needs its own file here, a row of the table in `class`, and a design in `design/`. Files here
+//! represent matrices and compute their figures; they design none.
 
 mod any;
 mod banded;

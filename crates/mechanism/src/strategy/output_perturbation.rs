@@ -1,5 +1,6 @@
-//! C = A: fresh noise on the answer of every query (output perturbation). For prefix sums and momentum C^-1
-//! is short, so that noise takes O(m) time and one or two vectors of seed noise.
+//! C = A: independent noise on the result of every query (output perturbation). For prefix sums and momentum,
+//! C^-1 has two or three coefficients, so that noise takes O(m) time a step and one or two earlier seed
+//! vectors.
 
 use antinoise_input::InvalidParameter;
 use antinoise_linear::Matrix;
@@ -10,7 +11,7 @@ use crate::numeric::limits::check_materializable;
 use crate::toeplitz::divide;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// The workload `workload` over `steps` steps as the strategy.
+/// The strategy C = A for the workload A over `steps` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputPerturbation {
@@ -25,10 +26,10 @@ impl OutputPerturbation {
         Ok(strategy)
     }
 
-    /// Returns the error for a zero on the diagonal of A: C = A has no inverse.
+    /// Returns the error for a workload with a 0 on the diagonal, which has no inverse.
     fn not_invertible(&self, step: usize) -> crate::Error {
-        let got = format!("{}, which gives step {step} no weight", self.workload);
-        InvalidParameter::new("workload", got, "invertible to be a strategy").into()
+        let got = format!("{}, whose diagonal is 0 at step {step}", self.workload);
+        InvalidParameter::new("workload", got, "invertible to be used as a strategy").into()
     }
 }
 
@@ -41,7 +42,7 @@ impl Strategy for OutputPerturbation {
         check_materializable(self.steps)?;
         self.workload.check_steps(self.steps)?;
         if matches!(self.workload, Workload::Queries { .. }) {
-            let must_be = "lower triangular to be a strategy";
+            let must_be = "lower triangular to be used as a strategy";
             return Err(InvalidParameter::new("workload", &self.workload, must_be).into());
         }
         let zero = match &self.workload {
@@ -81,7 +82,7 @@ impl Strategy for OutputPerturbation {
             return Ok(Recursion::SeedCombination { rows: unscheduled(rates, *momentum) });
         }
         if let Workload::Matrix { rows } = &self.workload {
-            // C as a banded matrix with n bands: row t from its diagonal backwards.
+            // The rows of C as a banded matrix with n bands; row t is stored from its diagonal to the left.
             let bands = self.steps;
             let backwards = |row: &Vec<f64>| -> Vec<f64> {
                 let padding = vec![0.0; bands - row.len()];
@@ -104,7 +105,7 @@ impl Strategy for OutputPerturbation {
     }
 }
 
-/// Returns A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j) as a matrix.
+/// Returns the matrix A\[i, j\] = sum over s in j..=i of eta_s beta^(s-j) of a learning-rate schedule.
 fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     let n = rates.len();
     check_materializable(n.saturating_mul(n))?;
@@ -120,7 +121,8 @@ fn scheduled(rates: &[f64], momentum: f64) -> Result<Encoder> {
     Ok(Encoder::Dense(c))
 }
 
-/// Returns the rows of A^-1: differences divided by eta, minus beta times the previous row.
+/// Returns the rows of A^-1 of a learning-rate schedule, as (column, entry) pairs. Row t maps results r to
+/// x_t / eta_t - beta x_{t-1} / eta_{t-1}, where x_t = r_t - r_{t-1}.
 fn unscheduled(rates: &[f64], momentum: f64) -> Vec<Vec<(usize, f64)>> {
     let row = |t: usize| {
         let mut row = vec![(t, 1.0 / rates[t])];
@@ -135,7 +137,7 @@ fn unscheduled(rates: &[f64], momentum: f64) -> Vec<Vec<(usize, f64)>> {
     (0..rates.len()).map(row).collect()
 }
 
-/// Truncates to n taps and removes trailing zeros.
+/// Truncates the taps to n and removes trailing zeros.
 fn shortened(mut taps: Vec<f64>, steps: usize) -> Vec<f64> {
     taps.truncate(steps);
     while taps.len() > 1 && taps.last() == Some(&0.0) {

@@ -1,4 +1,4 @@
-//! Nodes by their height and the steps below them.
+//! The nodes of the tree.
 
 use antinoise_linear::Matrix;
 
@@ -10,7 +10,7 @@ pub(crate) struct Tree {
     pub(crate) height: u32,
 }
 
-/// A node, given by its height and the end of the steps below it.
+/// A node, identified by its height and the end of the range of steps below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) height: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the index among the nodes of the same height, from the left.
+    /// Returns the index of the node among the nodes of the same height, from the left.
     pub(crate) fn index(self) -> usize {
         (self.end - 1) >> self.height
     }
@@ -39,7 +39,7 @@ impl Tree {
     /// Returns all nodes that have a step below them, in postorder.
     pub(crate) fn nodes(self) -> impl Iterator<Item = Node> {
         (1..=self.steps).flat_map(move |end| {
-            // Nodes that extend past the last step are complete with it.
+            // Nodes that extend past the last step count as complete at the last step.
             let highest = if end == self.steps { self.height } else { end.trailing_zeros() };
             (0..=highest).map(move |height| Node { height, end })
         })
@@ -50,13 +50,13 @@ impl Tree {
         vec![1.0; self.height as usize + 1]
     }
 
-    /// Returns the lowest height at which a node is above both steps.
+    /// Returns the height of the lowest node that is above both steps.
     pub(crate) fn meeting_height(t: usize, tau: usize) -> usize {
         (usize::BITS - (t ^ tau).leading_zeros()) as usize
     }
 
-    /// Returns (C^T C)\[t, tau\] by the height at which the steps meet: the sum of squared weights of the
-    /// nodes above both.
+    /// Returns (C^T C)\[t, tau\] as a function of [`Tree::meeting_height`] of the steps: the sum of the
+    /// squared weights of all nodes above both.
     pub(crate) fn squares_from(self, weights: &[f64]) -> Vec<f64> {
         let mut sums: Vec<f64> = weights.iter().map(|w| w * w).collect();
         for height in (1..sums.len()).rev() {
@@ -65,7 +65,7 @@ impl Tree {
         sums
     }
 
-    /// Returns C_tree (r x n) as a matrix.
+    /// Returns the matrix C_tree (r x n) for a weight per height.
     pub(crate) fn encoder(self, weights: &[f64]) -> Matrix {
         let nodes: Vec<Node> = self.nodes().collect();
         Matrix::from_fn(nodes.len(), self.steps, |row, step| {

@@ -1,12 +1,12 @@
-//! The smooth binary tree: steps are leaves whose labels all have the same number of ones, so that every
-//! prefix reads the same number of nodes.
+//! The smooth binary tree. The steps are those leaves of a larger tree whose labels (their binary numbers)
+//! have a fixed number of ones, so that every prefix reads the same number of nodes.
 //!
-//! 1. The prefix that ends before a label y is the sum of one node for every 1 in y: the left sibling of the
-//!    node above y at that height. So it reads as many nodes as y has ones.
-//! 2. A step whose label has z zeros is below z of the nodes that prefixes read.
-//! 3. In the plain tree both numbers go up to log2 n. Here every label has o ones and z zeros, and the max
-//!    loss is sqrt(o z), half of the plain tree's for large n.
-//! 4. The n steps take the n smallest labels, in increasing order; the next label ends the last prefix.
+//! 1. The prefix sum that ends before a label y reads one node for every 1 in y: the left sibling of the node
+//!    above y at that height. So it reads as many nodes as y has ones.
+//! 2. A step whose label has z zeros is below z of the nodes that prefix sums read.
+//! 3. In the plain tree both numbers can be log2 n. Here every label has o ones and z zeros, so that the max
+//!    loss is sqrt(o z), half of that of the plain tree for large n.
+//! 4. The steps have the n smallest labels, in increasing order; the last prefix ends before the next label.
 //!
 //! # Source
 //! Andersson and Pagh, A smooth binary mechanism for efficient private continual observation, 2023
@@ -26,11 +26,12 @@ pub(crate) struct SmoothLabels {
     zeros: u32,
 }
 
-/// A node that prefixes read: its height, and its index among the nodes of that height, an even number.
+/// A node that prefix sums read: its height, and its index (always even) among the nodes of that height.
 type SmoothNode = (u32, u64);
 
 impl SmoothLabels {
-    /// Chooses the labels with the least product of ones and zeros that suffice for `steps` >= 1 steps.
+    /// Chooses the numbers of ones and of zeros with the smallest product that give enough labels for `steps`
+    /// >= 1 steps.
     pub(crate) fn new(steps: usize) -> Self {
         let enough = |&(ones, zeros): &(u32, u32)| choose_exceeds(ones + zeros, ones, steps as u128);
         let pairs = (1..64u32).flat_map(|ones| (1..64 - ones).map(move |zeros| (ones, zeros)));
@@ -41,7 +42,7 @@ impl SmoothLabels {
         Self { steps, ones, zeros }
     }
 
-    /// Returns how many nodes every prefix reads.
+    /// Returns the number of nodes that every prefix sum reads.
     pub(crate) fn ones(self) -> u32 {
         self.ones
     }
@@ -57,7 +58,7 @@ impl SmoothLabels {
         let mut all = Vec::with_capacity(self.steps + 1);
         for _ in 0..=self.steps {
             all.push(label);
-            // The next number with the same number of ones (Gosper).
+            // The next larger number with the same number of ones (Gosper's algorithm).
             let lowest = label & label.wrapping_neg();
             let carried = label + lowest;
             label = carried | ((label ^ carried) / lowest) >> 2;
@@ -65,21 +66,21 @@ impl SmoothLabels {
         all
     }
 
-    /// Returns the nodes that the prefix before `label` reads, from the highest down.
+    /// Returns the nodes that the prefix sum before `label` reads, from the highest down.
     fn read_by(label: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..u64::BITS).rev().filter(move |&height| label >> height & 1 == 1);
         heights.map(move |height| (height, (label >> height) - 1))
     }
 
-    /// Returns whether a prefix that ends at the label `last` or before reads the node: the first label past
-    /// the node is at most `last`.
+    /// Returns whether a prefix sum that ends before some label up to `last` reads the node: whether the
+    /// first label past the node is at most `last`.
     fn is_read(self, (height, place): SmoothNode, last: u64) -> bool {
         let high = place + 1;
         let Some(low_ones) = self.ones.checked_sub(high.count_ones()) else { return false };
         low_ones <= height && high << height | ((1u64 << low_ones) - 1) <= last
     }
 
-    /// Returns the nodes above the step with this label that are read, from the highest down.
+    /// Returns the nodes above the step with this label that some prefix sum reads, from the highest down.
     fn above(self, label: u64, last: u64) -> impl Iterator<Item = SmoothNode> {
         let heights = (0..self.ones + self.zeros).rev().filter(move |&height| label >> height & 1 == 0);
         heights.map(move |height| (height, label >> height)).filter(move |&node| self.is_read(node, last))
@@ -96,7 +97,8 @@ impl SmoothLabels {
         (0..self.steps.saturating_sub(lag)).map(of).collect()
     }
 
-    /// Numbers the seeds of the nodes, in the order in which prefixes read them.
+    /// Numbers the nodes in the order in which prefix sums first read them; a node's number is that of its
+    /// seed.
     fn seeds(labels: &[u64]) -> HashMap<SmoothNode, usize> {
         let mut seeds = HashMap::new();
         for &label in &labels[1..] {
@@ -108,7 +110,7 @@ impl SmoothLabels {
         seeds
     }
 
-    /// Returns C as a matrix, one row per node that is read.
+    /// Returns the matrix C, with one row for each node that some prefix sum reads.
     pub(crate) fn encoder(self) -> Matrix {
         let labels = self.labels();
         let seeds = Self::seeds(&labels);
@@ -119,14 +121,15 @@ impl SmoothLabels {
         c
     }
 
-    /// Returns N Z, row by row: the nodes that enter the prefix's partition minus those that leave it. Two
-    /// seeds a step on average, one of them new.
+    /// Returns the recursion of the noise N Z: the seeds of the nodes that enter the partition of the prefix
+    /// at a step, minus those that leave it. That is two seeds a step on average, one of them new.
     pub(crate) fn recursion(self) -> Recursion {
         let labels = self.labels();
         let seeds = Self::seeds(&labels);
         let row = |t: usize| {
             let (now, before) = (labels[t + 1], labels[t]);
-            // Nodes of digits above the highest changed one stay; the first prefix reads all of its nodes.
+            // Nodes for digits above the highest changed digit stay in the partition. At the first step all
+            // nodes enter.
             let changed = if t == 0 { u64::BITS } else { u64::BITS - (now ^ before).leading_zeros() };
             let fresh = |&(height, _): &SmoothNode| height < changed;
             let gone =
@@ -138,7 +141,7 @@ impl SmoothLabels {
     }
 }
 
-/// Returns whether n over k exceeds `least`.
+/// Returns whether the binomial coefficient of n over k exceeds `least`.
 fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
     let mut product = 1u128;
     for i in 0..k.min(n - k) {
@@ -154,7 +157,7 @@ fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
 mod tests {
     use super::*;
 
-    /// Every prefix is the sum of the nodes that it reads, and each label has the same number of ones.
+    /// Every prefix sum is the sum of the nodes that it reads, and all labels have the same number of ones.
     #[test]
     fn prefixes_are_sums_of_nodes() {
         for steps in 1..=140 {

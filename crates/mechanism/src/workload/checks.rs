@@ -1,4 +1,4 @@
-//! Checks of the parameters of a workload.
+//! Checks of the parameters of workloads.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 

@@ -7,8 +7,8 @@ use super::checks;
 use crate::numeric::limits::check_materializable;
 use crate::{Result, toeplitz};
 
-/// A lower-triangular workload A (n x n): row t holds the weights of gradients 0..=t in the model after step
-/// t.
+/// A workload A (n x n, lower triangular): row t holds the weights that the gradients of steps 0..=t have in
+/// the model after step t.
 ///
 /// ```
 /// use antinoise_mechanism::Workload;
@@ -64,7 +64,7 @@ pub enum Workload {
         #[serde(default)]
         momentum: f64,
     },
-    /// Any Toeplitz workload, by its coefficients a_t; later terms are 0.
+    /// Any Toeplitz workload, given by its coefficients a_t; further terms are 0.
     Toeplitz {
         /// First column of A; coefficients\[0\] is above 0.
         coefficients: Vec<f64>,
@@ -83,10 +83,10 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Refuses parameters outside their ranges.
+    /// Checks that the parameters are in their ranges.
     ///
     /// # Errors
-    /// Names the parameter.
+    /// When a parameter is out of its range. The error names the parameter.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Prefix => {}
@@ -117,7 +117,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Refuses a workload that is not valid for `steps` steps.
+    /// Checks that the workload is valid for `steps` steps.
     ///
     /// # Errors
     /// As [`Workload::check`], and when a matrix or schedule has another size, or a cooldown starts after the
@@ -170,7 +170,7 @@ impl Workload {
         )
     }
 
-    /// Returns the number of queries: the rows of A.
+    /// Returns the number of queries, which is the number of rows of A.
     pub fn queries(&self, steps: usize) -> usize {
         match self {
             Self::Queries { rows } => rows.len(),
@@ -178,7 +178,8 @@ impl Workload {
         }
     }
 
-    /// Returns the polynomials whose quotient generates a_t, if there are any.
+    /// Returns the numerator and denominator of the rational generating function of a_t, if it has one of low
+    /// degree.
     pub(crate) fn rational(&self, steps: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         match self {
             Self::Prefix => Some((vec![1.0], vec![1.0, -1.0])),
@@ -195,7 +196,8 @@ impl Workload {
         }
     }
 
-    /// Returns eta, one per step, and beta of a schedule.
+    /// Returns the learning rates eta of all steps, and the momentum beta, if the workload is a learning-rate
+    /// schedule.
     pub(crate) fn schedule(&self, steps: usize) -> Option<(Vec<f64>, f64)> {
         match self {
             Self::Schedule { rates, momentum } => Some((rates.clone(), *momentum)),
@@ -203,7 +205,7 @@ impl Workload {
         }
     }
 
-    /// Returns eta, one per step, of a schedule without momentum.
+    /// Returns the learning rates eta of all steps, if the workload is a schedule without momentum.
     pub(crate) fn rates(&self, steps: usize) -> Option<Vec<f64>> {
         if let Self::Schedule { rates, momentum: 0.0 } = self {
             return Some(rates.clone());

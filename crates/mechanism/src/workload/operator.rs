@@ -1,19 +1,20 @@
-//! Products A x and A^T x without A as a matrix.
+//! Products A x and A^T x that do not need the entries of A.
 
 use super::definition::Workload;
 use crate::numeric::limits::check_materializable;
 use crate::numeric::vector;
 use crate::{Result, toeplitz};
 
-/// A over n steps, prepared for products with columns.
+/// A workload A over n steps, prepared for products with columns.
 pub(crate) enum Operator {
-    /// Toeplitz A = numerator / denominator: O(n) a column for short polynomials.
+    /// Toeplitz A with the generating function numerator / denominator: O(n) time a column.
     Rational { numerator: Vec<f64>, denominator: Vec<f64> },
-    /// Toeplitz A by its first column: O(n log n).
+    /// Toeplitz A, given by its first column: O(n log n) time a column.
     Series(Vec<f64>),
-    /// A_pre diag(eta) / (1 - beta x): O(n).
+    /// A learning-rate schedule: A = A_pre diag(eta) M, where M is Toeplitz with coefficients beta^t. O(n)
+    /// time a column.
     Schedule { rates: Vec<f64>, momentum: f64 },
-    /// Rows, of the lower triangle or of any length: O(n^2).
+    /// A given by its rows, which may end at the diagonal: O(n^2) time a column.
     Rows(Vec<Vec<f64>>),
 }
 
@@ -56,9 +57,9 @@ impl Operator {
     }
 }
 
-/// Products of A and A^T with several columns at once, one per lane.
+/// Products of A and A^T with several columns together, one in each lane.
 impl Operator {
-    /// Returns rows `first`.. of A x, for columns that are 0 before row `first`.
+    /// Returns A x from row `first` on, for columns x that are 0 before row `first`.
     pub(crate) fn apply_lanes<const L: usize>(&self, x: &[[f64; L]], first: usize) -> Vec<[f64; L]> {
         match self {
             Self::Rational { numerator, denominator } => filter(numerator, denominator, x.iter()),
@@ -74,7 +75,7 @@ impl Operator {
         }
     }
 
-    /// Returns rows `first`.. of A^T x, which depend only on rows `first`.. of x.
+    /// Returns A^T x from row `first` on, which depends only on x from row `first` on.
     pub(crate) fn apply_transposed_lanes<const L: usize>(
         &self,
         x: &[[f64; L]],

@@ -1,4 +1,4 @@
-//! Batches of queries, and the workloads that replace them in solvers.
+//! Batches of queries, and the workloads by which solvers replace them.
 
 use antinoise_input::InvalidParameter;
 use antinoise_linear::{Matrix, product, reverse_cholesky, symmetric_eigenvalues};
@@ -6,13 +6,14 @@ use antinoise_linear::{Matrix, product, reverse_cholesky, symmetric_eigenvalues}
 use super::definition::Workload;
 use crate::Result;
 
-/// Squared singular value assigned to directions that no query reads, relative to the mean of the others.
+/// Squared singular value that directions outside the span of the queries get, relative to the mean of the
+/// other squared singular values.
 const MIN_DIRECTION: f64 = 1e-9;
 
 impl Workload {
-    /// Returns the batch with one more query per step, so small that its cost is negligible, if the queries
-    /// do not span all directions: a strategy must have an inverse. `None` if they do, and for other
-    /// workloads.
+    /// If the queries of a batch do not span all directions, returns the batch with one more query per step,
+    /// whose effect on the loss is negligible, so that the optimal strategy is invertible. Returns `None` if
+    /// they do, and for other workloads.
     pub(crate) fn spanning(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
         self.check_steps(steps)?;
@@ -35,7 +36,7 @@ impl Workload {
     pub(crate) fn triangular(&self, steps: usize) -> Result<Option<Self>> {
         let Self::Queries { rows } = self else { return Ok(None) };
         let factor = reverse_cholesky(&gram(rows)).map_err(|_| {
-            let must_be = "numbers whose squares can be added in double precision";
+            let must_be = "of similar size, so that their squares can be added in double precision";
             InvalidParameter::new("queries", "of sizes too far apart", must_be)
         })?;
         let rows = (0..steps).map(|i| (0..=i).map(|j| factor[(i, j)]).collect()).collect();

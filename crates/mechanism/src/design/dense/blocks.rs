@@ -1,4 +1,5 @@
-//! Block-diagonal matrices over disjoint patterns, and free variables for G with Lambda = G G^T.
+//! Block-diagonal matrices with one block for each of several disjoint patterns, and free variables for the
+//! multiplier matrix Lambda = G G^T (see `disjoint`).
 //!
 //! Block u (k x k) of Lambda has the constant diagonal v_u = y_u^2: row i of G_u is y_u h_i / ||h_i|| with
 //! free h_i. Variables: y, one per pattern, then h row by row for each pattern of two steps or more. A
@@ -15,7 +16,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Creates the blocks of `groups`, which contain each of the steps 0..steps once.
+    /// Creates the blocks of `groups`, which together contain each step once.
     pub(super) fn new(groups: Vec<Vec<usize>>) -> Self {
         let steps = groups.iter().map(Vec::len).sum();
         Self { groups, steps }
@@ -25,8 +26,8 @@ impl Blocks {
         &self.groups
     }
 
-    /// Returns variables of G = y_u I, where y_u^2 is the mean of `multipliers` over pattern u, scaled to sum
-    /// y^2 = 1.
+    /// Returns the variables of G_u = y_u I, where y_u^2 is the mean of `multipliers` over pattern u, and all
+    /// y are scaled to sum y^2 = 1.
     pub(super) fn start(&self, multipliers: &[f64]) -> Vec<f64> {
         let mean =
             |group: &Vec<usize>| group.iter().map(|&t| multipliers[t]).sum::<f64>() / group.len() as f64;
@@ -34,7 +35,7 @@ impl Blocks {
             self.groups.iter().map(|group| mean(group).max(f64::MIN_POSITIVE).sqrt()).collect();
         let norm = x.iter().map(|y| y * y).sum::<f64>().sqrt();
         x.iter_mut().for_each(|y| *y /= norm);
-        // Free rows have the mean length of y, so that one step length suits both.
+        // The free rows h_i get the typical size of y, so that the same step length suits both.
         let length = 1.0 / (self.groups.len() as f64).sqrt();
         for k in self.groups.iter().map(Vec::len).filter(|&k| k > 1) {
             x.extend((0..k * k).map(|at| if at % (k + 1) == 0 { length } else { 0.0 }));
@@ -69,7 +70,7 @@ impl Blocks {
         self.rows(x).into_iter().enumerate().map(scaled).collect()
     }
 
-    /// Maps `d`, the derivative in G, to the derivative in the variables.
+    /// Maps `d`, the derivative in G (block by block), to the derivative in the variables.
     pub(super) fn gradient(&self, x: &[f64], d: &[Matrix]) -> Vec<f64> {
         let mut gradient = vec![0.0; self.groups.len()];
         for (u, ((rows, lengths), d)) in self.rows(x).into_iter().zip(d).enumerate() {
@@ -101,7 +102,7 @@ impl Blocks {
         out
     }
 
-    /// M <- F^T M for block-diagonal F.
+    /// Replaces M by F^T M, for block-diagonal F.
     pub(super) fn left(&self, factors: &[Matrix], m: &mut Matrix) {
         let mut values = Vec::new();
         for c in 0..m.ncols() {
@@ -123,7 +124,7 @@ impl Blocks {
         out
     }
 
-    /// Returns the diagonal blocks of Q diag(weights) Q^T, for weights of at least 0.
+    /// Returns the diagonal blocks of Q diag(weights) Q^T, for non-negative weights.
     pub(super) fn of_spectrum(&self, q: &Matrix, weights: &[f64]) -> Vec<Matrix> {
         let mut diagonal = vec![0.0; self.steps];
         for (l, weight) in weights.iter().enumerate() {
@@ -140,8 +141,9 @@ impl Blocks {
         self.groups.iter().map(block).collect()
     }
 
-    /// Returns W^T X W, in which each pattern's block is diagonal with trace 1: W_u = D^-1/2 R^-1/2 D^1/2 /
-    /// sqrt(tr D) for a block D^1/2 R D^1/2 with correlations R. At the optimum R is the identity.
+    /// Returns a feasible X: W^T X W, where the block of each pattern is diagonal with trace 1. For a block
+    /// X_u = D^1/2 R D^1/2 with diagonal D and unit diagonal of R, W_u = D^-1/2 R^-1/2 D^1/2 / sqrt(tr D). At
+    /// the optimum R is the identity.
     pub(super) fn made_feasible(&self, x: &Matrix) -> Result<Matrix> {
         let mut factors = Vec::with_capacity(self.groups.len());
         let mut diagonal = vec![0.0; self.steps];
@@ -160,7 +162,7 @@ impl Blocks {
     }
 }
 
-/// Returns W_u of [`Blocks::made_feasible`].
+/// Returns the W_u of [`Blocks::made_feasible`] for one pattern.
 fn orthogonalising(x: &Matrix, group: &[usize], trace: f64) -> Result<Matrix> {
     let (k, norm) = (group.len(), trace.sqrt());
     if k == 1 {

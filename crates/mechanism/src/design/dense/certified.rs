@@ -1,9 +1,10 @@
 //! Dual ascent with a certificate, shared by all dense designs.
 //!
 //! 1. L-BFGS ascends a dual function, every value of which is a lower bound on the squared loss.
-//! 2. From time to time the multipliers are mapped to a feasible X, whose factor C is an upper bound.
-//! 3. The ascent stops at a small relative gap between the two bounds. For the max loss, weights of the
-//!    queries are softened less and less.
+//! 2. From time to time the multipliers are mapped to a feasible X; the squared loss of its factor C is an
+//!    upper bound.
+//! 3. The ascent stops at a small relative gap between the two bounds. For the max loss there are several
+//!    stages, each with less softness of the queries' weights (see `queries`).
 
 use std::cell::{Cell, RefCell};
 
@@ -18,13 +19,13 @@ use crate::{Problem, Result};
 
 /// A dual problem: minimise f(x) = -ln of a lower bound on the squared loss, up to a constant factor.
 pub(super) trait Dual {
-    /// The intermediate results of an evaluation that [`Dual::gram`] needs.
+    /// The intermediate results of an evaluation, which [`Dual::gram`] needs.
     type State;
 
     /// Evaluates f, its gradient, and the certified lower bound.
     fn evaluate(&self, x: &[f64]) -> Result<Evaluation<Self::State>>;
 
-    /// Returns the X that belongs to x, made feasible: C with C^T C = X has sensitivity at most 1.
+    /// Maps the multipliers x to a feasible X = C^T C, so that C has sensitivity at most 1.
     fn gram(&self, x: &[f64], state: &Self::State) -> Result<Matrix>;
 
     /// Sets the softness of the queries' weights, if there are any.
@@ -46,8 +47,8 @@ struct Incumbent {
     bound: f64,
 }
 
-/// Decides when to compute the primal, by predicting the gap: it falls with the squared gradient (RMS) or the
-/// gradient (max).
+/// Decides when to compute the primal value, by predicting the gap, which is about proportional to the
+/// squared norm of the gradient (RMS) or to the norm itself (max).
 struct Schedule {
     gap: f64,
     power: f64,
@@ -55,12 +56,12 @@ struct Schedule {
     waited: usize,
 }
 
-/// Softness of the queries' weights, stage by stage. A softness leaves a gap of at most `softness` times the
-/// relative distance of the mean query from the worst one. With less softness the dual is flatter.
+/// Softness of the queries' weights, stage by stage. It leaves a relative gap of at most the softness, less
+/// if the mean query is close to the worst one. With less softness the dual is flatter.
 const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
-/// Maximum number of iterations between two computations of the primal.
+/// Maximum number of iterations between two computations of the primal value.
 const MAX_WAIT: usize = 10;
-/// Number of variables above which L-BFGS keeps fewer pairs.
+/// Number of variables above which L-BFGS remembers fewer steps, to save memory.
 const MANY_VARIABLES: usize = 500_000;
 
 impl Schedule {
@@ -149,14 +150,15 @@ impl Incumbent {
         let ended = minimize_until(f, start, &lbfgs, done);
         self.bound = bound.get();
         if self.encoder.is_none() || self.gap() > settings.gap {
-            // The primal of the last point has not been computed.
+            // The primal value of the last point has not been computed yet.
             let state = match state.into_inner() {
                 Some((at, state)) if at == ended.value => Ok(state),
                 _ => dual.evaluate(&ended.value).map(|at| at.state),
             };
             match state {
                 Ok(state) => self.improve(dual.gram(&ended.value, &state), problem),
-                // A decomposition failed where the dual is flat: the earlier result stands, with its gap.
+                // A decomposition failed, as it may where the dual is flat: the earlier result is kept, with
+                // its gap.
                 Err(_) if self.encoder.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -164,7 +166,8 @@ impl Incumbent {
         Ok(ended)
     }
 
-    /// Keeps X if its loss is smaller. An X that double precision cannot factor is not kept.
+    /// Keeps the factor of X if its loss is the smallest so far. An X without a factor in double precision is
+    /// ignored.
     fn improve(&mut self, gram: Result<Matrix>, problem: &Problem) {
         if let Ok((encoder, value)) = gram.and_then(|gram| cost(gram, problem))
             && value < self.value
@@ -180,7 +183,7 @@ impl Incumbent {
         iterations: usize,
         settings: &DenseSettings,
     ) -> Result<Solution<Matrix>> {
-        // A value below the bound differs from it by rounding.
+        // The value can be below the bound only by rounding.
         let gap = self.gap().max(0.0);
         let Some(encoder) = self.encoder else {
             let message = "no strategy was found: the workload is too ill-conditioned for double precision";
@@ -197,7 +200,7 @@ impl Incumbent {
     }
 }
 
-/// Returns C with C^T C = X and its squared error: ||B||_F^2 or ||B||_row^2.
+/// Returns C with C^T C = X, and its squared error ||B||_F^2 or ||B||_row^2.
 pub(super) fn cost(gram: Matrix, problem: &Problem) -> Result<(Matrix, f64)> {
     let encoder = reverse_cholesky(&gram)?;
     drop(gram);

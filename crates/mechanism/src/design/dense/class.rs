@@ -1,5 +1,5 @@
-//! The dense strategy of least loss: the best of the solvers' result and of the designs of classes that dense
-//! contains.
+//! The dense strategy of least loss: the solvers' result, or a design of a smaller class (banded, Toeplitz)
+//! if that is better.
 
 use super::settings::DenseSettings;
 use super::solve::{improve_separated, minimize};
@@ -10,11 +10,10 @@ use crate::solution::{Solution, Status};
 use crate::strategy::{Banded, Class, Dense, Toeplitz};
 use crate::{Participation, Problem, Result, Separation, Strategy};
 
-/// Maximum numbers of steps for which classes that dense contains are designed as well: banded, and the
-/// others.
+/// Maximum numbers of steps for which smaller classes are designed too: the banded class, and the others.
 const MAX_STEPS_OF_BANDED: usize = 64;
 const MAX_STEPS_COMPARED: usize = 1024;
-/// Maximum number of steps, and of steps times participations, for which all entries are optimised under
+/// Maximum number of steps, and of steps times participations, for which all entries of C are optimised under
 /// min-sep.
 const MAX_SEPARATED: (usize, usize) = (512, 1 << 20);
 
@@ -42,7 +41,7 @@ impl Design for Dense {
     }
 }
 
-/// Returns the reported squared loss, divided by the number of queries.
+/// Returns the reported squared loss (for the RMS loss, the mean over queries).
 fn squared_loss(strategy: &Dense, problem: &Problem) -> Result<f64> {
     Ok(loss_of(strategy, problem)?.powi(2))
 }
@@ -61,8 +60,8 @@ fn certified(best: Best<Dense>, bound: Option<f64>) -> Solution<Dense> {
 /// Maximum gap of the squared loss at which a design counts as converged.
 const CERTIFIED: f64 = 1e-5;
 
-/// Designs strategies of classes that dense contains, so that a dense design is never worse than they are
-/// because its solver stopped early.
+/// Designs strategies of smaller classes, so that a dense design is never worse than theirs when its solver
+/// stops early.
 fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     if problem.steps > MAX_STEPS_COMPARED {
         return Ok(Vec::new());
@@ -79,12 +78,13 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     found.iter().map(Dense::of_matrix).collect()
 }
 
-/// Designs for min-sep with several participations: from the best contained design, with all entries free.
+/// Designs C for min-sep with several participations: the solver begins at the best design of a smaller
+/// class, and all entries are free.
 fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
     let mut candidates = contained(problem)?.into_iter();
     let first = match candidates.next() {
         Some(first) => first,
-        // Co-participating columns are orthogonal if C has at most b bands.
+        // With at most b bands, columns of the same pattern are orthogonal.
         None => {
             let bands = StrategySpec { bands: Some(b), ..StrategySpec::new(Class::Banded) };
             Dense::of_matrix(&Banded::design(&bands, &problem.summed()?)?.value.encoder()?.to_dense())?
@@ -103,8 +103,8 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
             best.offer(found.map(|_| strategy), cost);
         }
     }
-    // Disjoint patterns of the schema that cover all steps: no design under min-sep has less loss than
-    // theirs.
+    // The lower bound: a schema of disjoint patterns, all of which min-sep allows, has an optimum of at most
+    // that of min-sep.
     let phases = (0..b).map(|phase| (phase..problem.steps).step_by(b).collect::<Vec<_>>());
     let patterns =
         phases.flat_map(|phase| phase.chunks(k).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect();

@@ -1,4 +1,5 @@
-//! Disjoint patterns: single participation and every cyclic schema, RMS or max loss, any workload.
+//! The dense design for disjoint patterns: single participation and every cyclic schema, for the RMS or the
+//! max loss and any workload.
 //!
 //! > minimise tr(P A X^-1 A^T), maximised over P = diag(p) of trace 1 for the max loss and with P = I for
 //! > RMS, subject to X\[t, tau\] = 0 for co-participating t != tau and sum of X\[t, t\] over each pattern at
@@ -6,7 +7,7 @@
 //!
 //! 1. Dual: maximise ||P^1/2 A Lambda^1/2||_*^2 / (sum_u v_u sum p) over p >= 0 and Lambda block diagonal by
 //!    pattern, with positive semi-definite blocks of constant diagonals v_u.
-//! 2. With Lambda = G G^T and p = z^2 it is smooth and unconstrained (see `queries` for p).
+//! 2. With Lambda = G G^T and p_i = z_i^2 the dual is smooth and unconstrained (see `queries` for p).
 //! 3. For K = G^T A^T P A G the primal is X = G^-T K^1/2 G^-1, made feasible by a congruence that is the
 //!    identity at the optimum.
 //! 4. An evaluation takes one symmetric eigendecomposition: O(n^3) time, O(n^2) space.
@@ -16,7 +17,8 @@
 //! docs/conjecture-4-7.md).
 //!
 //! # Source
-//! Denisov et al., Section 4 (single participation); multi-epoch paper, Section 4 (dual); variables our own.
+//! Denisov et al., Section 4 (single participation); multi-epoch paper, Section 4 (dual). The variables are
+//! our own.
 
 use std::cell::OnceCell;
 
@@ -33,7 +35,7 @@ use crate::{Problem, Result};
 pub(super) struct Disjoint {
     queries: Queries,
     blocks: Blocks,
-    /// Square of the scale of A.
+    /// Square of the number by which A was divided.
     scale_squared: f64,
     floor: OnceCell<f64>,
 }
@@ -44,7 +46,7 @@ impl Disjoint {
     }
 
     /// Returns the initial variables: equal weights p of the queries, and multipliers v from the diagonal of
-    /// the square root of A^T A, which is optimal up to that diagonal.
+    /// the square root of A^T A.
     fn start(&self) -> Result<Vec<f64>> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];

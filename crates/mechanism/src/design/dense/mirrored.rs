@@ -1,8 +1,10 @@
-//! Max loss, single participation, and A symmetric in the antidiagonal (every Toeplitz workload).
+//! The dense design for the max loss, single participation, and a workload A that is symmetric about the
+//! antidiagonal, as every Toeplitz workload is.
 //!
-//! The weights p of the queries and the multipliers v of the steps then mirror each other, and with J the
-//! reversal the dual is the nuclear norm of the symmetric P^1/2 A J P^1/2: no squaring of condition numbers,
-//! half the variables, one symmetric eigendecomposition an evaluation.
+//! The weights p of the queries are then the multipliers v of the steps in reverse order. With J the matrix
+//! that reverses the order, the dual is the nuclear norm of the symmetric matrix P^1/2 A J P^1/2. So
+//! condition numbers are not squared, there are half as many variables, and an evaluation takes one symmetric
+//! eigendecomposition.
 //!
 //! # Source
 //! Monograph, Section 2.12 (the gamma_2 norm).
@@ -43,7 +45,7 @@ impl Mirrored {
 }
 
 impl Dual for Mirrored {
-    /// |w| and Q of P^1/2 A J P^1/2 = Q diag(w) Q^T.
+    /// |w| and Q, where P^1/2 A J P^1/2 = Q diag(w) Q^T.
     type State = (Vec<f64>, Matrix);
 
     fn evaluate(&self, z: &[f64]) -> Result<Evaluation<Self::State>> {

@@ -1,8 +1,8 @@
 //! Minimise ||A C^-1|| sens(C, Pi) over all C, with a certified lower bound.
 //!
 //! 1. In X = C^T C the problem is convex.
-//! 2. Its dual needs few variables, is smooth if multipliers are written as squares, and each of its values
-//!    bounds the loss from below.
+//! 2. Its dual has few variables, is smooth if multipliers are written as squares, and each of its values is
+//!    a lower bound on the squared loss.
 //! 3. Each design ascends the dual by L-BFGS, maps the multipliers to a feasible X, and stops at a small
 //!    relative gap between the two. O(n^3) time an iteration and about ten n x n matrices of memory.
 //!

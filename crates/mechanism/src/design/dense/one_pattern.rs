@@ -1,9 +1,10 @@
-//! One pattern that holds every step (full batch): C is diagonal.
+//! The dense design for a single pattern that contains every step (full batch): C is diagonal, and x_t is the
+//! square of its entry t.
 //!
 //! > minimise sum_t c_t / x_t subject to sum_t x_t = 1, c_t = sum_i p_i A\[i, t\]^2,
 //!
-//! so x_t is proportional to sqrt(c_t) and the squared loss is (sum_t sqrt(c_t))^2: a formula for RMS, where
-//! p = 1, and for the max loss its maximum over weights p = z^2 of sum 1. O(n^2) an evaluation.
+//! so x_t is proportional to sqrt(c_t), and the squared loss is (sum_t sqrt(c_t))^2. For the RMS loss p = 1.
+//! For the max loss it is maximised over the weights p_i = z_i^2 of sum 1. O(n^2) an evaluation.
 
 use antinoise_linear::Matrix;
 
@@ -13,7 +14,7 @@ use crate::problem::Objective;
 use crate::solution::Solution;
 use crate::{Problem, Result};
 
-/// Share of the largest x that columns of zeros of A receive.
+/// The x_t of columns of A that are 0, relative to the largest x_t; C must stay invertible.
 const MIN_SHARE: f64 = 1e-12;
 
 pub(super) struct OnePattern {
@@ -26,7 +27,7 @@ impl OnePattern {
         Self { a, scale_squared: scale * scale }
     }
 
-    /// Returns p_i; 1 if there are no variables.
+    /// Returns the weight p_i of query i, which is 1 if there are no variables (RMS loss).
     fn weight(z: &[f64], i: usize) -> f64 {
         z.get(i).map_or(1.0, |z| z * z)
     }

@@ -1,16 +1,17 @@
-//! Patterns that share steps, for small n: inner products of co-participating columns may be positive.
+//! The dense design for patterns that share steps, for small n. Columns of the same pattern may have positive
+//! inner products.
 //!
 //! > minimise tr(P A X^-1 A^T) subject to X\[t, tau\] >= 0 for co-participating t != tau and
 //! > sum over t, tau in pi of X\[t, tau\] <= 1 for every pattern pi.
 //!
-//! The multipliers are v_pi = y_pi^2 and, of the signs, zeta_{t tau}^2:
-//! Lambda = sum_pi v_pi 1_pi 1_pi^T - sum zeta^2 (e_t e_tau^T + e_tau e_t^T), which the line search keeps
-//! positive definite, and the bound is ||P^1/2 A Lambda^1/2||_*^2 / (sum v sum p). One Cholesky factor, one
-//! symmetric eigendecomposition and a few products an evaluation: O(n^3); one variable a co-participating
-//! pair.
+//! The multipliers are v_pi = y_pi^2 of the patterns and zeta_{t tau}^2 of the sign constraints: Lambda =
+//! sum_pi v_pi 1_pi 1_pi^T - sum zeta^2 (e_t e_tau^T + e_tau e_t^T), which the line search keeps positive
+//! definite, and the bound is ||P^1/2 A Lambda^1/2||_*^2 / (sum v sum p). An evaluation takes one Cholesky
+//! factor, one symmetric eigendecomposition and a few products: O(n^3) time. There is one variable zeta for
+//! each pair of steps that share a pattern.
 //!
 //! # Source
-//! Multi-epoch paper, Section 4, with multipliers for the signs of X.
+//! Multi-epoch paper, Section 4, with additional multipliers for the signs of X.
 
 use std::cell::OnceCell;
 
@@ -27,7 +28,7 @@ pub(super) struct Overlapping {
     queries: Queries,
     /// The indicators 1_pi, or any other vectors c with c^T X c <= 1.
     corners: Vec<Vec<f64>>,
-    /// t < tau with X\[t, tau\] >= 0.
+    /// The pairs t < tau for which X\[t, tau\] >= 0 is required.
     pairs: Vec<(usize, usize)>,
     scale_squared: f64,
     floor: OnceCell<f64>,
@@ -61,14 +62,14 @@ impl Overlapping {
         Self { queries, corners, pairs, scale_squared: scale * scale, floor: OnceCell::new() }
     }
 
-    /// Returns equal multipliers of queries and patterns; the multipliers of the signs cancel the
-    /// off-diagonal entries of Lambda.
+    /// Returns the initial variables: equal multipliers of the queries and of the patterns, and multipliers
+    /// of the signs that cancel the off-diagonal entries of Lambda.
     pub(super) fn start(&self) -> Vec<f64> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];
         let v = 1.0 / self.corners.len() as f64;
         let together = |&(t, tau): &(usize, usize)| {
-            // Pairs without a participation begin near 0, but not at 0, where the derivative in zeta
+            // Pairs whose entry of Lambda is 0 begin near 0, but not at 0, where the derivative in zeta
             // vanishes.
             let sum: f64 = self.corners.iter().map(|c| v * c[t] * c[tau]).sum();
             sum.max(1e-4 * v / self.pairs.len() as f64).sqrt()
@@ -93,7 +94,8 @@ impl Overlapping {
         lambda
     }
 
-    /// Returns the gradient of ln sum v - 2 ln T in y and zeta, where dT/dLambda = X / 2.
+    /// Returns the gradient of ln sum v - 2 ln T in y and zeta, where T = ||P^1/2 A Lambda^1/2||_* and
+    /// dT/dLambda = X / 2.
     fn gradient(&self, y: &[f64], zeta: &[f64], x: &Matrix, trace: f64) -> Vec<f64> {
         let n = x.nrows();
         let sum: f64 = y.iter().map(|y| y * y).sum();
@@ -143,7 +145,7 @@ impl Dual for Overlapping {
         })
     }
 
-    /// Returns X divided by the largest sum of magnitudes over a pattern.
+    /// Returns X divided by the largest sum of |X\[t, tau\]| over a pattern.
     fn gram(&self, _: &[f64], (spectrum, inverse): &Self::State) -> Result<Matrix> {
         let half = product(inverse, &spectrum.half());
         let mut x = product(&half, half.transpose());

@@ -1,10 +1,10 @@
-//! The primal problem, for disjoint patterns whose dual is flat at its optimum.
+//! The primal problem over C itself, for disjoint patterns whose dual is flat at its optimum.
 //!
-//! 1. If queries or steps have no weight at the optimum, multipliers do not determine X. Then the loss is
-//!    minimised over C itself.
-//! 2. Variables: the columns of a pattern are Q diag(d), where Q is the orthonormal polar factor of free
-//!    columns Y and
-//!    ||d|| = 1. Every point is feasible. The worst row is replaced by a p-norm with a rising exponent.
+//! 1. If queries or steps have no weight at the optimum, the multipliers do not determine X, and the loss is
+//!    minimised over C instead.
+//! 2. Variables: the columns of a pattern are Q diag(d), where ||d|| = 1 and Q is the orthonormal polar
+//!    factor of free columns Y. Every point is feasible. The maximum of the row norms is replaced by a p-norm
+//!    with a rising exponent.
 //! 3. Each stage ends with multipliers, P from the p-norm and Lambda = the pattern blocks of X^-1 A^T P A
 //!    X^-1, whose dual value is a lower bound. O(n^3) time an evaluation.
 
@@ -22,11 +22,11 @@ use crate::{Problem, Result};
 const EXPONENTS: [f64; 8] = [8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 32_768.0, 131_072.0];
 /// Maximum number of iterations of a stage.
 const MAX_STAGE_ITERATIONS: usize = 300;
-/// Addition to the diagonal of multipliers, relative to their mean: steps without weight make blocks
+/// Addition to the diagonal of Lambda, relative to its mean: steps without weight would make its blocks
 /// singular.
 const RIDGE: f64 = 1e-13;
 
-/// A as a matrix, and the patterns, each step in one of them.
+/// The primal problem: A as a matrix, and the patterns, which together contain each step once.
 pub(super) struct Primal<'a> {
     pub(super) a: &'a Matrix,
     pub(super) groups: &'a [Vec<usize>],
@@ -36,12 +36,12 @@ pub(super) struct Primal<'a> {
 /// needs.
 struct Pattern {
     q: Matrix,
-    /// Eigenpairs of (Y^T Y)^1/2.
+    /// The eigenvalues of (Y^T Y)^1/2; its eigenvectors are `vectors`.
     roots: Vec<f64>,
     vectors: Matrix,
 }
 
-/// C, B = A C^-1 and C^-1 at one point.
+/// The matrices C, B = A C^-1 and C^-1 at one point of the search.
 struct Point {
     patterns: Vec<Pattern>,
     inverse: Matrix,
@@ -55,7 +55,7 @@ impl Primal<'_> {
         (0..c.ncols()).flat_map(|j| c.column(j)).copied().chain(lengths).collect()
     }
 
-    /// Returns d divided by its norm over the pattern, step by step.
+    /// Returns d, divided by its norm within each pattern.
     fn shares(&self, d: &[f64]) -> Vec<f64> {
         let mut shares = vec![0.0; d.len()];
         for group in self.groups {
@@ -146,7 +146,7 @@ impl Primal<'_> {
     }
 }
 
-/// Returns the smoothed squared error and the weights of B's rows in it.
+/// Returns the smoothed squared error, and the weights that B's rows have in it.
 fn weighed(b: &Matrix, objective: Objective, exponent: f64) -> (f64, Vec<f64>) {
     let mut rows = vec![0.0; b.nrows()];
     (0..b.ncols()).for_each(|j| rows.iter_mut().zip(b.column(j)).for_each(|(sum, x)| *sum += x * x));
@@ -167,9 +167,9 @@ fn polar(y: &Matrix) -> Result<Pattern> {
 }
 
 impl Pattern {
-    /// Maps `d`, the derivative in Q, to the derivative in Y. Let R = Q^T d and h the eigenvalues of (Y^T
-    /// Y)^1/2. Within the span of Q the derivative is (R - R^T)_ij / (h_i + h_j) in the eigenbasis; outside
-    /// of it, d times (Y^T Y)^-1/2.
+    /// Maps `d`, the derivative in Q, to the derivative in Y. In the span of Q the result is (R - R^T)_ij /
+    /// (h_i + h_j), for R = Q^T d in the eigenbasis of (Y^T Y)^1/2 and its eigenvalues h. Orthogonal to that
+    /// span, the result is d (Y^T Y)^-1/2.
     fn pulled_back(&self, d: &Matrix) -> Matrix {
         let (k, v) = (self.roots.len(), &self.vectors);
         let r = product(self.q.transpose(), d);
@@ -187,7 +187,7 @@ impl Pattern {
     }
 }
 
-/// Improves a design whose gap is too large, by minimising the primal from `start`.
+/// Improves the design `found`, whose gap is too large, by minimising the primal from `start`.
 pub(super) fn descend(
     primal: &Primal,
     dual: &mut Disjoint,

@@ -1,9 +1,9 @@
-//! The workload in the dual problem: A^T P A for weights P = diag(p) of the queries.
+//! The workload in the dual problem, A^T P A, with weights P = diag(p) of the queries.
 //!
-//! RMS loss weighs all queries equally. Max loss weighs them by p, which is optimised with the other
-//! multipliers: p_i = z_i^2 + softness ||z||^2 / n. Without softness, queries of vanishing weight leave X
-//! undetermined. With it, the dual is that of (max + softness mean) / (1 + softness), which adds at most
-//! `softness` to the gap.
+//! The RMS loss weighs all queries equally. The weights of the max loss are optimised with the other
+//! multipliers: p_i = z_i^2 + softness ||z||^2 / n. With softness 0, queries whose weight vanishes leave X
+//! undetermined. With positive softness, the dual is that of (max + softness * mean) / (1 + softness) of the
+//! squared row norms, which adds at most `softness` to the relative gap.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::{Result, Workload};
 pub(super) enum Queries {
     /// A^T A, for queries of equal weight.
     Rms(Matrix),
-    /// A itself, and the softness of its weights.
+    /// A itself, and the softness of the queries' weights.
     Max(Matrix, f64),
 }
 
@@ -65,7 +65,7 @@ impl Queries {
         }
     }
 
-    /// Number of variables z.
+    /// Returns the number of variables z.
     pub(super) fn variables(&self) -> usize {
         match self {
             Self::Rms(_) => 0,
@@ -73,7 +73,7 @@ impl Queries {
         }
     }
 
-    /// Returns p; empty if all queries have equal weights.
+    /// Returns the weights p, or nothing if all queries have the same weight.
     pub(super) fn weights(&self, z: &[f64]) -> Vec<f64> {
         match self {
             Self::Rms(_) => Vec::new(),
@@ -93,8 +93,8 @@ impl Queries {
         }
     }
 
-    /// Returns d(ln sum p - 2 ln T)/dz for T = tr K^1/2, where `map` is G Q for K = G^T A^T P A G = Q diag(w)
-    /// Q^T: dT/dp_i = ||row i of A G Q diag(w)^-1/4||^2 / 2.
+    /// Returns the derivative of ln sum p - 2 ln T in z, where T = tr K^1/2, K = G^T A^T P A G = Q diag(w)
+    /// Q^T, and `map` is G Q. It follows from dT/dp_i = ||row i of A G Q diag(w)^-1/4||^2 / 2.
     pub(super) fn gradient(&self, z: &[f64], p: &[f64], mut map: Matrix, spectrum: &Spectrum) -> Vec<f64> {
         let Self::Max(a, softness) = self else { return Vec::new() };
         for (l, root) in spectrum.roots.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! Min-sep with several participations: all entries of C are free, and the sensitivity is the upper bound
-//! that is reported.
+//! The dense design for min-sep with several participations. All entries of C are free, and the sensitivity
+//! that is minimised is the upper bound that a plan reports.
 //!
 //! > minimise ||A C^-1||^2 M\[0, k\], where
 //! > M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]),
 //!
 //! with X = C^T C, where R\[t, j\] is the largest |X\[t, tau\]| with tau >= t + j b.
 //!
-//! 1. M is a dynamic program over patterns, on bounds of the inner products.
-//! 2. R is smoothed by a p-norm and the maximum of the program by a softplus. Both are upper bounds, and the
-//!    smoothing is reduced from stage to stage. O(n^3 + n k) time an evaluation.
-//! 3. The certificate of a design for disjoint patterns of the schema is a lower bound.
+//! 1. M is a dynamic program over patterns, which bounds inner products by R.
+//! 2. The maximum in R is smoothed by a p-norm, and the maximum in M by a softplus. Both are upper bounds,
+//!    and later stages smooth less. O(n^3 + n k) time an evaluation.
+//! 3. The lower bound on the loss is that of a design for disjoint patterns of the schema.
 
 use antinoise_linear::{Matrix, lower_inverse, product};
 
@@ -21,7 +21,7 @@ use crate::{Problem, Separation};
 /// Exponents of the p-norms that replace the maxima over inner products and over rows, one solve after the
 /// other.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
-/// Maximum number of iterations of a stage, up to and above `SHORT_RUN` steps.
+/// Maximum number of iterations of a stage, for up to `SHORT_RUN` steps and for more.
 const MAX_ITERATIONS: (usize, usize) = (150, 60);
 const SHORT_RUN: usize = 128;
 
@@ -32,7 +32,8 @@ struct Separated<'a> {
     exponent: f64,
 }
 
-/// The value of the program and its derivatives in the diagonal and in R, the latter by t and j - 1.
+/// The value of the dynamic program, and its derivatives in the diagonal of X and in R; that in R\[t, j\] is
+/// at index \[t\]\[j - 1\].
 struct Program {
     value: f64,
     d_diagonal: Vec<f64>,
@@ -115,7 +116,7 @@ impl Separated<'_> {
         (program.value, d)
     }
 
-    /// Evaluates the smoothed M\[0, k\].
+    /// Evaluates the dynamic program with smoothed maxima: M\[0, k\].
     fn program(&self, diagonal: &[f64], reach: &[Vec<f64>]) -> Program {
         let Separation { min_sep: b, max_participations: k } = self.separation;
         let n = diagonal.len();
@@ -123,7 +124,7 @@ impl Separated<'_> {
             (0..n).max_by(|&t, &tau| diagonal[t].total_cmp(&diagonal[tau])).expect("n is at least 1");
         let sharpness = self.exponent / diagonal[largest];
         let mut best = vec![vec![0.0; n + b]; k + 1];
-        // Weight in M[t, l] of a participation at t.
+        // The derivative of M[t, l] in the first argument of its maximum: a participation at t.
         let mut taken = vec![vec![0.0; n]; k + 1];
         let mut weights = diagonal.to_vec();
         for l in 1..=k {
@@ -151,8 +152,8 @@ impl Separated<'_> {
                 program.d_reach[t][..l - 1].iter_mut().for_each(|d| *d += 2.0 * taking);
             }
         }
-        // The value is homogeneous in the diagonal, in R and in the unit of softness, the largest diagonal
-        // entry.
+        // The value is homogeneous of degree 1 in the diagonal, R and the unit of softness (the largest
+        // diagonal entry), which gives its derivative in that unit.
         let of_reach: f64 =
             program.d_reach.iter().zip(reach).flat_map(|(d, r)| d.iter().zip(r)).map(|(d, r)| d * r).sum();
         let of_diagonal: f64 = program.d_diagonal.iter().zip(diagonal).map(|(d, x)| d * x).sum();
@@ -161,7 +162,8 @@ impl Separated<'_> {
     }
 }
 
-/// Returns the lower-triangular C at the end of each stage, the first begun at `start`.
+/// Returns the lower-triangular C at the end of each stage. The first stage begins at `start`, each later one
+/// at the previous result.
 pub(super) fn descend(a: &Matrix, start: &Matrix, problem: &Problem) -> Vec<Solution<Matrix>> {
     let n = problem.steps;
     let mut v = triangle(start);

@@ -3,9 +3,10 @@
 use crate::Participation;
 use crate::problem::{Objective, Problem};
 
-/// Maximum number of steps for which an iteration takes seconds.
+/// Number of steps up to which an iteration takes only seconds.
 const SHORT_RUN: usize = 4096;
-/// Maximum of n^3 times iterations: 49 iterations of 8192 steps, of 45 seconds each on two cores.
+/// Maximum of n^3 times iterations: 49 iterations for 8192 steps, each of which takes 45 seconds on two
+/// cores.
 const MAX_WORK: u64 = 27_000_000_000_000;
 /// Minimum of `max_iterations`: enough for a gap of a few percent.
 const MIN_ITERATIONS: u64 = 10;

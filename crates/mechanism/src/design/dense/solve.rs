@@ -19,15 +19,15 @@ use crate::{Participation, Problem, Result, Separation};
 /// Maximum number of steps: ten n x n matrices are then 20 GB.
 pub(crate) const MAX_STEPS: usize = 16_384;
 
-/// Maximum number of steps for which the primal is minimised if the dual leaves a gap.
+/// Maximum number of steps for which the primal is minimised if the dual leaves a gap that is too large.
 const MAX_PRIMAL_STEPS: usize = 1024;
 
 /// Returns the lower-triangular C (n x n) of least loss and sensitivity 1, for every schema except min-sep.
 ///
-/// `gap` certifies it among all C, lower triangular or not, whose sensitivity to gradients of any dimension
-/// is 1. For patterns that share steps, it certifies among all C whose co-participating columns have no
-/// negative inner product. If no unit takes part in some step, there is no certificate: such a step is
-/// designed as if one unit took part in it.
+/// The `gap` of the solution holds against all C, lower triangular or not, whose sensitivity to gradients of
+/// any dimension is 1. For patterns that share steps, it holds against all C in which columns of the same
+/// pattern have no negative inner products. If some step belongs to no pattern, there is no gap; C is then
+/// designed as if a unit took part in that step alone.
 ///
 /// # Errors
 /// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several
@@ -65,7 +65,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<So
     Ok(Solution { gap: found.gap.filter(|_| covered), ..found })
 }
 
-/// Returns A divided by its largest entry, and that entry.
+/// Returns A divided by its largest magnitude, and that magnitude.
 fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     let (a, scale) = queries::materialized(&problem.workload, problem.steps)?;
     if scale == 0.0 {
@@ -74,8 +74,8 @@ fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
     Ok((a, scale))
 }
 
-/// Returns a lower-triangular C for min-sep from each stage of the solver, which begins at `start`, with its
-/// status. The caller picks the one of least reported loss.
+/// Returns a lower-triangular C for min-sep from each stage of the solver, which begins at `start`. The
+/// caller picks the C of least reported loss.
 ///
 /// # Errors
 /// When the problem is not valid.
@@ -89,7 +89,7 @@ pub(super) fn patterns(participation: &Participation, n: usize) -> Result<(Vec<V
     let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     let mut groups: Vec<Vec<usize>> = match participation {
         Participation::MinSep { .. } if k > 1 && k < n => {
-            let must_be = "another schema than min-sep, whose patterns are too many";
+            let must_be = "a schema other than min-sep, which has too many patterns";
             return Err(InvalidParameter::new("participation", participation, must_be).into());
         }
         Participation::Patterns { patterns } => patterns.clone(),

@@ -1,17 +1,17 @@
-//! K = Q diag(w) Q^T (n x n, positive semi-definite) and its square root.
+//! The eigendecomposition K = Q diag(w) Q^T (n x n, positive semi-definite) and the square root of K.
 
 use antinoise_linear::{Matrix, symmetric_eigen};
 
 use crate::Result;
 
-/// Addition to the eigenvalues of K, relative to its trace at the start: workloads without an inverse make K
-/// singular, and rounding moves eigenvalues by as much.
+/// Addition to the eigenvalues of K, relative to the trace of K at the start. Workloads without an inverse
+/// make K singular; rounding errors of eigenvalues are of the same size.
 pub(super) const FLOOR: f64 = 1e-15;
 
 /// Bound on the error of a backward-stable eigenvalue, relative to the largest.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// The eigenpairs of K.
+/// The eigenvalues and eigenvectors of K.
 pub(super) struct Spectrum {
     /// sqrt(w + floor) for each eigenvalue w.
     pub(super) roots: Vec<f64>,
@@ -29,24 +29,24 @@ impl Spectrum {
         Ok(Self { roots, values, vectors })
     }
 
-    /// Returns tr (K + floor)^1/2, which is smooth.
+    /// Returns tr (K + floor I)^1/2, a smooth function of K.
     pub(super) fn trace(&self) -> f64 {
         self.roots.iter().sum()
     }
 
-    /// Returns a lower bound on tr K^1/2, for certificates: eigenvalues are lowered by the bound on their
-    /// rounding errors, whose roots would add up if K is singular.
+    /// Returns a lower bound on tr K^1/2, for certificates: each eigenvalue is reduced by the bound on its
+    /// rounding error. Without this, the roots of the rounding errors would add up where K is singular.
     pub(super) fn certified_trace(&self) -> f64 {
         let largest = self.values.iter().copied().fold(0.0, f64::max);
         self.values.iter().map(|w| (w - ROUNDING * largest).max(0.0).sqrt()).sum()
     }
 
-    /// Returns the eigenvalues of K (K + floor)^-1/2, which the derivative of the trace needs.
+    /// Returns the eigenvalues of K (K + floor I)^-1/2, which the derivative of the trace needs.
     pub(super) fn slopes(&self) -> Vec<f64> {
         self.values.iter().zip(&self.roots).map(|(w, root)| w / root).collect()
     }
 
-    /// Returns H = Q diag(roots)^1/2, for which H H^T = (K + floor)^1/2.
+    /// Returns H = Q diag(roots)^1/2, so that H H^T = (K + floor I)^1/2.
     pub(super) fn half(&self) -> Matrix {
         let mut half = self.vectors.clone();
         for (l, root) in self.roots.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Spectrum {
         half
     }
 
-    /// Returns the diagonal of (K + floor)^1/2.
+    /// Returns the diagonal of (K + floor I)^1/2.
     pub(super) fn root_diagonal(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.roots.len()];
         for (l, root) in self.roots.iter().enumerate() {

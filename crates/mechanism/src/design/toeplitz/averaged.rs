@@ -1,7 +1,8 @@
 //! Minimise the mean of the squared loss over several separations of participations.
 //!
-//! ||A C^-1|| does not depend on the separation, so the mean is ||A C^-1||^2 times the mean of sens^2. C is kept
-//! non-increasing, where the sensitivity under min-sep is exact for every separation.
+//! ||A C^-1|| does not depend on the separation, so the mean is ||A C^-1||^2 times the mean of sens^2. The
+//! coefficients of C are kept non-increasing, so that the sensitivity under min-sep is exact for every
+//! separation.
 
 use super::loss::{errors, in_variables};
 use super::search::unit;
@@ -13,14 +14,14 @@ use crate::numeric::lbfgs;
 use crate::solution::Solution;
 use crate::{Participation, Problem, Result, Separation};
 
-/// Maximum number of terms of all evaluations: about a minute.
+/// Maximum number of terms of all evaluations together, which take about a minute.
 const MAX_TERMS: usize = 4_000_000_000;
 
-/// Returns the non-increasing coefficients with the least mean squared loss over `separations`, under min-sep
-/// with the number of participations of the problem's schema. The solver begins at `start`.
+/// Returns the non-increasing coefficients of least mean squared loss over min-sep schemas with the given
+/// `separations` and the problem's number of participations. The solver begins at `start`.
 ///
 /// # Errors
-/// When the schema does not fit, or the workload is not valid.
+/// When the participation schema or the workload is not valid for the problem's steps.
 pub(crate) fn minimize_averaged(
     start: &[f64],
     separations: &[usize],

@@ -1,4 +1,4 @@
-//! Banded Toeplitz C^-1 of least loss, over many steps from the solution for fewer.
+//! The design of banded Toeplitz C^-1. For many steps, the solver begins at the solution for fewer steps.
 
 use super::search::minimize_banded_inverse;
 use super::start::{bands_of, square_root_of};
@@ -21,7 +21,7 @@ impl Design for BandedInverse {
         let found = if spec.rule == CoefficientRule::SquareRoot {
             Solution::closed_form(start)
         } else {
-            // The identity, and the workload, whose inverse may be short.
+            // Other starts: the identity, and the inverse of the workload, which may have few coefficients.
             let mut others = vec![vec![1.0]];
             if let Some(a) = problem.workload.coefficients(problem.steps)? {
                 others.push(divide(&[1.0], &a, bands));
@@ -34,17 +34,18 @@ impl Design for BandedInverse {
     }
 }
 
-/// Minimum number of steps for which the solution for an eighth of the steps is the start.
+/// Minimum number of steps for which the solver begins at the solution for an eighth of the steps.
 const MIN_STEPS_TO_SHORTEN: usize = 1 << 17;
 const SHORTENING: usize = 8;
 
-/// Returns a problem with fewer steps whose solution is nearly the solution of `problem`.
+/// Returns a problem with fewer steps that has nearly the same solution as `problem`, if there is one.
 fn shorter(problem: &Problem) -> Option<Problem> {
     if matches!(problem.participation, Participation::Patterns { .. }) {
         return None;
     }
     let few = |count: usize| count.div_ceil(SHORTENING);
-    // Participations that are far apart keep their distance relative to the number of steps.
+    // A large separation is reduced in proportion to the number of steps; with a small one, the number of
+    // participations is.
     let apart =
         |b: usize, k: usize| if b >= SHORTENING * SHORTENING { (b / SHORTENING, k) } else { (b, few(k)) };
     let participation = problem.participation.map_separation(apart);

@@ -1,4 +1,4 @@
-//! Designs of Toeplitz C with n or with few coefficients.
+//! The designs of the classes Toeplitz (n coefficients) and banded Toeplitz (few coefficients).
 
 use super::coefficients::coefficients;
 use super::start::bands_of;

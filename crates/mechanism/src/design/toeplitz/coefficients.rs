@@ -11,17 +11,17 @@ use crate::numeric::limits::check_materializable;
 use crate::solution::Solution;
 use crate::{Participation, Problem, Result, Separation, Workload};
 
-/// Maximum number of separations whose squared loss is averaged.
+/// Maximum number of separations in the mean of [`CoefficientRule::Averaged`].
 const MAX_SEPARATIONS: usize = 33;
 
-/// Returns the first `bands` coefficients by the rule.
+/// Returns the first `bands` coefficients of C, chosen by `rule`.
 pub(crate) fn coefficients(
     problem: &Problem,
     bands: usize,
     rule: CoefficientRule,
 ) -> Result<Solution<Vec<f64>>> {
-    // Other workloads than prefix sums need n coefficients, and more bands than the separation sums over all
-    // steps.
+    // Without a steady state (which prefix sums with no more bands than the separation have), all n steps are
+    // computed.
     let b = problem.participation.separation(problem.steps).min_sep;
     if problem.workload != Workload::Prefix || bands > b {
         check_materializable(problem.steps)?;
@@ -52,7 +52,7 @@ pub(crate) fn coefficients(
     }
 }
 
-/// Returns the problem with the same number of participations, at least `bands` apart.
+/// Returns the problem with the same number of participations and a separation of `bands` steps.
 fn separated(problem: &Problem, bands: usize) -> Problem {
     let k = problem.participation.separation(problem.steps).max_participations;
     let separation = Separation { min_sep: bands, max_participations: k };

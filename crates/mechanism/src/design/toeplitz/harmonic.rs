@@ -1,19 +1,21 @@
-//! The coefficients 1 / i + c for i = 1, 2, ..., with one free number c (BandMF, Appendix J).
+//! The coefficients 1 / i + c for i = 1, 2, ..., which have a single free parameter c (BandMF, Appendix J).
 
 use crate::sensitivity::of_toeplitz;
 use crate::solution::{Solution, Status};
 use crate::strategy::first_column;
 use crate::{Problem, Result};
 
-/// Range and number of the values of c that are tried first.
+/// The values of c that are tried first: minimum, maximum and number.
 const FIRST_LOOK: (f64, f64, usize) = (1e-6, 1e4, 41);
-/// Number of golden sections of the range of ln c, each by a factor of 0.62.
+/// Number of golden-section steps, each of which reduces the range of ln c by a factor of 0.62.
 const SECTIONS: usize = 30;
 
-/// Returns 1 / i + c with the best c >= 0: tries c = 0 and many others, then golden sections around the best.
+/// Returns the coefficients 1 / i + c with the best c >= 0: tries c = 0 and many other values, then a
+/// golden-section search around the best one.
 pub(super) fn harmonic(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let of = |c: f64| -> Vec<f64> { (1..=bands).map(|i| 1.0 / i as f64 + c).collect() };
-    // Errors of the problem itself (a schema that does not fit, say) are returned; only the loss is searched.
+    // The first evaluation returns any error of the problem itself, such as a schema that does not fit; later
+    // errors count as an infinite loss.
     let mut best = (0.0, loss(&of(0.0), problem)?);
     let mut evaluations = 1;
     let mut loss = |c: f64| -> f64 {
@@ -62,7 +64,7 @@ pub(super) fn harmonic(problem: &Problem, bands: usize) -> Result<Solution<Vec<f
     })
 }
 
-/// Returns the loss of the banded C with this first column.
+/// Returns the loss of the banded Toeplitz C with this first column.
 fn loss(coefficients: &[f64], problem: &Problem) -> Result<f64> {
     let error = first_column::error(coefficients, problem.steps, &problem.workload)?.of(problem.objective);
     Ok(error * of_toeplitz(coefficients, problem.steps, &problem.participation)?.value)

@@ -1,9 +1,9 @@
-//! Banded C^-1: the loss as a function of the first column p of C^-1, smoothed where its sensitivity has
-//! kinks.
+//! The loss of a banded Toeplitz C^-1 as a function of its first column p. The sensitivity has kinks, which
+//! are smoothed.
 //!
-//! c = 1 / p may have any signs, so that the sensitivity is that of |c| or of its smallest non-increasing
-//! majorant. |x| is smoothed to sqrt(x^2 + e^2) and max(x, y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, with
-//! smaller e in later stages.
+//! The coefficients of C, the power series c = 1 / p, may have any signs, so that the sensitivity is bounded
+//! by that of |c| or of its smallest non-increasing majorant. |x| is smoothed to sqrt(x^2 + e^2) and max(x,
+//! y) to (x + y + sqrt((x - y)^2 + e^2)) / 2, with smaller e in later stages.
 
 use super::squared_error::SquaredError;
 use super::sums::Sums;
@@ -12,7 +12,7 @@ use crate::numeric::series_division::Quotient;
 use crate::numeric::vector::dot;
 use crate::toeplitz::{correlate, divide, divide_transposed};
 
-/// The loss of C^-1 with first column (1, v_1, v_2, ...).
+/// The loss of the C^-1 with first column p = (1, v_1, v_2, ...), as a function of v.
 pub(super) struct InverseLoss<'a> {
     pub(super) steps: usize,
     pub(super) error: &'a SquaredError,
@@ -23,7 +23,7 @@ pub(super) struct InverseLoss<'a> {
 /// The smooth replacement of |c| in the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum SmoothMagnitudes {
-    /// c itself, whose signs do not matter.
+    /// c itself, where signs do not matter.
     Signless,
     /// |c|, smoothed by e.
     Absolute(f64),
@@ -31,11 +31,11 @@ pub(super) enum SmoothMagnitudes {
     Majorant(f64),
 }
 
-/// The e of each stage, in units of c_0.
+/// The smoothing parameter e of each stage, in units of c_0.
 const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
 
 impl SmoothMagnitudes {
-    /// Returns the replacement of |c| for each successive solve.
+    /// Returns the replacement of |c| in each of the successive solves.
     pub(super) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
             _ if sums.separation.max_participations == 1 => vec![Self::Signless],
@@ -62,7 +62,7 @@ impl SmoothMagnitudes {
         }
     }
 
-    /// Maps d/dm to d/dc.
+    /// Maps `d`, the derivative in the smoothed magnitudes m, to the derivative in c.
     fn pulled_back(self, c: &[f64], m: &[f64], mut d: Vec<f64>) -> Vec<f64> {
         let by = match self {
             Self::Signless => return d,
@@ -82,7 +82,7 @@ impl SmoothMagnitudes {
     }
 }
 
-/// Number of terms of c that are computed and summed at a time.
+/// Number of terms of c that are computed and summed together.
 const CHUNK: usize = 1024;
 
 impl InverseLoss<'_> {
@@ -116,8 +116,8 @@ impl InverseLoss<'_> {
     }
 }
 
-/// Returns ||c||^2 over `steps` terms of c = 1 / p, and its gradient in p, -2 sum c_t h_{t-j} with h = c / p.
-/// Terms are computed in chunks and not kept.
+/// Returns ||c||^2 over the first `steps` terms of c = 1 / p, and its gradient: the derivative in p_j is -2
+/// sum_t c_t h_{t-j} for h = c / p. Terms are computed in chunks and not stored.
 fn norm_squared(p: &[f64], steps: usize) -> (f64, Vec<f64>) {
     let (mut c, mut h) = (Quotient::new(p), Quotient::new(p));
     let (mut terms, mut later) = (vec![0.0; CHUNK], vec![0.0; p.len() - 1 + CHUNK]);

@@ -7,7 +7,8 @@ use crate::numeric::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::{Participation, Problem, Result, Workload};
 
-/// ln(sens^2 ||B||^2) of non-negative, non-increasing Toeplitz coefficients, such as those of BLTs.
+/// ln(sens^2 ||B||^2) as a function of non-negative, non-increasing Toeplitz coefficients, such as those of
+/// BLTs.
 pub(crate) struct ToeplitzLoss {
     sums: Sums,
     error: SquaredError,
@@ -34,13 +35,14 @@ impl ToeplitzLoss {
         (sensitivity.ln() + error.ln(), slopes.map(|(ds, de)| ds / sensitivity + de / error).collect())
     }
 
-    /// Returns the squared loss, with the worst row unsmoothed.
+    /// Returns the squared loss with the exact maximum of the row norms, not a p-norm.
     pub(crate) fn cost(&self, c: &[f64]) -> f64 {
         self.sums.squared(c).0 * self.error.exact(c)
     }
 }
 
-/// Returns one error per exponent, or a single one if no maximum over rows is smoothed.
+/// Returns the squared errors of the successive solves: one for each exponent of the p-norm that replaces the
+/// maximum row norm, or a single one if nothing is smoothed.
 pub(super) fn errors(
     problem: &Problem,
     of: impl Fn(f64) -> Result<SquaredError>,
@@ -50,8 +52,8 @@ pub(super) fn errors(
     exponents.iter().map(|&exponent| of(exponent)).collect()
 }
 
-/// Returns ln(sens^2 ||B||^2) and its gradient in the variables v of a shape; `sensitivity` maps magnitudes
-/// to sens^2 and its gradient.
+/// Returns ln(sens^2 ||B||^2) and its gradient in the variables v of `shape`. `sensitivity` maps magnitudes m
+/// to sens^2 and its gradient in m.
 pub(super) fn in_variables(
     shape: Shape,
     v: &[f64],

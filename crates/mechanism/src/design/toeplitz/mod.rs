@@ -6,13 +6,14 @@
 //! 2. With more bands than the separation of several participations, c is first kept non-negative (cyclic) or
 //!    decreasing (min-sep), which makes the sensitivity exact. Then it is unconstrained, and the sensitivity
 //!    is an upper bound.
-//! 3. `inverse` has the loss as a function of C^-1.
-//! 4. `coefficients` applies the rule of the request; `start` and `optimized` find starts.
-//! 5. `search` compares every solve, by the reported loss, with the start, the identity, the workload and
-//!    solutions with fewer bands, so that the result is never worse than that of a class that it contains.
+//! 3. `inverse` has the loss as a function of the first column of C^-1.
+//! 4. `coefficients` applies the requested rule; `start` and `optimized` choose starts.
+//! 5. `search` compares the loss of every solve with those of the start, the identity, the workload and
+//!    solutions with fewer bands, so that a class never does worse than a class that it contains.
 //!
 //! An evaluation takes O(n bands) time for few bands, O(n log n) for many, and O(n^2) if A is not Toeplitz.
-//! For long runs of prefix sums w is constant after a horizon of O(bands^2) steps, which then replaces n.
+//! For prefix sums over many steps, w is nearly constant after a horizon of O(bands^2) steps, which then
+//! replaces n.
 //!
 //! # Source
 //! Monograph, Section 4.3; BandMF, Algorithm 5 and Appendix D.2.

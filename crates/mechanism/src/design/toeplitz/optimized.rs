@@ -1,4 +1,4 @@
-//! Toeplitz coefficients of least loss, compared with the classes that all Toeplitz matrices contain.
+//! Toeplitz coefficients of least loss, at most the loss of the classes that Toeplitz contains.
 
 use super::harmonic::harmonic;
 use super::search::minimize_banded;
@@ -11,7 +11,7 @@ use crate::solution::Solution;
 use crate::strategy::{BandedInverse, Class};
 use crate::{Encoder, Participation, Problem, Result, Strategy, Workload};
 
-/// Returns the `bands` coefficients of least loss, found from those of sqrt(A).
+/// Returns the `bands` coefficients of least loss; the solver begins at those of sqrt(A).
 pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<f64>>> {
     let start = square_root_of(&problem.workload, problem.steps, bands)?;
     let optimal_already = bands == problem.steps
@@ -37,8 +37,8 @@ pub(super) fn optimized(problem: &Problem, bands: usize) -> Result<Solution<Vec<
     minimize_banded(&start, &others, problem)
 }
 
-/// Returns solutions of the classes that all Toeplitz matrices contain. If several participations overlap,
-/// they lead to minima that other starts miss.
+/// Returns the solutions of the classes that Toeplitz contains, as further starts. If the columns of several
+/// participations overlap, they lead to minima that other starts miss.
 fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     let (steps, k) = (problem.steps, problem.participation.separation(problem.steps).max_participations);
     let mut found = Vec::new();
@@ -56,13 +56,13 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     Ok(found)
 }
 
-/// Maximum number of steps for which the best 1 / i + c is a start if the worst row is smoothed to a p-norm:
-/// smoothed optima miss it by a few parts in 10^6.
+/// Maximum number of steps for which the best coefficients 1 / i + c are also a start where a p-norm replaces
+/// the maximum row norm: optima of the smoothed loss can be worse by a few parts in 10^6.
 const MAX_STEPS_OF_HARMONIC_START: usize = 256;
 
-/// Maximum number of steps for which the contained classes are designed too.
+/// Maximum number of steps for which the classes that Toeplitz contains are designed too.
 const MAX_STEPS_OF_CONTAINED: usize = 64;
 
-/// Number of steps above which there is time for few iterations, so that the best BLT, which takes little
-/// time, is a start too.
+/// Minimum number of steps for which the best BLT, which is found fast, is also a start: there is time for
+/// few iterations only.
 const MIN_STEPS_OF_BLT_START: usize = 1 << 17;

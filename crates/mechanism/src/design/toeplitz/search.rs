@@ -1,4 +1,5 @@
-//! The search for C or C^-1: shape after shape, with increasing numbers of bands.
+//! The search for the best C or C^-1: solves with increasing numbers of bands, and for each with one shape
+//! (see `shape`) after another.
 
 use super::inverse::{InverseLoss, SmoothMagnitudes};
 use super::loss::{errors, in_variables};
@@ -12,27 +13,27 @@ use crate::solution::{Solution, Status};
 use crate::toeplitz::divide;
 use crate::{Problem, Result};
 
-/// Maximum number of bands up to which every smaller number of bands is solved first, above and up to
-/// `SHORT_RUN` steps. For more bands, only powers of 2 are solved first.
+/// Maximum number of bands, for more than `SHORT_RUN` steps and for fewer, for which the search solves for
+/// every smaller number of bands first. For more bands, it solves for powers of 2 only.
 const STEPWISE_BANDS: (usize, usize) = (32, 64);
 const SHORT_RUN: usize = 256;
 /// Maximum number of bands for which products and quotients are computed without transforms.
 const MAX_DIRECT_BANDS: usize = 96;
-/// Number of terms of an evaluation up to which iterations are not limited further. An evaluation of a
+/// Number of terms of an evaluation up to which the default limit of iterations applies. An evaluation of a
 /// million terms takes seconds.
 const UNLIMITED_TERMS: usize = 1 << 17;
-/// Maximum numbers of terms: of an evaluation (above it no solver runs, and the best start is kept), and of
-/// all evaluations of one solve.
+/// Maximum number of terms of an evaluation, above which no solver runs and the best start is kept; and
+/// maximum number of terms of all evaluations of a solve.
 const MAX_TERMS: usize = 4_000_000;
 const MAX_TERMS_OF_SOLVE: usize = 24_000_000;
-/// Number of steps above which rounding hides relative decreases below `ROUNDED_DECREASE`.
+/// Number of steps above which relative decreases below `ROUNDED_DECREASE` are lost in rounding errors.
 const ROUNDED_STEPS: usize = 1 << 17;
 const ROUNDED_DECREASE: f64 = 1e-12;
-/// Maximum of n x bands for which a solver also begins at the start of the class, not only at the best known
+/// Maximum of n x bands for which a second solve begins at `start`, after the solve from the best known
 /// solution.
 const MAX_SIZE_OF_SECOND_START: usize = 1 << 14;
 
-/// A problem, its reported loss, and the smoothed losses that solvers minimise.
+/// A problem, and its losses: the reported one and the smoothed ones that solvers minimise.
 struct Search<'a> {
     problem: &'a Problem,
     sums: Sums,
@@ -46,12 +47,12 @@ impl<'a> Search<'a> {
         Ok(Self { problem, sums, errors: errors(problem, of)? })
     }
 
-    /// Returns the reported squared loss; infinite if it leaves the range of double precision.
+    /// Returns the reported squared loss, or infinity if it is out of the range of double precision.
     fn cost(&self, c: &[f64]) -> f64 {
         self.cost_with(c, |error| error.exact(c))
     }
 
-    /// Returns the reported squared loss of C^-1 with first column `p`.
+    /// Returns the reported squared loss of the C^-1 with first column `p`.
     fn inverse_cost(&self, p: &[f64]) -> f64 {
         self.cost_with(&divide(&[1.0], p, self.problem.steps), |error| error.exact_of_inverse(p))
     }
@@ -65,7 +66,7 @@ impl<'a> Search<'a> {
         if cost.is_finite() && cost > 0.0 { cost } else { f64::INFINITY }
     }
 
-    /// Solves from `start`, shape after shape, and offers each result to `best`.
+    /// Minimises the loss from `start`, one shape after another, and offers each result to `best`.
     fn solve(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut c = start.to_vec();
         if c.len() > MAX_DIRECT_BANDS && self.errors[0].terms() > MAX_TERMS {
@@ -90,7 +91,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Solves for C^-1 from `start`, with less and less smoothing, and offers each result to `best`.
+    /// Minimises the loss over C^-1 from `start`, with less smoothing in each stage, and offers each result
+    /// to `best`.
     fn solve_inverse(&self, start: &[f64], best: &mut Best<Vec<f64>>) {
         let mut p = start.to_vec();
         let magnitudes = SmoothMagnitudes::stages(&self.sums, &self.problem.participation);
@@ -112,8 +114,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the settings of a solve: stages before the last need fewer digits, and evaluations by
-    /// transforms of many terms (`work`) leave time for fewer iterations.
+    /// Returns the settings of a solve. Stages before the last need fewer digits; if an evaluation takes long
+    /// because of its many terms (`work`), there are fewer iterations.
     fn settings(&self, last: bool, work: usize) -> lbfgs::Settings {
         let default = lbfgs::Settings::default();
         let max_iterations =
@@ -123,13 +125,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns c / c_0.
+/// Returns the coefficients divided by the first: c / c_0.
 pub(super) fn unit(c: &[f64]) -> Vec<f64> {
     c.iter().map(|x| x / c[0]).collect()
 }
 
-/// Returns the Toeplitz C with `start.len()` bands, c_0 = 1 and least loss, found from `start` and from
-/// `others`, which may be shorter.
+/// Returns the coefficients of the Toeplitz C of least loss with `start.len()` bands and c_0 = 1. The solvers
+/// begin at `start` and at `others`, which may have fewer coefficients.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -145,11 +147,11 @@ pub(crate) fn minimize_banded(
     Ok(search.run(start, others, &sizes, |c| search.cost(c), |start, best| search.solve(start, best)))
 }
 
-/// Returns the first column of the C^-1 with `start.len()` bands, first entry 1 and least loss, found from
-/// `start` and from `others`, which may be shorter. If `known` approximates that column, fewer bands are not
-/// solved first.
+/// Returns the first column p of the Toeplitz C^-1 of least loss with `start.len()` bands and p_0 = 1. The
+/// solvers begin at `start` and at `others`, which may have fewer coefficients. If `known`, an approximation
+/// of the result, is given, there are no solves with fewer bands.
 ///
-/// The loss is that of [`minimize_banded`] with c = 1 / p. O(n bands) time an evaluation.
+/// The loss is that of [`minimize_banded`], for the power series c = 1 / p. O(n bands) time an evaluation.
 ///
 /// # Errors
 /// When the schema does not fit, or the workload is not valid.
@@ -172,7 +174,8 @@ pub(crate) fn minimize_banded_inverse(
 }
 
 impl Search<'_> {
-    /// Returns the best of `start`, `others` and the results of `solve` from them, with fewer bands first.
+    /// Returns the best of `start`, `others` and the results of `solve` from them, for each number of bands
+    /// in `sizes`.
     fn run(
         &self,
         start: &[f64],
@@ -213,8 +216,8 @@ impl Search<'_> {
         best.finished()
     }
 
-    /// Returns the numbers of bands that are solved for, one after the other, for a C with `length`
-    /// coefficients; only one if the loss is smooth.
+    /// Returns the increasing numbers of bands for which the search solves, for a C with `length`
+    /// coefficients. It is a single number if the loss is smooth.
     fn sizes(&self, bands: usize, length: usize) -> Vec<usize> {
         if self.sums.orthogonal(length) {
             return vec![bands];
@@ -225,7 +228,7 @@ impl Search<'_> {
         } else {
             std::iter::successors(Some(1), |size| Some(2 * size)).take_while(|&size| size < bands).collect()
         };
-        // As many bands as the separation: the largest number with a smooth loss.
+        // The separation is the largest number of bands with a smooth loss.
         sizes.extend([self.sums.separation.min_sep.min(bands), bands]);
         sizes.sort_unstable();
         sizes.dedup();

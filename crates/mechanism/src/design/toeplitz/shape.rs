@@ -1,34 +1,35 @@
-//! Free variables for the coefficients c of C and for the magnitudes m >= |c| that the sensitivity needs.
+//! Unconstrained variables v (and u) for the coefficients c of C and the magnitudes m >= |c|, from which the
+//! sensitivity is computed.
 //!
-//! Numbers that must not be negative are squares: at its bound, the objective is curved and not flat in the
-//! square root, so that quasi-Newton steps reach the bound. With exponentials they only approach it.
+//! Numbers that must not be negative are written as squares: quasi-Newton steps can then reach the bound 0,
+//! which they only approach if the numbers are written as exponentials.
 
 use super::sums::Sums;
 use crate::Participation;
 use crate::numeric::vector::non_increasing_majorant;
 
-/// The set of reachable coefficients, and m.
+/// The set of coefficients c that the variables can reach, with the magnitudes m.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shape {
-    /// c_0 = 1, c_t = v_t, m = c: no more bands than the separation, or a single participation.
+    /// c_0 = 1, c_t = v_t, m = c: for a single participation, or no more bands than the separation.
     Free,
-    /// c_0 = 1, c_t = m_t = v_t^2: cyclic schemas.
+    /// c_0 = 1, c_t = m_t = v_t^2: non-negative, for cyclic schemas.
     NonNegative,
-    /// c_0 = 1, c_t = v_t^2 - u_t^2, m_t = v_t^2 + u_t^2: cyclic schemas, any signs.
+    /// c_0 = 1, c_t = v_t^2 - u_t^2, m_t = v_t^2 + u_t^2: any signs, for cyclic schemas.
     Signed,
-    /// c_t = m_t = sum over s >= t of v_s^2: min-sep schemas.
+    /// c_t = m_t = sum over s >= t of v_s^2: non-increasing, for min-sep schemas.
     Decreasing,
-    /// m_t = sum over s >= t of v_s^2, c_t = m_t sin u_t: min-sep schemas, any signs.
+    /// m_t = sum over s >= t of v_s^2, c_t = m_t sin u_t: any signs, for min-sep schemas.
     Majorised,
 }
 
-/// Smallest square at a start: at 0 the derivative in the root vanishes.
+/// Minimum square at a start; at 0 the derivative of the square vanishes.
 const MIN_SQUARE: f64 = 1e-5;
-/// Largest sine at a start, for the same reason.
+/// Maximum sine at a start; at 1 the derivative of the sine vanishes.
 const MAX_SINE: f64 = 0.999;
 
 impl Shape {
-    /// Returns the shapes of the stages; each begins where the previous one ended.
+    /// Returns the shapes of the successive stages; each stage begins at the result of the previous one.
     pub(super) fn stages(bands: usize, sums: &Sums, participation: &Participation) -> &'static [Self] {
         match participation {
             _ if sums.orthogonal(bands) => &[Self::Free],
@@ -58,7 +59,7 @@ impl Shape {
         }
     }
 
-    /// Returns c and m.
+    /// Returns the coefficients c and the magnitudes m for variables `v`.
     pub(super) fn coefficients(self, v: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let with_first =
             |rest: &mut dyn Iterator<Item = f64>| std::iter::once(1.0).chain(rest).collect::<Vec<f64>>();
@@ -89,7 +90,7 @@ impl Shape {
         }
     }
 
-    /// Maps d/dc and d/dm to d/dv.
+    /// Maps the derivatives in c and in m to the derivative in the variables.
     pub(super) fn gradient(self, v: &[f64], dc: &[f64], dm: &[f64]) -> Vec<f64> {
         let both = || dc.iter().zip(dm).map(|(dc, dm)| dc + dm);
         match self {
@@ -118,7 +119,7 @@ fn differences(m: &[f64]) -> Vec<f64> {
     (0..m.len()).map(|t| m[t] - m.get(t + 1).copied().unwrap_or(0.0)).collect()
 }
 
-/// Returns the sums over s >= t of v_s^2, by t.
+/// Returns, for each t, the sum over s >= t of v_s^2.
 fn tails(v: &[f64]) -> Vec<f64> {
     let mut m: Vec<f64> = v.iter().map(|v| v * v).collect();
     for t in (1..m.len()).rev() {

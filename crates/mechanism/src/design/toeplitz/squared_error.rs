@@ -1,9 +1,11 @@
-//! ||B||^2 of Toeplitz C for any lower-triangular A, with its derivatives in C or in C^-1.
+//! The squared error ||B||^2 of Toeplitz C for any lower-triangular A, with its derivatives in the first
+//! column of C or of C^-1.
 //!
 //! 1. For Toeplitz A the first column w = C^-1 a of B suffices: ||B||_row^2 = sum w_t^2 and
 //!    ||B||_F^2 = sum (n - t) w_t^2.
 //! 2. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
-//!    first column of C^-1. Eight columns go through A together, O(n) a column for schedules.
+//!    first column of C^-1. A is applied to eight columns together; this takes O(n) time a column for
+//!    learning-rate schedules.
 
 use crate::decoder::steady_state;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
@@ -20,9 +22,9 @@ pub(crate) enum SquaredError {
     Series {
         /// First column of A, up to the horizon.
         workload: Vec<f64>,
-        /// A over as many steps.
+        /// The workload A, up to the horizon.
         operator: Operator,
-        /// Weight of each w_t^2.
+        /// The weight of each w_t^2 in the squared error.
         weights: Vec<f64>,
         /// Weight of the squared limit of w, for the steps beyond the horizon.
         rest: f64,
@@ -33,14 +35,14 @@ pub(crate) enum SquaredError {
         operator: Operator,
         /// Number of steps n.
         steps: usize,
-        /// Exponent of the p-norm that replaces the maximum over rows; 1 for the sum of all rows.
+        /// Exponent of the p-norm that replaces the maximum over rows; 1 for the RMS loss, the sum over rows.
         exponent: f64,
     },
 }
 
 impl SquaredError {
-    /// Prepares for `bands` coefficients of C; if A is not Toeplitz, an `exponent` above 1 smooths the
-    /// maximum over rows.
+    /// Creates the error for a C with `bands` coefficients. If A is not Toeplitz, an `exponent` above 1
+    /// smooths the maximum over rows.
     pub(crate) fn new(
         steps: usize,
         bands: usize,
@@ -61,8 +63,8 @@ impl SquaredError {
         })
     }
 
-    /// Prepares for C^-1 with `bands` coefficients, for which the w of prefix sums is constant after `bands`
-    /// steps.
+    /// Creates the error for a C^-1 with `bands` coefficients. For prefix sums, w is constant from step
+    /// `bands` on.
     pub(crate) fn of_banded_inverse(
         steps: usize,
         bands: usize,
@@ -78,7 +80,7 @@ impl SquaredError {
         Ok(Self::Series { workload: vec![1.0; bands], operator, weights, rest })
     }
 
-    /// Number of terms that an evaluation works on.
+    /// Returns the number of terms that an evaluation computes.
     pub(crate) fn terms(&self) -> usize {
         match self {
             Self::Series { workload, .. } => workload.len(),
@@ -91,7 +93,7 @@ impl SquaredError {
         match self {
             Self::Series { workload, operator, weights, rest } => {
                 let n = workload.len();
-                // Long divisors are inverted once, for both quotients.
+                // If c is long, 1 / c is computed once for both quotients.
                 let inverse = (c.len() > DIRECT_TERMS).then(|| invert(c, n));
                 let w = match &inverse {
                     Some(inverse) => operator.apply(inverse),
@@ -146,7 +148,7 @@ impl SquaredError {
         }
     }
 
-    /// Returns the value for C with first column `c`, with the worst row unsmoothed.
+    /// Returns the error for the C with first column `c`, with the exact maximum over rows, not a p-norm.
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
             Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
@@ -159,7 +161,7 @@ impl SquaredError {
         }
     }
 
-    /// Returns the same as [`SquaredError::exact`], for C^-1 with first column `p`.
+    /// Returns the same as [`SquaredError::exact`] for the C^-1 with first column `p`.
     pub(crate) fn exact_of_inverse(&self, p: &[f64]) -> f64 {
         match self {
             Self::Columns { operator, steps, exponent } if *exponent > 1.0 => {
@@ -170,7 +172,7 @@ impl SquaredError {
     }
 }
 
-/// Returns `p` shifted by 0, 1, ..., one lane per shift.
+/// Returns `p` shifted by 0, 1, ... steps, with one lane for each shift.
 fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
     (0..rows)
         .map(|i| {
@@ -179,7 +181,7 @@ fn shifted(p: &[f64], rows: usize) -> Vec<Lanes> {
         .collect()
 }
 
-/// Returns the squared norms of B's rows.
+/// Returns the squared norms of B's rows, for the C^-1 with first column `p`.
 fn rows(operator: &Operator, p: &[f64], steps: usize) -> Vec<f64> {
     sum_over_groups(steps, steps, steps * steps, |first, squared| {
         let b = operator.apply_lanes(&shifted(p, steps - first), first);

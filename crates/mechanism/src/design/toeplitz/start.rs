@@ -1,4 +1,4 @@
-//! The number of coefficients of a Toeplitz design, and the coefficients that it starts from.
+//! The number of coefficients of a Toeplitz design, and the coefficients at which its solver begins.
 
 use antinoise_input::between;
 

@@ -1,7 +1,9 @@
-//! sens(C, Pi)^2 of Toeplitz C from magnitudes m >= |c| of its coefficients, with its gradient.
+//! The squared sensitivity sens(C, Pi)^2 of Toeplitz C as a function of magnitudes m >= |c|, with its
+//! gradient.
 //!
-//! It is ||sum of the shifts of m by the densest pattern||^2: exact if m = c is non-negative (cyclic) and
-//! non-increasing (min-sep), and otherwise an upper bound for every c with |c| <= m.
+//! It is the squared norm of the sum of m shifted by each step of the densest pattern. It is exact if m = c
+//! is non-negative (cyclic) or non-negative and non-increasing (min-sep), and otherwise an upper bound for
+//! every c with |c| <= m.
 
 use crate::numeric::softmax::soft_maximum;
 use crate::numeric::vector::{dot, norm_squared};
@@ -15,7 +17,7 @@ const PATTERN_EXPONENT: f64 = 256.0;
 pub(crate) struct Sums {
     steps: usize,
     pub(crate) separation: Separation,
-    /// Listed patterns, which have no densest one.
+    /// The patterns of a listed schema, none of which is the densest for every m.
     listed: Option<Vec<Vec<usize>>>,
 }
 
@@ -29,17 +31,18 @@ impl Sums {
         Ok(Self { steps, separation: participation.separation(steps), listed })
     }
 
-    /// Returns whether the sensitivity of `bands` coefficients has no cross terms, for all signs.
+    /// Returns whether columns with `bands` coefficients are orthogonal within each pattern, whatever their
+    /// signs.
     pub(crate) fn orthogonal(&self, bands: usize) -> bool {
         self.separation.is_orthogonal(bands)
     }
 
-    /// Returns whether the sensitivity is the norm of the first column.
+    /// Returns whether the sensitivity is the norm of C's first column.
     pub(super) fn is_norm(&self) -> bool {
         self.separation.max_participations == 1 && self.listed.is_none()
     }
 
-    /// Returns the value and its gradient in every m_t.
+    /// Returns the squared sensitivity and its gradient in every m_t.
     pub(crate) fn squared(&self, m: &[f64]) -> (f64, Vec<f64>) {
         if let Some(patterns) = &self.listed {
             return self.of_patterns(m, patterns);
@@ -72,7 +75,8 @@ impl Sums {
         (value, gradient)
     }
 
-    /// Returns the columns of a pattern, one by one if they are orthogonal, otherwise their sum.
+    /// Returns the vectors whose squared norms add up to the squared sensitivity of a pattern: its columns if
+    /// they are orthogonal, otherwise their sum.
     fn sums(&self, m: &[f64], pattern: &[usize], orthogonal: bool) -> Vec<Vec<f64>> {
         let groups: Vec<&[usize]> = if orthogonal { pattern.chunks(1).collect() } else { vec![pattern] };
         let add = |group: &[usize]| {

@@ -1,26 +1,28 @@
-//! Estimates of prefix sums from complete nodes: B with B C_tree = A_pre, and N = A_pre^-1 B.
+//! Estimates of prefix sums from the complete nodes of a binary tree: decoders B with B C_tree = A_pre, and
+//! the noise N Z for N = A_pre^-1 B.
 //!
 //! 1. A prefix of m steps is the sum of one subtree per binary digit of m. Each subtree is estimated from its
 //!    own nodes, with weights that depend only on their depth.
-//! 2. So each column of B is constant over O(log n) intervals of steps, and N, its differences, has O(log n)
-//!    entries per column.
-//! 3. The last step releases the prefix m >= n of least variance in the complete tree (tree completion).
-//!    Steps past the last contribute nothing, and their nodes are left out.
+//! 2. So each column of B is constant over O(log n) intervals of steps, and the column of N, its differences,
+//!    has O(log n) entries.
+//! 3. The last step releases the prefix m >= n of least variance in the complete tree (tree completion);
+//!    nodes below which there are only steps past the last are left out.
 
 use super::weights::Factors;
 use crate::decoder::rows_by_columns;
 use crate::tree::{Node, Tree};
 use crate::{Recursion, Result, Workload};
 
-/// The estimate of the sum below a node from the node and its descendants.
+/// How the sum of the steps below a node is estimated from the node and its descendants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Estimator<'a> {
-    /// The node alone, without its descendants.
+    /// From the node alone.
     Dyadic,
-    /// The average of the subtree's levels with the smallest variance: the nodes j levels down have weight
-    /// 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 - 2^-h).
+    /// The weighted average of the subtree's levels that has the smallest variance: for a node of height h,
+    /// the nodes j levels down have weight 2^-j / sum over i <= h of 2^-i, and the variance is 1 / (2 -
+    /// 2^-h).
     FromBelow,
-    /// The average of the subtree's levels with the smallest variance if heights have weights.
+    /// The same for a tree whose heights have different weights.
     Weighted(&'a Factors),
 }
 
@@ -34,7 +36,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns the variance of a node's estimate; only nodes with a step below them have noise.
+    /// Returns the variance of a node's estimate. Nodes without a step below them add no noise.
     fn variance(self, node: Node) -> f64 {
         let steps = node.end - node.start();
         (0..=node.height)
@@ -45,7 +47,7 @@ impl Estimator<'_> {
             .sum()
     }
 
-    /// Returns the variance of the prefix of `m` <= n steps, from its subtrees.
+    /// Returns the variance of the estimate of the prefix of `m` <= n steps: the sum over its subtrees.
     fn prefix_variance(self, m: usize) -> f64 {
         (0..usize::BITS)
             .filter(|height| m >> height & 1 == 1)
@@ -53,8 +55,8 @@ impl Estimator<'_> {
             .sum()
     }
 
-    /// Returns the prefix that the last step releases, and its variance. The best prefix m >= n ends with a
-    /// subtree that holds the last step.
+    /// Returns the prefix m >= n of least variance, which the last step releases, and its variance. It ends
+    /// with a subtree that contains the last step.
     fn completion(self, tree: Tree) -> (usize, f64) {
         let variance = |node: Node| self.prefix_variance(node.start()) + self.variance(node);
         (0..=tree.height)
@@ -76,11 +78,12 @@ impl Estimator<'_> {
         (1..tree.steps).map(of_prefix).chain([last]).collect()
     }
 
-    /// Returns a node's column of N: its (step, entry) pairs by step. `last_prefix` is the prefix that the
-    /// last step releases.
+    /// Returns the column of N for a node: its (step, entry) pairs in the order of steps. `last_prefix` is
+    /// the prefix that the last step releases.
     fn column(self, tree: Tree, last_prefix: usize, node: Node) -> Vec<(usize, f64)> {
         let n = tree.steps;
-        // By step: the heights of the estimate that begins and of the one that ends, at most one each.
+        // For each step, the heights of the subtrees whose estimate ends or begins to use the node; at most
+        // one of either.
         let mut changes: Vec<(usize, [Option<u32>; 2])> = Vec::new();
         let mut add = |step: usize, height: u32, goes: bool| {
             if changes.last().is_none_or(|last| last.0 != step) {
@@ -116,8 +119,8 @@ impl Estimator<'_> {
     }
 
     /// Returns the change of a node's weight when the estimate of a subtree of height `above` replaces that
-    /// of height `below`, `depth` levels above the node. Weights of heights, which may differ by little, are
-    /// not subtracted.
+    /// of a subtree of height `below`, whose root is `depth` levels above the node. It is computed without
+    /// subtracting nearly equal weights.
     fn step_up(self, below: u32, above: u32, depth: u32) -> f64 {
         let before = self.weight(below, depth);
         match self {
@@ -126,7 +129,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns N Z, row by row: O(n log n) terms in total.
+    /// Returns the recursion of the noise N Z, with O(n log n) terms in total.
     pub(crate) fn recursion(self, tree: Tree) -> Recursion {
         let last_prefix = self.completion(tree).0;
         let mut rows = vec![Vec::new(); tree.steps];
@@ -135,8 +138,8 @@ impl Estimator<'_> {
                 rows[step].push((seed, entry));
             }
         }
-        // The last node is a seed even if no prefix reads it: restarted runs number their seeds by the number
-        // of nodes.
+        // The last node counts as a seed even if no prefix uses it, since restarted runs have as many seeds
+        // as nodes.
         let last = tree.nodes().count() - 1;
         if !rows.iter().flatten().any(|&(seed, _)| seed == last) {
             rows[tree.steps - 1].push((last, 0.0));

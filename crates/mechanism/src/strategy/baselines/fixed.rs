@@ -1,4 +1,4 @@
-//! Strategies that are fixed by their number of steps: trees and the Fourier mechanism, each by a formula.
+//! Strategies that depend on the number of steps alone: trees and the Fourier mechanism.
 
 use antinoise_input::between;
 use antinoise_linear::{Matrix, lower_inverse};
@@ -18,7 +18,7 @@ use crate::tree::Tree;
 use crate::tree::smooth;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// Formulas of a class for its strategy over `steps` steps.
+/// The formulas of a class that has one strategy for each number of steps.
 trait Formula {
     /// Returns C.
     fn encoder(steps: usize) -> Encoder;
@@ -73,24 +73,24 @@ macro_rules! fixed {
 }
 
 fixed! {
-    /// Tree aggregation: noise on every node of the binary tree over the steps; a prefix is the sum of the
-    /// nodes of its dyadic partition. The last step releases the prefix of n or more steps that has the least
-    /// variance in the complete tree. Noise: at most O(log n) seed vectors a step, two on average, and as
-    /// many vectors of state.
+    /// Tree aggregation: every node of the binary tree over the steps has noise, and a prefix sum is the sum
+    /// of the nodes of its dyadic partition. The last step releases the prefix of n or more steps that has
+    /// the least variance in the complete tree. Noise: O(log n) seed vectors a step, two on average, and
+    /// O(log n) vectors of state.
     ///
     /// # Source
     /// Monograph, Section 2.7; multi-epoch paper, Appendix D.3 for numbers of steps that are no power of two.
     BinaryTree;
-    /// Honaker's estimate from below: the nodes of [`BinaryTree`], each subtree of a prefix estimated by the
-    /// best average of its levels. Noise: O(log n) seed vectors a step on average, O(n) at the steps where a
-    /// large subtree is complete; no state if seeds are regenerated.
+    /// Honaker's estimate from below: the nodes of [`BinaryTree`], with each subtree of a prefix estimated by
+    /// the weighted average of its levels that has the least variance. Noise: O(log n) seed vectors a step on
+    /// average, O(n) at the steps where a large subtree is complete; no state if seeds are regenerated.
     ///
     /// # Source
-    /// Multi-epoch paper, Appendix D.3: tree completion, and no noise for steps past the last.
+    /// Multi-epoch paper, Appendix D.3, with tree completion and without noise for steps past the last.
     HonakerOnline;
-    /// Honaker's full estimate: the nodes of [`BinaryTree`] with the best decoder of all, A C_tree^+. It is
-    /// streamed after a rotation of the seed noise: C' lower triangular with C'^T C' = C_tree^T C_tree.
-    /// Noise: O(n m) time a step with regenerated seed noise.
+    /// Honaker's full estimate: the nodes of [`BinaryTree`] with the optimal decoder A C_tree^+. It is
+    /// streamed as the lower-triangular C' with C'^T C' = C_tree^T C_tree, which has the same errors and
+    /// sensitivity. Noise: O(n m) time a step with regenerated seed noise.
     ///
     /// ```
     /// use antinoise_mechanism::design::StrategySpec;
@@ -106,22 +106,22 @@ fixed! {
     /// # Source
     /// Monograph, Section 2.12, B*_tree; multi-epoch paper, Appendix D.4.
     HonakerFull;
-    /// The smooth binary tree: noise on nodes chosen so that every prefix sum reads the same number of them.
-    /// Over many steps its max loss is half of the plain tree's. Noise: two seed vectors a step on average,
-    /// O(log n) of state.
+    /// The smooth binary tree: a tree whose nodes are chosen so that every prefix sum reads the same number
+    /// of them. Over many steps its max loss is half of that of the plain tree. Noise: two seed vectors a
+    /// step on average, and O(log n) vectors of state.
     ///
     /// # Source
     /// Andersson and Pagh, 2023; monograph, Section 2.12.
     SmoothTree;
     /// The Fourier mechanism: C_F is the first n columns of the square root of a circulant (2n x 2n) whose
-    /// corner is A_pre, and the decoder is the first n rows of that root. Noise: every step sums all 2n seed
-    /// vectors, so that 2n vectors of state, or as much time, are needed from the first step on; O(log n) a
-    /// step if all steps are made together by fast transforms.
+    /// upper-left block is A_pre, and the decoder is the first n rows of that square root. Noise: every step
+    /// uses all 2n seed vectors, which must be stored or regenerated from the first step on; O(log n) time a
+    /// step if fast Fourier transforms compute all steps together.
     ///
     /// # Source
     /// Multi-epoch paper, Section 4 and Appendix K, mechanism 1.
     Fourier;
-    /// The Fourier mechanism with its best decoder, A C_F^+: C_F^T C_F is Toeplitz, so that Durbin's
+    /// The Fourier mechanism with its optimal decoder, A C_F^+: C_F^T C_F is Toeplitz, so that Durbin's
     /// recursion gives the inverse of the lower-triangular C' with C'^T C' = C_F^T C_F in O(n^2). Noise: O(n
     /// m) time a step with regenerated seed noise.
     ///
@@ -219,17 +219,17 @@ impl Formula for Fourier {
     }
 }
 
-/// Maximum number of steps whose errors are summed in O(n^2): about a minute.
+/// Maximum number of steps for which errors are summed in O(n^2) time; this takes about a minute.
 const MAX_SUMMED_STEPS: usize = 1 << 18;
 
 impl FourierOptimal {
-    /// Returns C'^-1, the inverse of the triangular form of C.
+    /// Returns C'^-1, where C' is lower triangular with C'^T C' = C_F^T C_F.
     fn inverse(steps: usize) -> Result<Matrix> {
         check_dense_rows_storable(steps)?;
         fourier::inverse_factor(&fourier::autocorrelation(steps))
     }
 
-    /// Squared row norms of A C'^-1 for prefix sums, column by column: O(n) memory.
+    /// Returns the squared row norms of A C'^-1 for prefix sums, computed column by column in O(n) memory.
     fn prefix_errors_squared(steps: usize) -> Result<Vec<f64>> {
         between("steps", steps, 1, MAX_SUMMED_STEPS, "the maximum for which errors are summed")?;
         let mut squared = vec![0.0; steps];

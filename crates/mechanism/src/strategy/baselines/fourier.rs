@@ -1,11 +1,11 @@
-//! The Fourier mechanism: prefix sums are the corner of a circulant A_circ (2n x 2n), and C_F is the first n
-//! columns of its square root.
+//! The Fourier mechanism: prefix sums are the upper-left block of a circulant A_circ (2n x 2n), and C_F is
+//! the first n columns of the square root of A_circ.
 //!
 //! 1. The eigenvalues of A_circ are the discrete Fourier transform of (1^n, 0^n): n at frequency 0, 0 at the
 //!    other even frequencies, and 2 / (1 - exp(-i theta)) with theta = pi k / n at odd frequencies k.
-//! 2. With half = theta / 2 in (0, pi / 2], the latter are exp(-i (pi / 2 - half)) / sin(half). The principal
+//! 2. With h = theta / 2 in (0, pi / 2], the latter are exp(-i (pi / 2 - h)) / sin(h). The principal square
 //!    root halves the angle.
-//! 3. An inverse transform of the roots is the first column of the square root.
+//! 3. The inverse transform of the roots is the first column of the square root of A_circ.
 
 use std::f64::consts::PI;
 
@@ -23,8 +23,8 @@ pub(super) fn coefficients(n: usize) -> Vec<f64> {
     })
 }
 
-/// Returns r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}, n values: the transform of the magnitudes of the
-/// spectrum.
+/// Returns the n values r with (C_F^T C_F)\[t, tau\] = r_{|t - tau|}: the inverse transform of the magnitudes
+/// of A_circ's eigenvalues.
 pub(super) fn autocorrelation(n: usize) -> Vec<f64> {
     let mut r = from_spectrum(n, n as f64, |half| Complex::new(1.0 / half.sin(), 0.0));
     r.truncate(n);
@@ -38,7 +38,7 @@ fn from_spectrum(n: usize, zero: f64, odd: impl Fn(f64) -> Complex<f64>) -> Vec<
         .map(|k| if k % 2 == 1 { odd(0.5 * PI * k as f64 / n as f64) } else { Complex::default() })
         .collect();
     spectrum[0] = zero.into();
-    // Real by symmetry, up to rounding.
+    // This entry is real by symmetry, up to rounding.
     spectrum[n].im = 0.0;
     let mut out = vec![0.0; 2 * n];
     RealFftPlanner::<f64>::new()
@@ -63,11 +63,11 @@ pub(super) fn inverse_factor(r: &[f64]) -> Result<Matrix> {
     Ok(factor)
 }
 
-/// Visits the columns of that N from the last to the first, each from its diagonal down. O(n^2) time, O(n)
-/// memory.
+/// Calls `take` with the index and the entries, from the diagonal down, of each column of the N of
+/// [`inverse_factor`], from the last column to the first. O(n^2) time, O(n) memory.
 ///
 /// Durbin's recursion gives the filters that predict a stationary sequence with autocorrelation `r`. The
-/// filter of each order, divided by the standard deviation of its error, is a column.
+/// filter of each order, divided by the standard deviation of its prediction error, is a column of N.
 ///
 /// # Errors
 /// When X is not positive definite in double precision.
@@ -80,7 +80,7 @@ pub(super) fn each_inverse_column(
     let backwards: Vec<f64> = r.iter().rev().copied().collect();
     for order in 0..n {
         if order > 0 {
-            // The filter times r_order, r_{order - 1}, ..., r_1.
+            // The inner product of the filter with r_order, r_{order - 1}, ..., r_1.
             let reflection = -dot(&filter, &backwards[n - 1 - order..n - 1]) / error;
             filter.push(0.0);
             add_reversed(&mut filter, reflection);
@@ -95,7 +95,7 @@ pub(super) fn each_inverse_column(
     Ok(())
 }
 
-/// Adds the reversed vector: x_i <- x_i + factor x_{last - i}.
+/// Adds the reversed vector to x: replaces x_i by x_i + factor x_{last - i}.
 fn add_reversed(x: &mut [f64], factor: f64) {
     let (mut i, mut j) = (0, x.len() - 1);
     while i < j {

@@ -1,14 +1,14 @@
-//! The best decoder of C_tree: products with C^+ = X^-1 C^T for X = C^T C, without X as a matrix.
+//! The optimal decoder of C = C_tree: products with C^+ = X^-1 C^T for X = C^T C, without the matrix X.
 //!
-//! 1. Below a node v, X_v = blockdiag(X_left, X_right) + 1 1^T.
-//! 2. Let u_v = X_v^-1 1 and s_v = 1^T u_v. By the Sherman-Morrison formula, from the leaves up, s_v = s /
-//!    (1 + s) with s = s_left + s_right, and u_v is (u_left, u_right) divided by 1 + s.
+//! 1. For the steps below a node v, X_v = blockdiag(X_left, X_right) + 1 1^T.
+//! 2. Let u_v = X_v^-1 1 and s_v = 1^T u_v. They are computed from the leaves up by the Sherman-Morrison
+//!    formula: s_v = s / (1 + s) with s = s_left + s_right, and u_v is (u_left, u_right) divided by 1 + s.
 
 use crate::decoder::sum_over_columns;
 use crate::tree::{Node, Tree};
 use crate::{Result, Workload};
 
-/// The best decoder, represented by s of every node: O(n) numbers.
+/// The optimal decoder, represented by the s_v of every node: O(n) numbers.
 pub(crate) struct LeastSquares {
     tree: Tree,
     /// The numbers s_v, as s\[height\]\[index\] of the node v.
@@ -25,7 +25,8 @@ impl LeastSquares {
         Self { tree, s }
     }
 
-    /// Returns u\[height\]\[step\] of the node of each height above each step: O(n log n) numbers.
+    /// Returns u\[height\]\[step\], the entry for the step of u_v, where v is the node of that height above
+    /// the step: O(n log n) numbers.
     fn u(&self) -> Vec<Vec<f64>> {
         let mut u = vec![vec![1.0; self.tree.steps]];
         for (height, s) in self.s.iter().enumerate().skip(1) {
@@ -38,8 +39,9 @@ impl LeastSquares {
     /// Returns the squared row norms of A_pre C^+: a^T X^-1 a for the indicators a of the prefixes. O(n log
     /// n).
     ///
-    /// From the leaves up, with p = 1^T X_v^-1 a and q = a^T X_v^-1 a: if a prefix ends in the right half,
-    /// s_left is added to both. Then q is reduced by p^2 / (1 + s), and p is divided by 1 + s.
+    /// They are computed from the leaves up. Let p = 1^T X_v^-1 a and q = a^T X_v^-1 a, for a restricted to
+    /// the steps below v. If the prefix ends in the right half, s_left is added to both; then q is reduced by
+    /// p^2 / (1 + s), and p is divided by 1 + s.
     fn prefix_variances(&self) -> Vec<f64> {
         let mut p = vec![1.0; self.tree.steps];
         let mut q = p.clone();
@@ -58,7 +60,7 @@ impl LeastSquares {
         q
     }
 
-    /// Returns a node's column of C^+: X^-1 applied to the indicator of the steps below it. O(n).
+    /// Returns the column of C^+ for a node: X^-1 times the indicator of the steps below the node. O(n).
     fn column(&self, u: &[Vec<f64>], node: Node) -> Vec<f64> {
         let mut y = vec![0.0; self.tree.steps];
         let own = node.start()..node.end;

@@ -1,5 +1,5 @@
-//! Research baselines: trees and the Fourier mechanism, for comparison with published figures. Of these, the
-//! search of plans tries `honaker-full` alone.
+//! Research baselines: trees and the Fourier mechanism, for comparison with published figures. The search for
+//! a plan tries only `honaker-full` of them.
 
 mod estimate;
 mod fixed;

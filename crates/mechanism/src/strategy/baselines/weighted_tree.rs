@@ -1,5 +1,6 @@
-//! The binary tree with one optimised weight per height: more useful heights get more of the sensitivity. It
-//! is decoded from below, like Honaker's online estimate. Noise: as `honaker-online`.
+//! The binary tree with an optimised weight for each height, which gives more useful heights a larger share
+//! of the sensitivity. It is decoded from below, like Honaker's online estimate. Noise: as for
+//! `honaker-online`.
 
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::strategy::contract::Strategy;
 use crate::tree::Tree;
 use crate::{Encoder, Recursion, Result, Workload};
 
-/// The binary tree over the steps whose nodes of height h answer with noise of variance 1 / weights\[h\]^2.
+/// The binary tree over the steps in which the noise of a node of height h has variance 1 / weights\[h\]^2.
 ///
 /// ```
 /// use antinoise_mechanism::{Problem, design::StrategySpec};
@@ -32,11 +33,11 @@ use crate::{Encoder, Recursion, Result, Workload};
 #[serde(deny_unknown_fields)]
 pub struct WeightedTree {
     steps: usize,
-    /// Weights from the leaves up: ceil(log2 n) + 1 of them, each above 0.
+    /// One weight for each height, from the leaves up: ceil(log2 n) + 1 numbers above 0.
     weights: Vec<f64>,
 }
 
-/// Range of weights; sums of squares of others leave the range of double precision.
+/// The valid weights; sums of squares of other weights could be out of the range of double precision.
 const IN_RANGE: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
 
 impl WeightedTree {

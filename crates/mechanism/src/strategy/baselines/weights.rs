@@ -1,13 +1,14 @@
-//! Weights of the heights of the tree: the share of the sensitivity that their nodes get.
+//! The effect of the weights of a tree's heights on estimates from below.
 //!
-//! 1. A node of height h answers its sum with noise of variance 1 / w_h^2.
-//! 2. The estimates of its two halves have variances that add up. The best estimate from all three has the
-//!    variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), with v_0 = 1 / w_0^2.
-//! 3. In this estimate the node's own answer has the weight w_h^2 v_h, and the halves share the rest.
+//! 1. The noisy sum of a node of height h has variance 1 / w_h^2.
+//! 2. The estimates of its two halves add up to another estimate, of variance 2 v_{h-1}. The best average of
+//!    the two has the variance v_h = 1 / (w_h^2 + 1 / (2 v_{h-1})), with v_0 = 1 / w_0^2.
+//! 3. In this average the node's own sum has the weight w_h^2 v_h, and the estimate from the halves has the
+//!    rest.
 
-/// Returns 1 / v_h, the precision of the estimate of a node of height h, from the leaves up.
+/// Returns, for each height h from the leaves up, the precision 1 / v_h of the estimate of a node.
 pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
-    // Precision of the halves together.
+    // The precision of the estimate from the two halves.
     let mut known = 0.0;
     let of_height = |w: &f64| {
         let precision = w * w + known;
@@ -17,13 +18,13 @@ pub(crate) fn precisions(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(of_height).collect()
 }
 
-/// Factors on the seed noise of nodes.
+/// The factors that the seed noise of nodes has in estimates.
 #[derive(Debug)]
 pub(crate) struct Factors {
-    /// The factor on a node's seed noise, at
-    /// `[height of the estimated node][levels from it down to the node]`.
+    /// The factor of a node's seed noise, at
+    /// `[height of the estimated node][levels from that node down to this one]`.
     noise: Vec<Vec<f64>>,
-    /// Weight of a node's own answer in its estimate: w_h^2 v_h.
+    /// The weight w_h^2 v_h of a node's own sum in its estimate, for each height h.
     own: Vec<f64>,
 }
 
@@ -42,13 +43,14 @@ impl Factors {
         found
     }
 
-    /// Returns the factor on a node `depth` levels below a node of height `height`.
+    /// Returns the factor of the seed noise of a node that is `depth` levels below the estimated node of
+    /// height `height`.
     pub(crate) fn at(&self, height: u32, depth: u32) -> f64 {
         self.noise[height as usize][depth as usize]
     }
 
-    /// Returns the fraction of a factor that is lost between subtree heights `below` and `above`: 1 - prod
-    /// (1 - own\[h\]).
+    /// Returns the fraction by which a node's factor shrinks when the estimate of a subtree of height `above`
+    /// replaces that of one of height `below`: 1 - prod (1 - own\[h\]) over the heights between them.
     pub(crate) fn lost(&self, below: u32, above: u32) -> f64 {
         let between = &self.own[below as usize + 1..=above as usize];
         between.iter().fold(0.0, |lost, own| lost + (1.0 - lost) * own)
