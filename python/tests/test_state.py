@@ -112,7 +112,7 @@ def test_a_state_that_does_not_fit_is_refused(plan):
     for wrong, message in (
         (dict(words=words[:, 1:].copy()), "words' length is"),
         (dict(words=words.astype(np.int64)), "words is of dtype int64 but must be of dtype int32"),
-        (dict(steps=(2, 1)), "step up to which the state was made is 1"),
+        (dict(steps=(2, 1)), "step up to which the noise of the state was made is 1"),
         (dict(steps=(25, 25)), "step of the state is 25"),
         (dict(run_key=np.zeros(32, np.uint8)), "run_key is one byte over and over"),
         (dict(run_key=np.arange(31, dtype=np.uint8)), "run_key is 31 bytes but must be 32"),

@@ -1,5 +1,5 @@
-//! Timings that can be compared between machines: noise next to the memory bandwidth measured in the same
-//! run.
+//! Timings of noise, and of the memory bandwidth of the same machine, which makes timings on different
+//! machines comparable.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::{Key, NoiseStream, Placement, Result, State, StreamBuilder};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct StepTime {
-    /// Nanoseconds per coordinate and step: the smallest mean over a few passes, each of at least one
-    /// look-ahead.
+    /// Nanoseconds per coordinate and step: the smallest of the means of a few passes, each of which covers
+    /// at least one look-ahead window.
     pub ns_per_coordinate: f64,
-    /// Bytes per second across the memory bus, counting the state as read and written once a pass and the
-    /// output as written once a step: the minimum that the placement allows.
+    /// Bytes per second of the minimum memory traffic that the placement allows: the state is read and
+    /// written once a window, and the output is written once a step.
     pub bytes_per_second: f64,
     /// The placement that the stream chose.
     pub placement: Placement,
@@ -34,8 +34,8 @@ pub struct StepTime {
 /// ```
 ///
 /// # Errors
-/// As [`StreamBuilder::build`], for the recursion over its past vectors and 448 steps more: a recursion of
-/// fixed length must have that many steps.
+/// As [`StreamBuilder::build`]. A recursion of fixed length must have at least 448 steps more than past
+/// vectors.
 pub fn step(
     recursion: Recursion,
     dim: usize,
@@ -48,7 +48,7 @@ pub fn step(
     time(stream.placement(), out.len(), 4, || stream.next_into(&mut out))
 }
 
-/// Times `add_to_sum` of a stream on the grid that raises the sensitivity of sums of clip norm 1 by a
+/// Times `add_to_sum` of a stream on a grid, whose spacing raises the sensitivity for clip norm 1 by a
 /// thousandth.
 ///
 /// ```
@@ -78,8 +78,8 @@ fn steps_for(recursion: &Recursion) -> usize {
     recursion.state_vectors() + 64 * (PASSES + 1)
 }
 
-/// Fills the past, then times whole passes. `row_bytes`: bytes per coordinate that are read and written to
-/// return a row.
+/// Runs the stream until its past is full, then times whole passes. `row_bytes` is the number of bytes per
+/// coordinate that are read and written to return a row.
 fn time(
     placement: Placement,
     outputs: usize,
@@ -107,7 +107,8 @@ fn time(
     })
 }
 
-/// Bytes per second, read and written, of a loop that scales each of `bytes` / 4 numbers in place.
+/// Measures the memory bandwidth: bytes read and written per second by a loop that scales `bytes` / 4 numbers
+/// in place.
 ///
 /// ```
 /// assert!(antinoise_noise::bench::memory_bytes_per_second(1 << 20, 1)? > 0.0);

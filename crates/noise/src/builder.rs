@@ -1,4 +1,4 @@
-//! The builder of a stream: the one table of everything that can be chosen.
+//! The builder of a stream, with all of its options.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl NoiseStream {
 }
 
 impl StreamBuilder {
-    /// Makes only these coordinates; default: all.
+    /// The coordinates for which noise is made; default: all.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
         self.spec.shard = shard;
@@ -111,26 +111,25 @@ impl StreamBuilder {
     }
 
     /// The maximum number of bytes for the past and for rows made ahead; default: half of the free memory. If
-    /// the recursion's state needs more, noise is recomputed instead of stored, which costs time and changes
-    /// no bit.
+    /// the past needs more, it is recomputed instead of stored, which takes time and changes no bit.
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
         self
     }
 
-    /// Stores the past whenever it can be stored, whatever memory it takes. Then every sharding of the stream
-    /// has the same number of [words of state](NoiseStream::state_words) per output, and can continue from
-    /// the state of another sharding.
+    /// Stores the past whenever that is possible, however much memory it takes. Then a state has the same
+    /// number of [words](NoiseStream::state_words) per output in every sharding of the stream, and one
+    /// sharding can continue from the state of another.
     #[must_use]
     pub fn state_in_memory(mut self) -> Self {
         self.state_in_memory = true;
         self
     }
 
-    /// The maximum number of steps in a window; default: the fastest number. Where the state is stored, tiles
+    /// The maximum number of steps in a window; default: the fastest number. If the past is stored, tiles
     /// look ahead at different steps, so that every step takes about the same time. Streams of few tiles with
-    /// a long window, and all streams that recompute their noise, make a whole window when its first step is
+    /// a long window, and all streams that recompute their past, make a whole window when its first step is
     /// requested ([`Placement::together`](crate::Placement::together)).
     #[must_use]
     pub fn look_ahead(mut self, steps: usize) -> Self {
@@ -138,7 +137,7 @@ impl StreamBuilder {
         self
     }
 
-    /// The number of threads of a pool of the stream's own; default: rayon's global pool.
+    /// The number of threads of a thread pool that only this stream uses; default: rayon's global pool.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -161,7 +160,7 @@ impl StreamBuilder {
         self
     }
 
-    /// The stream at step 0. A key that is borrowed may serve several runs: its owner must make sure that no
+    /// Builds the stream, at step 0. A borrowed key can serve several runs: the caller must make sure that no
     /// run is used twice.
     ///
     /// ```
@@ -174,16 +173,16 @@ impl StreamBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used. On a grid also for
-    /// a sum of seeds with linearly dependent rows, for retained seeds beyond the memory budget, and for a
-    /// grid finer than 2^-36 of a step's fresh noise.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the parameter that cannot be used. On a grid, these
+    /// are also: a sum of seeds with linearly dependent rows, retained seeds that exceed the memory budget,
+    /// and a spacing below 2^-36 times the standard deviation of a step's fresh noise.
     pub fn build(self, key: impl Borrow<Key>) -> Result<NoiseStream> {
         let key = RunKey::new(key.borrow(), &self.run);
         self.start(key)
     }
 
-    /// The seed noise of the stream: the Z of noise_std C^-1 Z, in single precision. On a grid it is in
-    /// double precision, which [`SeedNoise::fill_f64`] reads.
+    /// The seed noise of the stream: the Z of noise_std C^-1 Z. Plain streams use it in single precision
+    /// ([`SeedNoise::fill`]), streams on a grid in double precision ([`SeedNoise::fill_f64`]).
     pub fn seed_noise(self, key: impl Borrow<Key>) -> SeedNoise {
         let key = RunKey::new(key.borrow(), &self.run).of_noise(&self.spec.describe());
         SeedNoise::of(&key, self.spec.cipher)
@@ -201,14 +200,14 @@ impl StreamBuilder {
         self.resume_from(path.as_ref())
     }
 
-    /// Resumes a stream from the `words` that [`NoiseStream::state`] wrote at the steps
-    /// `at`, in the same sharding or another. `run_key`: the key that
-    /// [`expose_run_key`](crate::NoiseStream::expose_run_key) exposed. The stream makes rows only after
-    /// [`Restored::checked`] has found that the state is the one that was saved.
+    /// Resumes a stream from the `words` that [`NoiseStream::state`] wrote at the steps `at`, in the same
+    /// sharding or another. `run_key` is the key that [`expose_run_key`](crate::NoiseStream::expose_run_key)
+    /// exposed. The stream makes rows only after [`Restored::checked`] has verified that the state is the
+    /// saved one.
     ///
     /// # Errors
-    /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) for words of another length,
-    /// and for steps at which this stream can have no state.
+    /// As [`StreamBuilder::build`]; [`Error::Invalid`](crate::Error::Invalid) if the number of words is
+    /// wrong, or if this stream cannot have a state at these steps.
     pub fn resume_state(self, run_key: Key, at: StateAt, words: &[i32]) -> Result<Restored> {
         Restored::new(self.start(RunKey::restored(run_key))?, at, words)
     }
@@ -240,13 +239,13 @@ impl StreamBuilder {
             return Err(reader.refuse(format!("it is of run {:?}, not {:?}", label.run, self.run.as_str())));
         }
         if label.stream != fingerprint(&self.spec, self.spec.describe()) {
-            return Err(
-                reader.refuse("it was written for another recursion, size, noise, grid, shard or cipher")
-            );
+            return Err(reader.refuse(
+                "it was written for another recursion, steps, dim, noise_std, grid, shard or cipher",
+            ));
         }
         let (start, step, steps) = (label.start, label.step, self.spec.steps);
         if step > steps || start > steps {
-            return Err(reader.refuse(format!("step {step} or {start} lies outside 0..={steps}")));
+            return Err(reader.refuse(format!("its step {step} or {start} is not from 0 to {steps}")));
         }
         let key = RunKey::restored(reader.key()?);
         let mut stream = self.start(key)?;

@@ -18,9 +18,9 @@ use crate::number::Number;
 use crate::past::Past;
 use crate::{Error, Key, Result};
 
-/// Increased by every change that makes the same key give different noise.
+/// The version of checkpoints. A change that makes the same key give different noise must increase it.
 const VERSION: &str = "antinoise-noise 4";
-/// Maximum length of a header, in bytes; longer ones are refused.
+/// Maximum length of a header, in bytes; files with longer headers are refused.
 const LONGEST_HEADER: u64 = 1 << 20;
 const PORTION: usize = 1 << 16;
 
@@ -29,7 +29,7 @@ pub(crate) struct Label {
     pub(crate) run: String,
     /// A digest of the stream's description and shard.
     pub(crate) stream: String,
-    /// A digest that binds run key, description, the caller's context and step.
+    /// The commitment to run key, description, the caller's context and step.
     pub(crate) commitment: String,
     pub(crate) placement: String,
     /// The step that comes next.
@@ -68,7 +68,7 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
         body().map_err(|e| Error::io(path, e))
     }
 
-    /// The length of the header, then the header as JSON.
+    /// Returns the length of the header, followed by the header as JSON.
     fn header(&self) -> std::result::Result<Vec<u8>, String> {
         let tensor = |dtype, shape: usize, from: usize, to: usize| TensorInfo {
             dtype,
@@ -98,7 +98,7 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
         let mut json = serde_json::to_value(&checked).map_err(|e| e.to_string())?;
         json["__metadata__"] = serde_json::to_value(metadata).map_err(|e| e.to_string())?;
         let mut text = json.to_string().into_bytes();
-        // Aligns the numbers, as the format recommends.
+        // Padding that aligns the numbers, as the format recommends.
         text.resize(text.len().next_multiple_of(8), b' ');
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.append(&mut text);
@@ -106,7 +106,7 @@ impl<T: Number, R: Number> Snapshot<'_, T, R> {
     }
 }
 
-/// A checkpoint that is being read: first its label, then the key, then the numbers.
+/// A checkpoint while it is read: first its label, then the key, then the numbers.
 pub(crate) struct Reader<'a> {
     path: &'a Path,
     input: Hashed<File>,
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok(Self { path, input, label, numbers })
     }
 
-    /// The error that refuses this checkpoint for `reason`.
+    /// Returns the error that refuses this checkpoint for `reason`.
     pub(crate) fn refuse(&self, reason: impl Into<String>) -> Error {
         Error::checkpoint(self.path, reason)
     }
@@ -136,11 +136,13 @@ impl<'a> Reader<'a> {
         Key::from_reader(|bytes| self.input.read(bytes)).map_err(|e| Error::io(self.path, e))
     }
 
-    /// Reads the numbers, which follow the key, and verifies the checksum.
+    /// Reads the numbers, which follow the key, into `past` and `rows`, and verifies the checksum.
     pub(crate) fn read<T: Number, R: Number>(mut self, past: &mut [T], rows: &mut [R]) -> Result<()> {
         let wanted = (past.len(), rows.len());
         if wanted != self.numbers {
-            return Err(self.refuse(format!("{:?} numbers of past and rows, not {wanted:?}", self.numbers)));
+            return Err(
+                self.refuse(format!("it has {:?} numbers of (past, rows), not {wanted:?}", self.numbers))
+            );
         }
         self.each_number(|at, x| past[at] = x, |at, x| rows[at] = x)
     }
@@ -172,23 +174,25 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Parses the header: the label, and how many numbers `past` and `rows` have.
+/// Parses the header; returns the label and the lengths of `past` and `rows`.
 fn read_header<T: Number, R: Number>(
     input: &mut Hashed<File>,
     length: u64,
 ) -> std::result::Result<(Label, (usize, usize)), String> {
     let mut size = [0; 8];
-    input.read(&mut size).map_err(|e| format!("too short: {e}"))?;
+    input.read(&mut size).map_err(|e| format!("it is too short: {e}"))?;
     let size = u64::from_le_bytes(size);
     if size > LONGEST_HEADER || size + 8 > length {
-        return Err("no header".into());
+        return Err("it has no header".into());
     }
     let mut text = vec![0; size as usize];
-    input.read(&mut text).map_err(|e| format!("too short: {e}"))?;
-    let header: Metadata = serde_json::from_slice(&text).map_err(|e| format!("its header: {e}"))?;
+    input.read(&mut text).map_err(|e| format!("it is too short: {e}"))?;
+    let header: Metadata =
+        serde_json::from_slice(&text).map_err(|e| format!("its header cannot be read: {e}"))?;
     let metadata = header.metadata().clone().unwrap_or_default();
-    let field = |name: &str| metadata.get(name).cloned().ok_or(format!("no {name}"));
-    let number = |name: &str| field(name)?.parse::<usize>().map_err(|e| format!("{name}: {e}"));
+    let field = |name: &str| metadata.get(name).cloned().ok_or(format!("its header has no {name}"));
+    let number =
+        |name: &str| field(name)?.parse::<usize>().map_err(|e| format!("its {name} cannot be read: {e}"));
     let version = field("version")?;
     if version != VERSION {
         return Err(format!("its version is {version:?}, not {VERSION:?}"));
@@ -196,14 +200,16 @@ fn read_header<T: Number, R: Number>(
     let body = length - 8 - size;
     let count = |name: &str| match header.info(name).map(|info| &info.shape[..]) {
         Some(&[count]) => Ok(count),
-        _ => Err(format!("no {name}")),
+        _ => Err(format!("it has no list {name:?}")),
     };
     let numbers = (count("past")?, count("rows")?);
     let bytes = |count: usize, size: usize| (count as u64).checked_mul(size as u64);
     let said = bytes(numbers.0, size_of::<T>())
         .and_then(|past| past.checked_add(bytes(numbers.1, size_of::<R>())?)?.checked_add(64));
     if said != Some(body) {
-        return Err(format!("{body} bytes after its header are not what it says: it was cut or added to"));
+        return Err(format!(
+            "{body} bytes follow its header, which states another number: it was truncated or extended"
+        ));
     }
     let label = Label {
         run: field("run")?,
@@ -216,7 +222,7 @@ fn read_header<T: Number, R: Number>(
     Ok((label, numbers))
 }
 
-/// A file and the digest of all bytes read from it or written to it.
+/// A file, with the digest of all bytes that were read from it or written to it.
 struct Hashed<F> {
     inner: F,
     digest: Sha256,

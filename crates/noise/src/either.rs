@@ -1,4 +1,4 @@
-//! The engine of a stream of either mode.
+//! The engine of a stream, whatever its mode.
 
 use antinoise_mechanism::Grid;
 
@@ -18,7 +18,7 @@ pub(crate) enum EitherEngine {
     OnGrid(Engine<OnGrid>),
 }
 
-/// Runs an expression on the engine of the variant.
+/// Evaluates an expression on the engine inside an [`EitherEngine`].
 macro_rules! either {
     ($any:expr, $engine:ident => $what:expr) => {
         match $any {
@@ -41,7 +41,8 @@ impl EitherEngine {
         })
     }
 
-    /// The next row, written over the outputs, added to them (plain streams alone), or added to a sum.
+    /// Returns the next row: writes it over the outputs, adds it to them (plain streams only), or adds it to
+    /// a sum.
     pub(crate) fn emit(&mut self, out: OutputSlices<'_, '_, f32>, target: Target<'_>) -> Seen {
         match self {
             Self::Plain(engine) => engine.emit(out, target),
@@ -66,7 +67,7 @@ impl EitherEngine {
         })
     }
 
-    /// Verifies the numbers of a checkpoint that are not needed.
+    /// Verifies the numbers of a checkpoint without storing them.
     pub(crate) fn skip(&self, reader: Reader<'_>) -> Result<()> {
         match self {
             Self::Plain(_) => reader.skip::<f32, f32>(),

@@ -1,17 +1,18 @@
-//! The engine: runs a recursion over all tiles of a shard, on all threads, a window of steps at a time.
+//! The engine of a stream, which runs a recursion over all tiles of a shard, on all threads, one window of
+//! steps after another.
 //!
 //! 1. A window is a range of steps, at most `look_ahead` long. [`Window::prepare`] lists, once for all tiles,
 //!    the positions, keystreams and terms that these steps need.
 //! 2. [`each_tile`] visits the tiles on all threads. A tile that is due at this step ([`Stagger::made`])
-//!    makes all rows up to its next due step in cache: seed noise, then the kernel, then the rows into
-//!    `ahead` (rows made ahead) or, without look-ahead, into the thread's scratch. For an autoregressive
-//!    recursion the past itself holds the rows.
+//!    makes all rows up to its next due step while it is in cache: first the seed noise, then the kernel,
+//!    which writes the rows to `ahead` (rows made ahead) or, without look-ahead, to the thread's scratch
+//!    memory. The past of an autoregressive recursion holds its rows itself.
 //! 3. The row of the current step is taken from its [`Source`], multiplied by noise_std and the step's
-//!    factor, and written, added, or added to a sum.
-//! 4. A seek runs the same windows without output, [`SEEK_PASS`] steps a pass over the state.
+//!    factor, and written to the output, added to it, or added to a sum.
+//! 4. A seek runs windows of [`SEEK_PASS`] steps, without output.
 //!
-//! Every bit is a function of key, step and coordinate, so that neither window nor tile order nor threads
-//! change a bit.
+//! Every bit is a function of key, step and coordinate alone, so that windows, the order of tiles, and
+//! threads change no bit.
 
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::kernel::Mode;
@@ -30,7 +31,7 @@ use crate::stagger::Stagger;
 use crate::window::{TileRun, Window};
 use crate::{Key, Placement, Result, State, range};
 
-/// Steps made in one pass over the state during a seek.
+/// Number of steps of a window during a seek.
 const SEEK_PASS: usize = 256;
 
 pub(crate) struct Engine<M: Mode> {
@@ -54,7 +55,7 @@ pub(crate) struct Engine<M: Mode> {
 }
 
 impl<M: Mode> Engine<M> {
-    /// The engine of a stream; `key` is the key of its noise.
+    /// Creates the engine of a stream; `key` is the key of its noise.
     pub(crate) fn new(
         isa: Isa,
         mode: M,
@@ -85,7 +86,7 @@ impl<M: Mode> Engine<M> {
         };
         let stored = (past, placement.vectors - past);
         let zeros = |vectors: usize| vectors as u128 * tiles.outputs as u128;
-        // A circulant writes its rows straight to where they are stored.
+        // The kernel of a circulant writes its rows directly to their place in memory.
         let summed = placement.state == State::Regenerated && !matches!(kernel, Kernel::Circulant(_));
         let rows = if summed { placement.look_ahead } else { 1 };
         let at_once = M::at_once(&kernel);
@@ -124,14 +125,14 @@ impl<M: Mode> Engine<M> {
         *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
     }
 
-    /// The memory of past and rows made ahead, to be filled with the state of a stream that was aligned at
-    /// `start` and whose next step is `next`.
+    /// Returns the memory of the past and of rows made ahead, which the caller fills with the state of a
+    /// stream that was aligned at `start` and whose next step is `next`.
     pub(crate) fn restore(&mut self, start: usize, next: usize) -> (&mut [M::Number], &mut [M::Row]) {
         self.stagger.restore(start, next);
         (&mut self.past, &mut self.ahead)
     }
 
-    /// 4-byte words of state per output.
+    /// The number of 4-byte words of state per output.
     pub(crate) fn state_words(&self) -> usize {
         match self.placement.state {
             State::Stored => self.stored.0 * words::<M::Number>() + self.stored.1 * words::<M::Row>(),
@@ -139,7 +140,7 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Aligns all tiles, writes the state by coordinate and returns the steps that it belongs to.
+    /// Aligns all tiles, writes the state by coordinate to `out`, and returns its steps.
     pub(crate) fn state(&mut self, out: &mut [i32]) -> StateAt {
         self.align();
         if self.state_words() > 0 {
@@ -161,7 +162,8 @@ impl<M: Mode> Engine<M> {
         self.stagger.restore(at.made, at.step);
     }
 
-    /// Brings all tiles to the same step, [`Stagger::alignment`]. The next row stays the same.
+    /// Makes the noise of all tiles up to the same step, [`Stagger::alignment`]. The next row to be returned
+    /// does not change.
     fn align(&mut self) {
         if self.placement.state == State::Stored {
             let last = self.stagger.alignment();
@@ -170,7 +172,8 @@ impl<M: Mode> Engine<M> {
         }
     }
 
-    /// Returns the next row; the digest and finiteness of the noisy sum, for the caller to check.
+    /// Writes the next row to `out` as `target` says. Returns the digest and finiteness of the noisy sum, for
+    /// the caller to check.
     pub(crate) fn emit<O: Copy + Send + Sync>(
         &mut self,
         out: OutputSlices<'_, '_, O>,
@@ -224,7 +227,7 @@ impl<M: Mode> Engine<M> {
         seen.all()
     }
 
-    /// The memory that holds the row of `step` once it is made.
+    /// Returns where the row of `step` is in memory once it is made.
     fn source(&self, step: usize) -> Source {
         let slots = self.placement.look_ahead;
         match self.kernel.output_slot(step) {
@@ -252,8 +255,8 @@ impl<M: Mode> Engine<M> {
             return step;
         }
         let mut from = step - self.flat.position(step).local;
-        // The past of a plain sum of seeds is its last few seeds; on a grid, retained seeds carry the
-        // rounding of every step.
+        // The past of a plain sum of seeds is its last few seeds, which can be regenerated. On a grid, stored
+        // seeds depend on the rounding of every step.
         if self.mode.grid().is_none() && matches!(&self.flat.leaf, Leaf::Ring { history: History::Seeds, .. })
         {
             from = from.max(step.saturating_sub(self.stored.0));
@@ -261,8 +264,8 @@ impl<M: Mode> Engine<M> {
         if (from..=step).contains(&next) { next } else { from }
     }
 
-    /// Makes the noise of the steps before `step`, and the later rows that each tile holds when `step` is
-    /// next.
+    /// Makes the noise of all steps before `step`, and the later rows that tiles have made ahead when `step`
+    /// is the next step.
     fn run_until(&mut self, step: usize) {
         let now = self.stagger.next;
         let last = if now < step { self.stagger.horizon(step - 1) } else { now };
@@ -270,8 +273,8 @@ impl<M: Mode> Engine<M> {
         self.stagger.next = step;
     }
 
-    /// Makes the noise of each tile up to the step `until(stagger, tile)`, which is at most `last`; keeps
-    /// rows from `first_row` on.
+    /// Makes the noise of each tile up to the step `until(stagger, tile)`, which is at most `last`. Rows from
+    /// `first_row` on are stored.
     fn make(&mut self, last: usize, first_row: usize, until: &(dyn Fn(&Stagger, usize) -> usize + Sync)) {
         let now = self.stagger.next;
         for first in (now..last).step_by(SEEK_PASS) {
@@ -293,10 +296,10 @@ impl<M: Mode> Engine<M> {
     }
 }
 
-/// The target of outputs of type `O`: overwrite, add to, or write the sum plus the row.
+/// How a row is combined with outputs of type `O`: see [`Emits::Target`].
 type Target<'a, M, O> = <M as Emits<O>>::Target<'a>;
 
-/// The memory that holds the returned row.
+/// Where the row to be returned is in memory.
 #[derive(Clone, Copy)]
 enum Source {
     Scratch,
@@ -304,8 +307,8 @@ enum Source {
     Ahead(usize),
 }
 
-/// The past of the tile after the next `idle` ones. Tiles are assumed to be full: fetching one line too many
-/// costs little.
+/// The past of the tile that follows `idle` tiles that are not due. All tiles are assumed to be full, since
+/// fetching a few lines too many takes little time.
 fn past_of_next<T>(following: &[T], idle: usize, past_vectors: usize) -> &[T] {
     let following = &following[(idle * past_vectors * TILE).min(following.len())..];
     &following[..(past_vectors * TILE).min(following.len())]

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use antinoise_input::{BadInput, InvalidParameter};
 
-/// The reason for which noise could not be made, saved or resumed.
+/// The reason why noise cannot be made, saved or resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter that cannot be used.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// Every step of the plan has been made; another one would not be covered by its privacy statement.
+    /// All steps of the stream have been made. Another step would not be covered by the plan's privacy
+    /// statement.
     #[error(
         "all {steps} steps of this stream have been made; another one would not be covered by its privacy"
     )]
@@ -33,18 +34,18 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A state by coordinate that differs from the one that was saved.
+    /// A state by coordinate differs from the one that was saved.
     #[error(
         "the state is not the one that was saved: its words, steps, run key, plan or other entries were altered or \
          are of several states. Nothing was restored; use another copy of the state"
     )]
     AlteredState,
-    /// A checkpoint of another stream, or an incomplete one.
+    /// A checkpoint is of another stream, or incomplete.
     #[error("{}: not a checkpoint of this stream: {reason}", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// Reason for which the checkpoint is refused.
+        /// The reason why the checkpoint is refused.
         reason: String,
     },
 }

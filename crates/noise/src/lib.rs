@@ -1,9 +1,9 @@
 //! Streams of correlated Gaussian noise, at memory speed.
 //!
-//! Private training noisy sums G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated noise
-//! C^-1 Z. Z (steps x dim) is seed noise: independent normals of standard deviation `noise_std`, one row a
-//! step. C^-1 is given as a [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] returns the rows
-//! of C^-1 Z one by one:
+//! Private training uses noisy sums G + C^-1 Z: the clipped gradient sums G (steps x dim) plus correlated
+//! noise C^-1 Z. Z (steps x dim) is seed noise: independent normals of standard deviation `noise_std`, one
+//! row a step. C^-1 is given as a [`Recursion`](antinoise_mechanism::Recursion). A [`NoiseStream`] returns
+//! the rows of C^-1 Z one by one:
 //!
 //! ```
 //! use antinoise_mechanism::Recursion;
@@ -17,10 +17,10 @@
 //! # Ok::<(), antinoise_noise::Error>(())
 //! ```
 //!
-//! The noise of step t at coordinate j is a function of (key, run, description, t, j) only. The description
-//! is the recursion with every bit of its coefficients, steps, dim, noise_std, grid and cipher. So threads,
-//! shards, instruction sets, memory budgets, seeking and resuming never change a bit. Streams that differ in
-//! run or description share no bit.
+//! The noise of step t at coordinate j is a function of (key, run, description, t, j) alone. The description
+//! consists of the recursion with all bits of its coefficients, steps, dim, noise_std, grid and cipher. So
+//! threads, shards, instruction sets, memory budgets, seeking and resuming change no bit. Streams that differ
+//! in run or description share no bit.
 //!
 //! # How a step is made
 //!
@@ -45,17 +45,16 @@
 //! - **tile**: up to 1024 consecutive coordinates, or short ranges with up to 1024 coordinates in total. A
 //!   step is made tile by tile, in cache.
 //! - **past**: the vectors that a recursion reads in addition to fresh seed noise: earlier rows, earlier
-//!   seeds or buffers. They are stored or, if the memory budget is too small, recomputed: seeds
-//!   are *regenerated*, or the recursion is *replayed* from its start. [`Placement`] says which.
+//!   seeds, or buffers. They are stored or, if the memory budget is too small, recomputed: seeds are
+//!   *regenerated*, or the recursion is *replayed* from its start. [`Placement`] states which.
 //! - **history term**: the contribution of the past to a row of noise.
-//! - **look-ahead**: a tile makes several steps at a time, so that its past crosses the memory bus once for
-//!   all of them. This is possible since noise does not depend on data. The rows are stored until their step
-//!   comes.
-//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time. A few tiles
-//!   with long windows look ahead together.
+//! - **look-ahead**: a tile makes several steps together, so that its past is read from main memory once for
+//!   all of them. This is possible since noise does not depend on data. The rows are stored until their step.
+//! - **staggering**: tiles look ahead at different steps, so that every step takes the same time. If there
+//!   are few tiles and windows are long, all tiles look ahead at the same steps instead.
 //! - **window**: the steps that are made in one iteration over the tiles.
-//! - **leaf**: a recursion that contains no other; scaled and restarted recursions are flattened to their
-//!   leaf.
+//! - **leaf**: a recursion that contains no other recursion; scaled and restarted recursions are flattened to
+//!   their leaf.
 //! - **mode**: `Plain` (floating point) or `OnGrid` (noisy sums on a grid).
 //!
 //! # Layers

@@ -1,4 +1,4 @@
-//! The number types of noise: their arithmetic, their bytes, and wiping them.
+//! The number types of noise, with their arithmetic, their bytes, and wiping.
 
 use std::ops::{Add, Mul};
 

@@ -21,8 +21,8 @@ impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
         Self { past, ahead, out, following: &[] }
     }
 
-    /// Splits off the parts of the first `outputs` outputs; `stored`: numbers per output in the past, and in
-    /// rows made ahead.
+    /// Splits off the parts of the first `outputs` outputs. `stored` is the number of stored numbers per
+    /// output in the past and in rows made ahead.
     fn take(&mut self, outputs: usize, stored: (usize, usize)) -> Self {
         let (past, ahead);
         (past, self.past) = std::mem::take(&mut self.past).split_at_mut(outputs * stored.0);
@@ -34,7 +34,8 @@ impl<'a, M: Mode, O: Pieces> Parts<'a, M, O> {
 /// The work on a tile.
 pub(crate) type Work<'a, M, O> = dyn Fn(&mut ScratchOf<M>, Tile<'_>, Parts<'_, M, O>) + Sync + 'a;
 
-/// Calls `work` on the tiles `numbers`, divided among the threads' scratches; `stored` as in [`Parts::take`].
+/// Calls `work` on the tiles with these `numbers`, on one thread for each scratch memory; `stored` is as in
+/// [`Parts::take`].
 pub(crate) fn each_tile<M: Mode, O: Pieces + Send>(
     scratch: &mut [ScratchOf<M>],
     tiles: &Tiles,

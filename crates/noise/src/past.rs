@@ -1,8 +1,8 @@
-//! The past of all tiles for a checkpoint, without reading memory that no step wrote.
+//! The past of all tiles, written to a checkpoint without reading memory that no step has written.
 //!
-//! Reading zeroed memory before it is written makes the kernel map a page twice, and the second mapping
-//! interrupts every thread: a run that saved its stream now and then spent half of its time on this, for sums
-//! of many seeds.
+//! If zeroed memory is read before it is written, the operating system maps a page twice, and the second
+//! mapping interrupts every thread. For sums of many seeds, a run that saved its stream now and then spent
+//! half of its time on that.
 
 use crate::shard::Tiles;
 

@@ -1,15 +1,16 @@
-//! Placement: memory against time.
+//! Placement: what a stream stores and what it recomputes.
 //!
 //! 1. The past is stored if the memory budget allows (or the caller requires it). Otherwise it is recomputed:
-//!    sums of seeds regenerate their seeds, other recursions are replayed from the start of their run. A sum
-//!    of seeds on a grid must be stored: replaying it would be quadratic in the number of steps.
-//! 2. A plain sum of more than [`MAX_STORED_SEEDS`] past seeds is always regenerated: making a seed once for
-//!    many steps is faster than reading it from memory at each step.
+//!    sums of seeds regenerate their seeds, and other recursions are replayed from the start of their run.
+//!    The past of a sum of seeds on a grid must be stored, since replaying it takes time quadratic in the
+//!    number of steps.
+//! 2. The past of a plain sum of more than [`MAX_STORED_SEEDS`] past seeds is always regenerated: making a
+//!    seed once for many steps is faster than reading it from memory in each step.
 //! 3. Look-ahead divides the memory traffic of the past by the number of steps of a window. An autoregressive
-//!    recursion looks ahead within its past vectors; others need memory for rows made ahead, and on a grid
-//!    those rows must fit in 4 bytes.
-//! 4. Tiles look ahead at different steps (staggered), except where the noise is recomputed, or where a few
-//!    tiles with long windows would leave threads idle: these make a window together.
+//!    recursion stores rows made ahead in its past; other recursions need further memory for them, and on a
+//!    grid their numbers must fit in 4 bytes.
+//! 4. Tiles look ahead at different steps (staggered). They look ahead together if the past is recomputed, or
+//!    if few tiles with long windows would leave threads idle.
 
 use std::fmt;
 
@@ -18,32 +19,33 @@ use antinoise_input::InvalidParameter;
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::simd::BEYOND_CACHE;
 
-/// Storage of a stream's past.
+/// How the past of a stream is stored or recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// In memory, updated every step.
+    /// Stored in memory, and updated at every step.
     Stored,
-    /// Not stored: the seed noise that a step reads is regenerated.
+    /// Not stored: past seed noise is regenerated.
     Regenerated,
-    /// Not stored: each step (or window) replays the recursion from the start of its run, one cache-sized
-    /// tile at a time; O(t) at step t.
+    /// Not stored: each step (or window) replays the recursion from the start of its run, tile by tile in
+    /// cache. O(t) time at step t.
     Replayed,
 }
 
-/// Placement of a stream's work and memory: it decides speed and memory, never a bit of the noise.
+/// How a stream trades memory for time. It changes no bit of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
     /// Storage of the past.
     pub state: State,
-    /// Steps of a window: they are made in one iteration over the state, tile by tile in cache, since noise
-    /// does not depend on data.
+    /// Number of steps of a window, which are made in one iteration over the past, tile by tile in cache.
+    /// This is possible since noise does not depend on data.
     pub look_ahead: usize,
-    /// True if all tiles make the steps of a window at its first step, false if they are staggered.
+    /// Whether all tiles make the steps of a window at its first step; otherwise tiles are staggered.
     pub together: bool,
-    /// Stored vectors of the shard's size: the past and, if a window has several steps, rows made ahead.
+    /// Number of stored vectors of the shard's size: the past and, if a window has several steps, rows made
+    /// ahead.
     pub vectors: usize,
-    /// Bytes of these vectors.
+    /// Number of bytes of these vectors.
     pub bytes: u64,
 }
 
@@ -51,29 +53,31 @@ pub struct Placement {
 const MAX_LOOK_AHEAD: usize = 32;
 /// Maximum number of stored seeds that are read faster than they are regenerated.
 const MAX_STORED_SEEDS: usize = 2;
-/// Steps of a window of a BLT on a grid.
+/// Number of steps of a window of a BLT on a grid.
 const BLT_LOOK_AHEAD: usize = 8;
-/// Minimum length of a ring on a grid that makes several steps at a time. Times with 128 bands, one million
-/// coordinates and two threads: 4.1 ns per coordinate, against 5.7 with one step at a time; for banded C^-1
-/// 4.6 against 23.
+/// Minimum length of a ring on a grid for which several steps are made together. With 128 bands, one million
+/// coordinates and two threads, this takes 4.1 ns per coordinate, and single steps 5.7 ns; for banded C^-1,
+/// 4.6 ns and 23 ns.
 pub(crate) const LONG_RING: usize = 40;
-/// Minimum window length at which a few tiles make windows together: staggered, they would leave threads
-/// idle.
+/// Minimum number of steps of a window for which few tiles look ahead together; staggered, they would leave
+/// threads idle.
 const LONG_PASS: usize = 16;
-/// Steps of a window of a sum of many seeds on a grid: seeds come from main memory once for all of them.
+/// Number of steps of a window of a sum of many seeds on a grid. Seeds are read from main memory once for all
+/// of these steps.
 const SUM_LOOK_AHEAD: usize = 32;
-/// Minimum number of seeds at which sums on a grid use long windows; with fewer seeds, recursions of at least
-/// [`LONG_RING`] vectors use them if caches do not hold the vectors. With 26,010 coordinates on two cores,
-/// 1199 seeds took 0.50 ms a step, against 0.61 with windows of sixteen steps and 1.9 with one step. With 100
-/// seeds, which caches hold, windows of eight took 0.21 ms and single steps 0.16.
+/// Minimum number of seeds for which sums on a grid always use long windows; recursions of at least
+/// [`LONG_RING`] vectors use them if the vectors do not fit in the caches. With 26,010 coordinates on two
+/// cores, 1199 seeds took 0.50 ms a step in windows of 32 steps, 0.61 ms in windows of 16 steps, and 1.9 ms
+/// in single steps. 100 seeds, which fit in the caches, took 0.21 ms in windows of eight steps and 0.16 ms in
+/// single steps.
 const MANY_SEEDS: usize = 256;
 
-/// The limits set by the caller.
+/// The limits that the caller sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) bytes: u64,
     pub(crate) look_ahead: usize,
-    /// Store the past whenever possible, regardless of memory.
+    /// Whether to store the past whenever possible, however much memory it takes.
     pub(crate) stored: bool,
 }
 
@@ -82,24 +86,24 @@ pub(crate) struct Limits {
 pub(crate) struct VectorLayout {
     pub(crate) outputs: usize,
     pub(crate) tiles: usize,
-    /// Bytes of each element of the noise state.
+    /// Bytes of each element of the past.
     pub(crate) bytes: u64,
-    /// Bytes of each element of a row of noise that is generated before its step.
+    /// Bytes of each element of a row made ahead.
     pub(crate) row_bytes: u64,
     pub(crate) on_grid: bool,
-    /// Coordinates of the whole stream.
+    /// Number of coordinates of the whole stream.
     pub(crate) dim: usize,
 }
 
 impl VectorLayout {
-    /// Whether `vectors` vectors of the whole stream exceed the caches: the same answer for each of its
-    /// shards.
+    /// Whether `vectors` vectors of the whole stream exceed the caches. The answer is the same for each of
+    /// its shards.
     fn beyond_cache(&self, vectors: usize) -> bool {
         self.dim as u128 * u128::from(self.bytes) * vectors as u128 >= BEYOND_CACHE as u128
     }
 }
 
-/// Half of the memory that is free now; 8 GiB if the system does not report it.
+/// Returns half of the free memory, or 8 GiB if the system does not report it.
 pub(crate) fn default_budget() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -108,8 +112,8 @@ pub(crate) fn default_budget() -> u64 {
 }
 
 impl Placement {
-    /// The fastest placement within the limits. `rows_fit`: whether rows made ahead can be stored; called
-    /// only if there would be any.
+    /// Chooses the fastest placement within the limits. `rows_fit`, which is called only if there would be
+    /// rows made ahead, returns whether their numbers fit in 4 bytes.
     ///
     /// # Errors
     /// If seeds that have to be stored exceed the memory budget.
@@ -132,7 +136,7 @@ impl Placement {
         };
         let (state, look_ahead, past, rows) = match &flat.leaf {
             Leaf::Sum { .. } => made_again(State::Regenerated),
-            // A transform makes all rows of a run: as many are stored as fit in memory.
+            // Fourier transforms make all rows of a run together, and as many are stored as fit in memory.
             Leaf::Circulant { .. } => {
                 let look_ahead = limits.look_ahead.min(steps).min(affordable(row)).max(1);
                 (State::Regenerated, look_ahead, 0, apart(look_ahead))
@@ -140,15 +144,16 @@ impl Placement {
             Leaf::Ring { history: History::Outputs, .. } if is_affordable => {
                 (State::Stored, ahead.min(stored).max(1), stored, 0)
             }
-            // A few stored seeds are read faster than made; more seeds are faster made once for many steps.
+            // Few seeds are faster to read from memory; more seeds are faster to regenerate, once for many
+            // steps.
             Leaf::Ring { history: History::Seeds, .. }
                 if !numbers.on_grid && (stored > MAX_STORED_SEEDS || !is_affordable) =>
             {
                 made_again(State::Regenerated)
             }
             _ if is_affordable => {
-                // On a grid, numbers have twice the bytes and more arithmetic: windows of several steps pay
-                // in fewer cases.
+                // On a grid, numbers have twice as many bytes and need more arithmetic, so that windows of
+                // several steps are faster in fewer cases.
                 let wanted = match &flat.leaf {
                     _ if !numbers.on_grid => 1,
                     Leaf::Blt { .. } => BLT_LOOK_AHEAD.min(ahead),
@@ -162,7 +167,7 @@ impl Placement {
                 let look_ahead = if fits { wanted } else { 1 };
                 (State::Stored, look_ahead, stored, apart(look_ahead))
             }
-            // Recomputation would be quadratic in the number of steps.
+            // Recomputation would take time quadratic in the number of steps.
             Leaf::Retained { .. } => {
                 let needed = stored as u128 * u128::from(vector);
                 let must_be = format!(
@@ -178,18 +183,20 @@ impl Placement {
             Leaf::Ring { .. } | Leaf::Blt { .. } => made_again(State::Replayed),
         };
         let bytes = past as u64 * vector + rows as u64 * row;
-        // The terms of a window that regenerates seeds are listed once for all tiles.
+        // If seeds are regenerated, the terms of a window are listed once for all tiles, which therefore look
+        // ahead together.
         let together = state != State::Stored || look_ahead >= LONG_PASS && numbers.tiles < 2 * look_ahead;
         Ok(Self { state, look_ahead, together, vectors: past + rows, bytes })
     }
 }
 
-/// Rows stored separately from the past, for windows of `look_ahead` steps.
+/// Returns the number of rows that are stored separately from the past, for windows of `look_ahead` steps.
 fn apart(look_ahead: usize) -> usize {
     if look_ahead > 1 { look_ahead } else { 0 }
 }
 
-/// Checkpoints store this text: after a change of its words they recompute their past from the key.
+/// Checkpoints store this text. If its words change, streams that are resumed from older checkpoints
+/// recompute their past.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {

@@ -1,14 +1,14 @@
-//! The state of a stream by coordinate: the same numbers for every sharding, so that another sharding can
-//! continue.
+//! The state of a stream by coordinate, whose numbers do not depend on the sharding, so that another sharding
+//! can continue from it.
 //!
-//! In memory each tile has its past vectors one after the other, then its rows made ahead. By coordinate,
-//! each vector runs over all outputs of the shard, in words of 4 bytes: word w of output j has index w *
+//! In memory each tile has its past vectors, one after another, and its rows made ahead. By coordinate, each
+//! vector extends over all outputs of the shard, in words of 4 bytes: word w of output j has index w *
 //! outputs + j. A number of 8 bytes is two words, the lower half first.
 
 use crate::number::Number;
 use crate::shard::Tiles;
 
-/// The steps that a state by coordinate belongs to.
+/// The steps at which a state by coordinate was written.
 ///
 /// ```
 /// use antinoise_mechanism::Recursion;
@@ -51,8 +51,8 @@ use crate::shard::Tiles;
 pub struct StateAt {
     /// The step that comes next.
     pub step: usize,
-    /// The step up to which the noise of every tile is made; the rows of steps `step` to `made` - 1 are part
-    /// of the state.
+    /// The step up to which every tile has made its noise; the rows of steps `step` to `made` - 1 are part of
+    /// the state.
     pub made: usize,
 }
 
@@ -61,7 +61,8 @@ pub(crate) const fn words<T: Number>() -> usize {
     size_of::<T>() / size_of::<i32>()
 }
 
-/// Writes `vectors` vectors of `numbers` by coordinate; `numbers` are in the engine's order, tile by tile.
+/// Writes `vectors` vectors of `numbers`, which are in the engine's order, tile by tile, to `out` by
+/// coordinate.
 pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, out: &mut [i32]) {
     each_place::<T>(vectors, tiles, |number, places| {
         for (half, place) in places.enumerate() {
@@ -70,7 +71,7 @@ pub(crate) fn copy_out<T: Number>(numbers: &[T], vectors: usize, tiles: &Tiles, 
     });
 }
 
-/// Inverse of [`copy_out`].
+/// The inverse of [`copy_out`].
 pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, numbers: &mut [T]) {
     each_place::<T>(vectors, tiles, |number, places| {
         let halves =
@@ -79,7 +80,7 @@ pub(crate) fn copy_in<T: Number>(words: &[i32], vectors: usize, tiles: &Tiles, n
     });
 }
 
-/// Calls `visit` with the index of each number in the engine's order, and with the indices of its words by
+/// Calls `visit` for each number, with its index in the engine's order and the indices of its words by
 /// coordinate.
 fn each_place<T: Number>(
     vectors: usize,

@@ -1,5 +1,5 @@
-//! The range checks of a stream: its noise may neither underflow nor overflow in its precision, nor exceed a
-//! grid.
+//! Range checks of streams: noise must neither underflow nor overflow in its precision, nor exceed the range
+//! of a grid.
 
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
@@ -7,24 +7,24 @@ use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 use crate::flat_recursion::{FlatRecursion, History, Leaf};
 use crate::spec::Spec;
 
-/// Limits on standard deviations of noise. Single precision reaches from 2^-126 to 2^128; the margin is for
-/// numbers smaller or larger than the deviation.
+/// Limits on the standard deviations of noise. Numbers in single precision extend from 2^-126 to 2^128; the
+/// margin is for noise that is smaller or larger than its standard deviation.
 const MIN_DEVIATION: f64 = 1.0 / MAX_DEVIATION;
 const MAX_DEVIATION: f64 = (1u128 << 100) as f64;
-/// Bound on every normal made from 129 bits: sqrt(2 ln 2^129) = 13.4.
+/// Upper bound on every normal, which is made from at most 129 bits: sqrt(2 ln 2^129) = 13.4.
 const LARGEST_NORMAL: f64 = 14.0;
-/// If each is below this, no number of single precision and no sum of a few reaches 2^128.
+/// Numbers of at most this size, and sums of a few of them, do not overflow in single precision.
 const LARGEST: f64 = (1u128 << 120) as f64;
-/// Whole grid points up to this are added exactly.
+/// Whole numbers of grid points up to this size are added exactly.
 const MAX_POINTS: f64 = (1u64 << 51) as f64;
 
-/// Returns `noise_std` if noise of that deviation is within the range of single precision.
+/// Returns `noise_std` if noise of this standard deviation is within the range of single precision.
 pub(crate) fn noise_std(noise_std: f64) -> Result<f64, InvalidParameter> {
     within(|| "noise_std".into(), noise_std)
 }
 
-/// Returns `scale` if noise of deviation |scale| noise_std is within the range of single precision, or if
-/// `scale` is 0.
+/// Returns `scale` if it is 0, or if noise of standard deviation |scale| noise_std is within the range of
+/// single precision.
 pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter> {
     let deviation = (f64::from(scale) * noise_std).abs();
     if scale == 0.0 || (MIN_DEVIATION..=MAX_DEVIATION).contains(&deviation) {
@@ -35,24 +35,22 @@ pub(crate) fn scale(scale: f32, noise_std: f64) -> Result<f32, InvalidParameter>
     }
 }
 
-/// Refuses a stream if some row could underflow, overflow or consist mostly of rounding errors.
+/// Refuses a stream in which a row could underflow, overflow or consist mostly of rounding errors.
 pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Result<(), InvalidParameter> {
     let reach = Reach::of(&flat.leaf, &spec.recursion, flat.run_steps);
-    // Half of the digits, so that rounding errors that the recursion feeds back stay small compared with the
-    // noise.
+    // `gain` limits rounding errors that the recursion feeds back to half of the digits of the noise.
     let (largest, gain) =
         if grid.is_some() { (LARGEST.powi(8), (1u64 << 51) as f64) } else { (LARGEST, (1u64 << 22) as f64) };
     let most = LARGEST_NORMAL * reach.row;
     let fits =
         most * reach.weights.max(1.0) <= largest && (!reach.feeds_back || reach.row * reach.weights <= gain);
-    // Written so that NaN is refused.
+    // A comparison with NaN is false, so that NaN is refused.
     if !fits {
         let got = format!(
-            "one whose rows multiply seeds by up to {:.1e} and past rows by up to {:.1e}",
+            "one whose rows are up to {:.1e} times the seed noise, from weights of up to {:.1e}",
             reach.row, reach.weights
         );
-        let must_be =
-            "one whose rows stay in the range of single precision (double on a grid): C^-1 grows too much";
+        let must_be = "one whose rows are in the range of single precision (on a grid, double precision)";
         return Err(InvalidParameter::new("recursion", got, must_be));
     }
     for step in 0..spec.steps {
@@ -65,29 +63,29 @@ pub(crate) fn check(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> Re
         let points = grid.map_or(0.0, |grid| most * scale / grid.spacing());
         if most * scale > LARGEST || points > MAX_POINTS {
             let got = format!("of size up to {:.1e} at step {step}", most * scale);
-            let must_be = "at most 2^120, and 2^51 grid steps where there is a grid";
+            let must_be = "at most 2^120 and, on a grid, at most 2^51 grid points";
             return Err(InvalidParameter::new("noise", got, must_be));
         }
     }
     grid.map_or(Ok(()), |grid| check_grid(flat, spec.steps, spec.noise_std / grid.spacing()))
 }
 
-/// Refuses a grid that is finer than 2^-36 of some step's fresh noise.
+/// Refuses a grid whose spacing is below 2^-36 times the standard deviation of some step's fresh noise.
 fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), InvalidParameter> {
     for step in 0..steps {
         let position = flat.position(step);
         let points = (per_unit * position.factor * flat.leaf.fresh_weight(position.local)).abs();
         if points * Grid::FINEST > 1.0 {
-            let got = format!("1 / {points:e} of the fresh noise of step {step}");
-            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 times that noise"));
+            let got = format!("1 / {points:e} of the standard deviation of the fresh noise of step {step}");
+            return Err(InvalidParameter::new("grid spacing", got, "at least 2^-36 of it"));
         }
     }
     Ok(())
 }
 
-/// Whether every row of noise is certain to fit in 4 bytes of whole grid points; true without a grid.
+/// Whether the whole grid points of every row certainly fit in 4 bytes; true without a grid.
 pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
-    /// Responses longer than this are not summed.
+    /// Maximum number of steps for which an impulse response is summed.
     const MAX_STEPS: usize = 1 << 24;
     let Some(grid) = grid else { return true };
     if flat.run_steps > MAX_STEPS {
@@ -102,8 +100,8 @@ pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) 
     most * seed * sum < f64::from(i32::MAX)
 }
 
-/// As [`points_fit`], but where rows have different weights the answer may be wrong with probability 1e-44
-/// per number.
+/// As [`points_fit`], but if rows have different weights, a number may still not fit, with probability 1e-44
+/// for each number.
 pub(crate) fn rows_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
     if points_fit(flat, spec, grid) {
         return true;
@@ -128,10 +126,10 @@ fn within(parameter: impl FnOnce() -> String, deviation: f64) -> Result<f64, Inv
     }
 }
 
-/// Bounds on the rows and weights of a recursion, for seeds of size 1.
+/// Upper bounds on the rows and weights of a recursion, for seeds of size 1.
 struct Reach {
-    /// The largest l1 norm of a row of C^-1. If steps have different weights, the largest l2 norm: a row
-    /// exceeds [`LARGEST_NORMAL`] times that with probability 1e-44 per number.
+    /// The largest l1 norm of a row of C^-1. If steps have different weights, the largest l2 norm instead; a
+    /// number of a row exceeds [`LARGEST_NORMAL`] times that with probability 1e-44.
     row: f64,
     /// The largest l1 norm of the weights with which a step reads seeds, rows or buffers.
     weights: f64,
@@ -172,7 +170,7 @@ impl Reach {
         }
     }
 
-    /// Bounds of rows that are sums of seeds.
+    /// Returns the bounds of a recursion whose rows are sums of seeds.
     fn of_seeds(row: f64) -> Self {
         Self { row, weights: row, feeds_back: false }
     }

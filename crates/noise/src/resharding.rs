@@ -1,4 +1,4 @@
-//! Continuing a stream in another sharding: the state by coordinate, and the key of the run.
+//! Saving the state by coordinate and the key of the run, so that another sharding can continue a stream.
 
 use antinoise_input::between;
 
@@ -14,16 +14,16 @@ use crate::{Error, NoiseStream, Result, StateAt};
 const STATE: &str = "state";
 
 impl NoiseStream {
-    /// 4-byte words per output that [`state`](NoiseStream::state) writes.
+    /// The number of 4-byte words per output that [`state`](NoiseStream::state) writes.
     pub fn state_words(&self) -> usize {
         either!(&self.engine, engine => engine.state_words())
     }
 
     /// Writes the state by coordinate into the first [`state_words`](NoiseStream::state_words) vectors of
     /// `words`, each of the shard's length. Returns the steps that the state belongs to, and the [keyed
-    /// sum](NoiseStream::sum_of_words) of all of `words`. Further vectors in `words` are the caller's own,
-    /// and are saved and checked together with the state. Streams of other shards at the same step write the
-    /// words of their coordinates. First brings all tiles to the same step. The words are as secret as the
+    /// sum](NoiseStream::sum_of_words) of all of `words`. Further vectors in `words` are data of the caller,
+    /// which the sum also covers. Streams of other shards at the same step write the words of their
+    /// coordinates. (All tiles first make their noise up to the same step.) The words are as secret as the
     /// noise.
     ///
     /// Save the state with the run's key and a [commitment](NoiseStream::state_commitment) to the total of
@@ -39,11 +39,11 @@ impl NoiseStream {
         Ok((at, self.sum_of_words(STATE, words)?))
     }
 
-    /// The sum over vectors w in `words` and coordinates j of this shard of c(w, j) words(w, j), modulo
-    /// 2^128. The coefficients c(w, j) are secret: 128 bits each from the run's key, used for this `purpose`
-    /// only. The wrapping total over all shards is the same for every sharding. Different words have the same
-    /// total with a probability below 2^-96, however they are chosen without the run's key. The sum is as
-    /// secret as the words: publish a commitment to it.
+    /// The keyed sum of `words`: the sum over vectors w and coordinates j of this shard of c(w, j) words(w,
+    /// j), modulo 2^128. The coefficients c(w, j) are secret numbers of 128 bits from the run's key, for this
+    /// `purpose` alone. The wrapping total over all shards is the same for every sharding. Other words,
+    /// chosen without the run's key, have the same total with a probability below 2^-96. The sum is as secret
+    /// as the words: publish only a commitment to it.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -71,9 +71,9 @@ impl NoiseStream {
     }
 
     /// A commitment to a state: a digest, keyed by the run's key, of description,
-    /// [context](crate::StreamBuilder::context), steps, `total` (over all shards) and `extra`. `extra`: other
-    /// data that the caller saves with the state, or a digest of them. The commitment reveals nothing about
-    /// any of them.
+    /// [context](crate::StreamBuilder::context), steps, `total` (the keyed sum over all shards) and `extra`
+    /// (other data that the caller saves with the state, or a digest of them). The commitment reveals nothing
+    /// about any of these.
     pub fn state_commitment(&self, at: StateAt, total: u128, extra: &[u8]) -> [u8; 32] {
         self.key.state_commitment(StateFields {
             description: &self.description,
@@ -85,7 +85,7 @@ impl NoiseStream {
         })
     }
 
-    /// Exposes the run's key to `send`, which stores it next to the state, readable by its owner only.
+    /// Exposes the run's key to `send`, which must store it with the state, readable by its owner alone.
     /// [`resume_state`](crate::StreamBuilder::resume_state) needs both.
     pub fn expose_run_key<T>(&self, send: impl FnOnce(&[u8; 32]) -> T) -> T {
         send(self.key.bytes())
@@ -98,18 +98,18 @@ impl NoiseStream {
         between("step of the state", at.step, 0, self.spec.steps, "steps")?;
         let most = self.spec.steps.min(at.step + self.placement().look_ahead);
         between(
-            "step up to which the state was made",
+            "step up to which the noise of the state was made",
             at.made,
             at.step,
             most,
-            "as far as this stream looks ahead",
+            "the step up to which this stream looks ahead",
         )?;
         either!(&mut self.engine, engine => engine.restore_state(at, &words[..wanted]));
         self.used = Used::before(at.step);
         self.sum_of_words(STATE, words)
     }
 
-    /// Checks `got`, a number of words; returns the number of words that belong to the state.
+    /// Checks that `got` words can contain a state; returns the number of words of the state.
     fn check_state(&self, got: usize) -> Result<usize> {
         let wanted = self.len() * self.state_words();
         if got >= wanted && got.is_multiple_of(self.len()) {

@@ -1,8 +1,9 @@
-//! A stream with a restored state, usable only after the state is verified.
+//! A stream with a restored state that must be verified before the stream is used.
 
 use crate::{Error, NoiseStream, Result, StateAt};
 
-/// A stream with the words of a state; [`checked`](Restored::checked) verifies them and returns the stream.
+/// A stream with the words of a state. [`checked`](Restored::checked) verifies the words and returns the
+/// stream.
 ///
 /// Altered words could remove the noise from coordinates of all later noisy sums, so no row is made from
 /// unverified words.
@@ -19,15 +20,15 @@ impl Restored {
         Ok(Self { stream, at, sum })
     }
 
-    /// The [keyed sum](crate::NoiseStream::sum_of_words) of this shard's words, to be added, wrapping, to the
-    /// sums of the other shards.
+    /// The [keyed sum](crate::NoiseStream::sum_of_words) of this shard's words. The wrapping sum over all
+    /// shards is the `total` of [`checked`](Restored::checked).
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Returns the stream if `commitment` equals the
-    /// [`state_commitment`](crate::NoiseStream::state_commitment) of the saved state: same run's key,
-    /// description, context and steps, words with this `total` over all shards, and the same `extra`.
+    /// Returns the stream if `commitment` is the [`state_commitment`](crate::NoiseStream::state_commitment)
+    /// to this state: to the same run key, description, context and steps, to the keyed sum `total` over all
+    /// shards, and to `extra`.
     ///
     /// # Errors
     /// [`Error::AlteredState`](crate::Error::AlteredState) otherwise.

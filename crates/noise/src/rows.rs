@@ -1,4 +1,5 @@
-//! The rows of a stream, in one slice or several: written, added to a gradient, or added to a sum.
+//! The methods of a stream that return rows: written to one or several slices, added to a gradient, or added
+//! to a sum.
 
 use antinoise_mechanism::Grid;
 
@@ -39,13 +40,12 @@ impl NoiseStream {
         self.write_row(out, Target::Overwrite, |_| Ok(()))
     }
 
-    /// Adds `scale` times the next row to `gradient`, in the pass over memory that makes the row.
+    /// Adds `scale` times the next row to `gradient`, without a further pass over memory.
     ///
     /// # Errors
-    /// As [`Self::next_into`]; [`Error::Invalid`] on a grid, and for a `scale` that is not finite or leaves
-    /// the range of single precision: |scale| noise_std must be 0 or from 2^-100 to 2^100. Also for a sum
-    /// that is not finite: `gradient` is then zeros, and the step can be requested again. Its noise is
-    /// recomputed, which may take as long as a [seek](Self::seek).
+    /// As [`Self::next_into`]; also [`Error::Invalid`] on a grid, if |scale| noise_std is neither 0 nor from
+    /// 2^-100 to 2^100, and if a result is not finite. In the last case `gradient` is then zeros, and the
+    /// step can be requested again. Its noise is recomputed, which may take as long as a [seek](Self::seek).
     pub fn add_next_into(&mut self, gradient: &mut [f32], scale: f32) -> Result<()> {
         self.add_next_into_slices(&mut [gradient], scale)
     }
@@ -58,7 +58,7 @@ impl NoiseStream {
         self.add_next_into_slices_if(gradient, scale, |_| Ok(()))
     }
 
-    /// As [`Self::add_next_into_slices`], if `accept` accepts a digest of the sum; see
+    /// As [`Self::add_next_into_slices`], but only if `accept` accepts the digest of the noisy sum; see
     /// [`add_to_sum_slices_if`](Self::add_to_sum_slices_if).
     ///
     /// # Errors
@@ -78,12 +78,12 @@ impl NoiseStream {
         self.write_row(gradient, Target::Add(scale), accept)
     }
 
-    /// Writes `sum` plus the step's noise into `out`. On a grid, sum and noise are rounded to the grid, added
-    /// as integers, then rounded to single precision (a function of the integer only). A plain sum and its
-    /// noise are added in double precision, then rounded to single precision.
+    /// Writes `sum` plus the step's noise into `out`. On a grid, sum and noise are rounded to the grid and
+    /// added as integers; the result is rounded to single precision. A plain sum and its noise are added in
+    /// double precision, then rounded to single precision.
     ///
-    /// `sum` must be in double precision: two sums that differ by a clip norm may differ by more after
-    /// rounding to single precision.
+    /// `sum` must be in double precision: if it were rounded to single precision, two sums that differ by a
+    /// clip norm could differ by more.
     ///
     /// # Errors
     /// As [`Self::next_into`]; also for a `sum` of another length, and for a coordinate that is not finite
@@ -101,10 +101,10 @@ impl NoiseStream {
         self.add_to_sum_slices_if(sum, out, |_| Ok(()))
     }
 
-    /// As [`Self::add_to_sum_slices`], with a veto: `accept` sees a digest of the noisy sum before anyone
-    /// sees the noisy sum, and refuses it by an error. A caller that allows one sum a step compares this
-    /// digest with the one it recorded for the step. Two different noisy sums that were not built to collide
-    /// have the same digest with probability 2^-32.
+    /// As [`Self::add_to_sum_slices`], but only if `accept` accepts the digest of the noisy sum; otherwise
+    /// nobody sees the noisy sum. A caller that allows only one noisy sum per step compares the digest with
+    /// the one that it recorded for the step. Two different noisy sums that were not built to collide have
+    /// the same digest with probability 2^-32.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -136,9 +136,9 @@ impl NoiseStream {
         self.write_row(out, Target::AddToSum(InputSlices::all(sum)), accept)
     }
 
-    /// Writes the next row in whole grid points into `out`, for a caller that rounds a sum to the grid, adds
-    /// the points and multiplies by the spacing itself, for example on another device. The caller must add
-    /// the rounded sum and the noise as integers of 8 bytes.
+    /// Writes the next row, as whole numbers of grid points, into `out`. The caller rounds its sum to the
+    /// grid, adds the points and multiplies by the spacing itself, for example on another device; it must add
+    /// rounded sum and noise as integers of 8 bytes.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -158,8 +158,8 @@ impl NoiseStream {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::next_into`]; also for a plain stream, and for a grid on which noise may not fit in 4 bytes,
-    /// because a row's standard deviation exceeds about 2^31 / 14 points.
+    /// As [`Self::next_into`]; also for a plain stream, and for a grid so fine that noise may not fit in 4
+    /// bytes: a row's standard deviation exceeds about 2^31 / 14 grid points.
     pub fn next_points_into(&mut self, out: &mut [i32]) -> Result<()> {
         let spec = &self.spec;
         let fit = match &mut self.engine {
@@ -196,8 +196,8 @@ impl NoiseStream {
         }
     }
 
-    /// Makes the next row. If the output is not finite or `accept` refuses its digest, wipes the output and
-    /// returns to the step.
+    /// Makes the next row. If the output is not finite, or `accept` refuses its digest, overwrites the output
+    /// with zeros and moves back to the step.
     fn emit<O: Copy + Default + Send + Sync, E: From<Error>>(
         &mut self,
         out: &mut [&mut [O]],

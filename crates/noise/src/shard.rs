@@ -1,4 +1,4 @@
-//! Shards: the coordinates for which a stream makes noise, and their tiles.
+//! Shards, which are the coordinates for which a stream makes noise, and their tiles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use antinoise_input::{InvalidParameter, between};
 
 use crate::normal::{Coordinates, Gathered, Normal, Segment, TILE};
 
-/// Consecutive ranges shorter than this share tiles.
+/// Adjacent ranges that are shorter than this share tiles.
 const SHORT: usize = TILE / 2;
 
-/// A part of the coordinates 0..dim: ranges of coordinates (in any order, of any length) and padding, whose
-/// noise is 0, in the order of the output.
+/// A part of the coordinates 0..dim, in the order of the output: ranges of coordinates (in any order, of any
+/// length), and padding, whose noise is 0.
 ///
 /// ```
 /// use antinoise_noise::Shard;
@@ -31,12 +31,12 @@ enum Piece {
 }
 
 impl Shard {
-    /// One range of coordinates.
+    /// The shard of one range of coordinates.
     pub fn of_range(coordinates: Range<u64>) -> Self {
         Self::default().and_range(coordinates)
     }
 
-    /// Part `index` of `count` nearly equal parts of 0..dim; part i starts at i * dim / count, rounded down.
+    /// Part `index` of `count` nearly equal parts of 0..dim. Part i starts at i * dim / count, rounded down.
     ///
     /// ```
     /// use antinoise_noise::Shard;
@@ -52,7 +52,7 @@ impl Shard {
         Ok(Self::of_range(cut(index)..cut(index + 1)))
     }
 
-    /// Appends coordinates to this shard.
+    /// Appends a range of coordinates to this shard.
     #[must_use]
     pub fn and_range(mut self, coordinates: Range<u64>) -> Self {
         self.pieces.push(Piece::Coordinates(coordinates));
@@ -66,7 +66,7 @@ impl Shard {
         self
     }
 
-    /// Outputs per step, padding included.
+    /// Number of outputs per step, padding included.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Piece::len).sum()
     }
@@ -76,8 +76,8 @@ impl Shard {
         self.len() == 0
     }
 
-    /// The shard's tiles for noise of precision `T`, after checking that every coordinate is below `dim` and
-    /// occurs once.
+    /// Checks that every coordinate is below `dim` and occurs once, and returns the shard's tiles for noise
+    /// of precision `T`.
     pub(crate) fn tiles<T: Normal>(&self, dim: usize) -> std::result::Result<Tiles, InvalidParameter> {
         self.check(dim)?;
         let (mut tiles, mut known) = (Tiles::default(), HashMap::new());
@@ -145,19 +145,20 @@ impl Piece {
     }
 }
 
-/// At most [`TILE`] consecutive outputs.
+/// A tile: at most [`TILE`] consecutive outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tile<'a> {
-    /// Index among the tiles of the shard.
+    /// Index of the tile in the shard.
     pub(crate) number: usize,
-    /// `None` for padding.
+    /// The coordinates of the outputs; `None` for padding.
     pub(crate) coordinates: Option<Coordinates<'a>>,
     pub(crate) len: usize,
     /// Index of the first output.
     pub(crate) output: usize,
 }
 
-/// The tiles of a shard, computed on demand: a list of the tiles of a large shard would exceed memory.
+/// The tiles of a shard, which are computed on demand: a list of the tiles of a large shard would not fit in
+/// memory.
 #[derive(Default)]
 pub(crate) struct Tiles {
     pieces: Vec<Placed>,
@@ -177,7 +178,7 @@ struct Placed {
 
 enum Held {
     Padding,
-    /// Consecutive coordinates from this one on.
+    /// Consecutive coordinates, of which this is the first.
     From(u64),
     /// Short ranges in one tile: index of their shape, and the shape's origin.
     Gathered(usize, u64),
@@ -189,7 +190,7 @@ impl Tiles {
         (self.count, self.outputs) = (self.count + len.div_ceil(TILE), self.outputs + len);
     }
 
-    /// Fills tiles with segments, in order.
+    /// Distributes segments over tiles, in order.
     fn gather<T: Normal>(
         &mut self,
         segments: impl Iterator<Item = Segment>,
@@ -225,7 +226,7 @@ impl Tiles {
         self.place(Held::Gathered(shape, origin), len);
     }
 
-    /// Tile `number`, which must be below the count.
+    /// Returns tile `number`, which must be below the number of tiles.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> Tile<'_> {
         let piece = &self.pieces[self.pieces.partition_point(|piece| piece.first_tile <= number) - 1];

@@ -2,15 +2,15 @@
 
 /// A sequence of numbers that can be split into contiguous pieces.
 pub trait Pieces: Sized {
-    /// Numbers in the first piece; 0 only if the sequence is empty.
+    /// Returns the number of elements of the first piece, which is 0 only if the sequence is empty.
     fn together(&self) -> usize;
 
-    /// Splits off the first `count` numbers; there must be at least that many.
+    /// Splits off the first `count` elements, of which there must be at least `count`.
     fn take(&mut self, count: usize) -> Self;
 }
 
-/// Calls `visit` for each contiguous piece of the first `count` numbers, with the number of elements before
-/// it.
+/// Calls `visit` for each contiguous piece of the first `count` elements, with the number of elements before
+/// the piece.
 pub(crate) fn each_piece<P: Pieces>(mut left: P, count: usize, mut visit: impl FnMut(usize, P)) {
     let mut before = 0;
     while before + left.together() < count {
@@ -86,17 +86,17 @@ macro_rules! pieces {
 }
 
 pieces! {
-    /// Memory that is written.
+    /// Slices of memory to which outputs are written.
     OutputSlices, [mut], split_at_mut, split_first_mut
 }
 
 pieces! {
-    /// Memory that is read.
+    /// Slices of memory from which inputs are read.
     #[derive(Debug, Clone, Copy)]
     InputSlices, [], split_at, split_first
 }
 
-/// No memory: any number of elements can be split off.
+/// A sequence without memory, from which any number of elements can be split off.
 impl Pieces for () {
     fn together(&self) -> usize {
         usize::MAX
@@ -105,7 +105,7 @@ impl Pieces for () {
     fn take(&mut self, _: usize) {}
 }
 
-/// Two sequences; a piece is contiguous in both.
+/// Two sequences of the same length; a piece is contiguous in both.
 impl<A: Pieces, B: Pieces> Pieces for (A, B) {
     #[inline]
     fn together(&self) -> usize {

@@ -1,4 +1,4 @@
-//! The specification of a stream: everything that determines its noise, apart from key and run.
+//! The specification of a stream: everything that determines its outputs, apart from key and run.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -19,12 +19,12 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// A digest of everything that determines the noise apart from key and run. Shard, threads and memory are
-    /// not part of it.
+    /// Returns a digest of everything that determines the noise, apart from key and run. The shard is not
+    /// part of it.
     pub(crate) fn describe(&self) -> [u8; BYTES] {
         let Self { recursion, steps, dim, noise_std, shard: _, cipher, grid } = self;
         let mut description = Description::new("antinoise stream 1");
-        // 0 stands for no grid: grids have a positive spacing.
+        // A spacing of 0 means no grid, since grids have a positive spacing.
         let spacing = grid.map_or(0.0, Grid::spacing);
         describe_recursion(recursion, &mut description).count(*steps).count(*dim).number(*noise_std);
         description.number(spacing).text(cipher.name());

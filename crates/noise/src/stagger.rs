@@ -1,24 +1,25 @@
-//! Staggering: at which step each tile makes its noise, several steps at a time.
+//! Staggering: the steps at which each tile makes its noise, for several steps ahead.
 //!
 //! 1. Let L be `look_ahead`. If staggered, tile i is due at the steps s with (s + i) mod L = 0, and then
 //!    makes all rows before its next due step, s to s + L - 1. Otherwise all tiles are due at the multiples
 //!    of L.
 //! 2. So about one tile in L is due at each step: every step takes the same time, and the past of the next
 //!    due tile is fetched from memory while others compute.
-//! 3. [`Stagger::align`] brings all tiles to one step, so that a state does not depend on the tiles of its
-//!    shard. From then on, rows before that step are returned from memory, and tiles are due again as in 1.
+//! 3. After an alignment, all tiles have made their noise up to the same step, so that the state does not
+//!    depend on the tiles of its shard. Rows before that step are then returned from memory, and from that
+//!    step on tiles are due as in 1.
 //! 4. The contents of memory are a function of two steps: `next`, and `start`, the step of the last
 //!    alignment. A checkpoint records only these two with the numbers.
 
-/// The schedule by which tiles make their noise ahead; see the module for the method.
+/// The schedule by which tiles make their noise ahead, as described at the head of this file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stagger {
     pub(crate) steps: usize,
     look_ahead: usize,
-    /// If false, all tiles are due at the same steps, the multiples of `look_ahead`.
+    /// Whether tiles are due at different steps; otherwise all are due at the multiples of `look_ahead`.
     staggered: bool,
-    /// The step up to which all tiles had made their noise at the last alignment. Greater than `next` while
-    /// rows made before the alignment are still to be returned.
+    /// The step up to which all tiles had made their noise at the last alignment. It is greater than `next`
+    /// while rows that were made before the alignment are still to be returned.
     pub(crate) start: usize,
     /// The next step to be returned.
     pub(crate) next: usize,
@@ -29,12 +30,12 @@ impl Stagger {
         Self { steps, look_ahead, staggered, start: 0, next: 0 }
     }
 
-    /// Restores a state that was reached by the steps from `start` to `next`, or by [`Stagger::align`].
+    /// Restores the schedule of a stream that was aligned at `start` and whose next step is `next`.
     pub(crate) fn restore(&mut self, start: usize, next: usize) {
         (self.start, self.next) = (start, next);
     }
 
-    /// The step up to which this tile's noise is made when `next` is the next step.
+    /// Returns the step up to which this tile has made its noise when `next` is the next step.
     pub(crate) fn made(&self, tile: usize, next: usize) -> usize {
         if next <= self.start {
             return self.start;
@@ -43,22 +44,23 @@ impl Stagger {
         self.steps.min(next + (self.look_ahead - since) % self.look_ahead)
     }
 
-    /// Upper bound on the step up to which tiles have made their noise once `step` is returned.
+    /// Returns an upper bound on the step up to which tiles have made their noise once `step` is returned.
     pub(crate) fn horizon(&self, step: usize) -> usize {
         if self.staggered { self.steps.min(step + self.look_ahead) } else { self.made(0, step + 1) }
     }
 
-    /// The step from which on no tile has made noise.
+    /// Returns the first step from which on no tile has made noise.
     pub(crate) fn unmade(&self) -> usize {
         if self.staggered { self.alignment() } else { self.made(0, self.next) }
     }
 
-    /// The step to which all tiles can be aligned: no tile is beyond it, and it is the same for every shard.
+    /// Returns the step at which all tiles can be aligned: no tile has made noise beyond it, and it is the
+    /// same for every shard.
     pub(crate) fn alignment(&self) -> usize {
         if self.next <= self.start { self.start } else { self.steps.min(self.next + self.look_ahead - 1) }
     }
 
-    /// Records that all tiles were brought to [`Stagger::alignment`].
+    /// Records that all tiles have made their noise up to [`Stagger::alignment`].
     pub(crate) fn align(&mut self) {
         self.start = self.alignment();
     }
@@ -68,7 +70,7 @@ impl Stagger {
         (0..tiles.min(self.look_ahead)).any(|tile| self.made(tile, step) == step)
     }
 
-    /// Number of idle tiles after each tile that computes at `step`.
+    /// Returns the number of tiles that are not due between two tiles that are due at `step`.
     pub(crate) fn idle(&self, step: usize) -> usize {
         if self.staggered && step != self.start { self.look_ahead - 1 } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Streams: the rows of C^-1 Z, one a step, and none after the last step.
+//! Noise streams, which return the rows of C^-1 Z, one a step.
 
 use std::fmt;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::spec::Spec;
 use crate::used_steps::Used;
 use crate::{KeyedRng, Placement, Purpose, Result, RunId};
 
-/// A stream of correlated noise noise_std C^-1 Z, one row over the shard's coordinates a step: plain, in
-/// single precision, or with noisy sums on a [`Grid`].
+/// A stream of correlated noise noise_std C^-1 Z, which returns one row over the shard's coordinates a step:
+/// either plain noise in single precision, or noisy sums on a [`Grid`].
 ///
-/// A stream refuses to run past its steps and cannot be cloned: two copies would use the same noise
-/// twice, and the difference of the two noisy sums would have no noise.
+/// A stream ends after its steps and cannot be cloned: two copies would use the same noise twice, and the
+/// difference of two noisy sums with the same noise has no noise.
 ///
 /// Floating-point sums G + noise leak information: which sums are representable depends on G. On a grid, sum
 /// and noise are rounded to multiples of a spacing, and the rounding error is fed back, so that the noisy
@@ -40,7 +40,7 @@ pub struct NoiseStream {
     pub(crate) spec: Spec,
     pub(crate) run: RunId,
     pub(crate) context: [u8; 32],
-    /// The digest of the spec.
+    /// The digest of the specification.
     pub(crate) description: [u8; 32],
     pub(crate) key: RunKey,
     pub(crate) engine: EitherEngine,
@@ -63,9 +63,9 @@ impl NoiseStream {
     /// O(step) per coordinate if the past has to be rebuilt, else O(1).
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps, and for one before a
-    /// step whose noise this stream, or the stream that it was resumed from, has handed out: the difference
-    /// of two sums under the same noise has no noise. The stream then stays where it is.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a step above the number of steps, and for a step whose
+    /// noise, or later noise, was handed out by this stream or by the stream from which it was resumed: the
+    /// difference of two sums with the same noise has no noise. The stream is then unchanged.
     pub fn seek(&mut self, step: usize) -> Result<()> {
         between("step", step, 0, self.spec.steps, "steps")?;
         self.used.go(self.step(), step)?;
@@ -73,9 +73,9 @@ impl NoiseStream {
         Ok(())
     }
 
-    /// As [`seek`](Self::seek), also to a step whose noise was handed out: **not private** if anybody saw an
-    /// earlier noisy sum under that noise. It is for earlier noisy sums that nobody saw and that are
-    /// discarded, and for callers that make the same noisy sum again.
+    /// As [`seek`](Self::seek), but also to a step whose noise was handed out. This is **not private** if
+    /// anybody saw an earlier noisy sum with that noise. Use it only if earlier noisy sums were discarded
+    /// before anybody saw them, or to compute the same noisy sum once more.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -105,9 +105,9 @@ impl NoiseStream {
         in_pool(self.pool.as_ref(), || either!(engine, engine => engine.seek(step)));
     }
 
-    /// The step from which [`seek`](NoiseStream::seek) to `step` rebuilds the past; `step` itself (at most
-    /// the last step) if nothing has to be rebuilt. A caller that seeks in several shorter jumps from there
-    /// can stop between them.
+    /// The step from which [`seek`](NoiseStream::seek) to `step` rebuilds the past, or `step` itself (limited
+    /// to the number of steps) if nothing has to be rebuilt. A caller can seek from there in several shorter
+    /// jumps, and stop between them.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -153,11 +153,11 @@ impl NoiseStream {
         })
     }
 
-    /// A commitment that binds files to each other: a digest, keyed by the run's key, of run, description,
-    /// [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It reveals nothing about the
-    /// key. Store it in the checkpoint of the rest of the run (model and optimizer): if a stream that was
-    /// [resumed](crate::StreamBuilder::resume) and moved to that checkpoint's step has the same commitment,
-    /// noise and checkpoint belong together.
+    /// A commitment by which other files of a run can be matched to its noise: a digest, keyed by the run's
+    /// key, of run, description, [context](crate::StreamBuilder::context) and [step](NoiseStream::step). It
+    /// reveals nothing about the key. Store it in the checkpoint of model and optimizer. That checkpoint
+    /// belongs to the noise if a stream that was [resumed](crate::StreamBuilder::resume) and moved to the
+    /// checkpoint's step has the same commitment.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -177,14 +177,14 @@ impl NoiseStream {
         self.key.commitment(&self.description, &self.context, self.step())
     }
 
-    /// A digest of everything that determines the noise apart from key and run. Processes that make parts of
-    /// one stream must agree on it.
+    /// A digest of everything that determines the noise, apart from key and run. It must be equal in
+    /// processes that make parts of the same stream.
     pub fn description(&self) -> [u8; 32] {
         self.description
     }
 
-    /// Random numbers from the run's key that share no bit with its noise: for the sampler of the same run,
-    /// which then resumes together with the noise.
+    /// Random numbers for the sampler of the run: they are derived from the run's key, so that the sampler
+    /// resumes together with the noise, and share no bit with the noise.
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;
@@ -199,17 +199,17 @@ impl NoiseStream {
         KeyedRng::of(&self.key, purpose, step)
     }
 
-    /// The next step to be returned, from 0; after the last step, the number of steps.
+    /// The next step to be returned, counted from 0; after the last step, the number of steps.
     pub fn step(&self) -> usize {
         either!(&self.engine, engine => engine.stagger.next)
     }
 
-    /// Steps of the whole stream.
+    /// Number of steps of the stream.
     pub fn steps(&self) -> usize {
         self.spec.steps
     }
 
-    /// Outputs per step.
+    /// Number of outputs per step.
     pub fn len(&self) -> usize {
         either!(&self.engine, engine => engine.tiles.outputs)
     }
@@ -219,7 +219,7 @@ impl NoiseStream {
         self.len() == 0
     }
 
-    /// The chosen balance of memory and time.
+    /// What the stream stores and what it recomputes.
     pub fn placement(&self) -> Placement {
         either!(&self.engine, engine => engine.placement)
     }
@@ -257,7 +257,7 @@ impl NoiseStream {
         if self.placement().to_string() == reader.label.placement {
             self.engine.read(reader)?;
         } else {
-            // Another memory budget stores other vectors, which are recomputed from the key.
+            // With another memory budget other vectors are stored; they are recomputed from the key.
             self.engine.skip(reader)?;
             self.go_to(step);
         }
@@ -274,7 +274,7 @@ pub(crate) fn in_pool<T: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() ->
     }
 }
 
-/// A digest of everything that determines a shard of a stream, apart from key and run.
+/// Returns a digest of everything that determines the outputs of a shard, apart from key and run.
 pub(crate) fn fingerprint(spec: &Spec, description: [u8; 32]) -> String {
     hex(&Sha256::new().chain_update(description).chain_update(spec.shard.describe()).finalize())
 }

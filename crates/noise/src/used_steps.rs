@@ -1,31 +1,31 @@
-//! Record of the steps whose noise a stream has handed out: a row hides one sum, and a second sum under the
-//! same row reveals the difference of the two.
+//! A record of the steps whose noise a stream has handed out. A row of noise can protect only one sum: a
+//! second sum with the same row would reveal the difference of the two.
 
 use antinoise_input::InvalidParameter;
 
-/// The steps whose noise is in use. A stream hands out all steps from the one to which it last moved, so that
-/// two numbers record them.
+/// The steps whose noise was handed out. A stream hands out consecutive steps from the step to which it last
+/// moved, so that two numbers record them.
 #[derive(Debug)]
 pub(crate) struct Used {
-    /// Step to which the stream last moved.
+    /// The step to which the stream last moved.
     from: usize,
-    /// All steps before this one count as used. If the stream is beyond `from`, all steps before the stream's
-    /// count as used too.
+    /// All steps before this one count as used. If the stream's current step is beyond `from`, all steps
+    /// before the current step count as used too.
     before: usize,
 }
 
 impl Used {
-    /// Counts all steps before `step`, the stream's current one, as used.
+    /// Creates the record for a stream at `step`: all steps before it count as used.
     pub(crate) fn before(step: usize) -> Self {
         Self { from: step, before: step }
     }
 
-    /// First step from which no noise is in use, for a stream at step `at`.
+    /// Returns the first step from which on no noise was handed out, for a stream at step `at`.
     fn end(&self, at: usize) -> usize {
         if at > self.from { self.before.max(at) } else { self.before }
     }
 
-    /// Moves from step `at` to `step`, if no noise from `step` on is in use.
+    /// Records a move from step `at` to `step`; refuses it if noise from `step` on was handed out.
     pub(crate) fn go(&mut self, at: usize, step: usize) -> Result<(), InvalidParameter> {
         let before = self.end(at);
         if step < before {
@@ -40,7 +40,7 @@ impl Used {
         Ok(())
     }
 
-    /// Moves from step `at` to `step`, and counts the noise of `step` and all later steps as unused.
+    /// Records a move from step `at` to `step`, and counts the noise of `step` and all later steps as unused.
     pub(crate) fn forget_from(&mut self, at: usize, step: usize) {
         *self = Self { from: step, before: self.end(at).min(step) };
     }
@@ -50,8 +50,8 @@ impl Used {
 mod tests {
     use super::*;
 
-    /// Against a list of the steps that were handed out, over every sequence of four jumps with a step or two
-    /// after each.
+    /// Compares the record with a list of all steps that were handed out, for every sequence of four jumps
+    /// with one or two steps after each.
     #[test]
     fn steps_from_the_last_one_in_use_on_are_free_and_no_others() {
         const STEPS: usize = 5;

@@ -1,4 +1,4 @@
-//! A window: the steps that are made in one iteration over the tiles, and the seeds that they need.
+//! Windows, which are the steps made in one iteration over the tiles, with the seeds that they need.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::normal::Coordinates;
 use crate::simd::BEYOND_CACHE;
 use crate::{Placement, State};
 
-/// Bytes of the next tile's past that are fetched while this tile makes a step; fetching more would stall the
-/// step.
+/// Number of bytes of the next tile's past that are prefetched while a tile makes a step; more would slow the
+/// step down.
 const FETCHED_A_STEP: usize = 32 << 10;
 
-/// The inputs of an iteration over the tiles. The memory is reused, so that a step allocates nothing.
+/// The inputs of an iteration over the tiles. Its memory is reused, so that a step allocates nothing.
 pub(crate) struct Window {
-    /// Whether stored vectors exceed the caches: then rows made ahead are written past them.
+    /// Whether stored vectors exceed the caches, so that rows made ahead are written directly to main memory.
     beyond_cache: bool,
     keys: KeySource,
     first_seed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Window {
     terms: Vec<Term>,
 }
 
-/// A tile, and which of its steps are made.
+/// A tile, its memory, and which of the listed steps it makes.
 pub(crate) struct TileRun<'a, M: Mode> {
     pub(crate) coordinates: Coordinates<'a>,
     pub(crate) len: usize,
@@ -42,7 +42,7 @@ pub(crate) struct TileRun<'a, M: Mode> {
 }
 
 impl Window {
-    /// A window with room for the longest list that a step needs.
+    /// Creates a window with capacity for the longest lists that a step needs.
     pub(crate) fn new(keys: KeySource, flat: &FlatRecursion, placement: &Placement) -> Self {
         let steps = placement.look_ahead;
         let runs = steps.div_ceil(flat.run_steps) + 1;
@@ -68,8 +68,8 @@ impl Window {
         }
     }
 
-    /// Lists the positions, terms and keystreams of these steps, from the start of their run if it is
-    /// replayed.
+    /// Lists the positions, terms and keystreams of these steps; if the past is replayed, from the start of
+    /// their run on.
     pub(crate) fn prepare(&mut self, flat: &FlatRecursion, state: State, steps: Range<usize>) {
         let from = match state {
             State::Replayed => steps.start - flat.position(steps.start).local,
@@ -115,7 +115,7 @@ impl Window {
             scratch.sum(&self.terms, steps.len(), keystream, (coordinates, len));
             return store_rows(mode, scratch, &self.positions, &mut ahead);
         }
-        // A past that fits in the caches is not prefetched.
+        // The past is not prefetched if it fits in the caches.
         let most = if self.beyond_cache { steps.len() * FETCHED_A_STEP / size_of::<M::Number>() } else { 0 };
         let mut fetched = &fetched[..fetched.len().min(most)];
         let first = self.positions[0].step;
@@ -134,7 +134,7 @@ impl Window {
         scratch.past = replayed;
     }
 
-    /// Provides the keystreams of `seeds`, reusing those that overlap with the previous window.
+    /// Creates the keystreams of `seeds`, and reuses those that the previous window also had.
     fn make_keystreams(&mut self, seeds: Range<u64>) {
         match seeds.start.checked_sub(self.first_seed) {
             Some(past) if past < self.keystreams.len() as u64 => drop(self.keystreams.drain(..past as usize)),
@@ -147,7 +147,7 @@ impl Window {
     }
 }
 
-/// The seeds of all runs to which these steps belong.
+/// Returns the seeds of all runs to which these steps belong.
 fn seeds_of_runs(flat: &FlatRecursion, steps: &[Position]) -> Range<u64> {
     steps[0].first_seed..steps[steps.len() - 1].first_seed + flat.run_seeds as u64
 }
@@ -173,7 +173,7 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
     terms.sort_unstable_by_key(|term| (term.seed, term.row));
 }
 
-/// Number of these steps before the next run starts.
+/// Returns the number of these steps that are before the start of the next run.
 fn before_next_run(steps: &[Position]) -> usize {
     let next = steps.iter().skip(1).position(|position| position.local == 0);
     next.map_or(steps.len(), |found| found + 1)

@@ -1,11 +1,12 @@
-//! The keyed sum of a state's words: each process sums its part, and the total of all parts binds every word.
+//! The keyed sum of a state's words, by which altered words are detected. Each process computes the sum of
+//! its part; the total of all parts covers every word.
 //!
 //! x(w, j) is word w of coordinate j: 32 bits, as an unsigned integer. The sum is
 //!
 //! S = sum over w and j of c(w, j) x(w, j) modulo 2^128,
 //!
-//! where c(w, j) is block j of keystream w, 128 bits, under a key derived from the run's key for this purpose
-//! only. S depends on the words and their coordinates, not on the sharding.
+//! where c(w, j) is block j of keystream w (128 bits), under a key that is derived from the run's key for
+//! this purpose alone. S depends on the words and their coordinates, not on the sharding.
 //!
 //! **Collisions.** Let x and y be different words, altered by chance or by someone who does not know the key.
 //! At some (w, j) they differ by d, 0 < |d| < 2^32: an odd number times 2^k, k <= 31. Given all other
@@ -14,9 +15,9 @@
 //! probability below 2^31 / (2^128 - q) < 2^-96, plus the advantage of an attack on the cipher. This detects
 //! flipped bits, zeroed words, and words of another step, vector, coordinate or run.
 //!
-//! S itself is not published: a commitment hides it (`RunKey::state_commitment`). Anyone who knows the run's
-//! key can give any words a valid commitment, and a file with a state holds that key: nobody but its owner
-//! may be able to read the file.
+//! S itself is not published; a commitment hides it (`RunKey::state_commitment`). Anyone who knows the run's
+//! key can compute a valid commitment to any words. A file with a state holds that key, so that only its
+//! owner may be able to read the file.
 
 use std::ops::Range;
 
@@ -26,8 +27,8 @@ use crate::keystream::{BLOCK_BYTES, KeySource, Keystream};
 use crate::normal::TILE;
 use crate::shard::{Tile, Tiles};
 
-/// The sum S of `words`, whole vectors over all outputs of the shard, on `threads` threads. Padding
-/// contributes 0.
+/// Returns the sum S of `words`, which are whole vectors over all outputs of the shard, on `threads` threads.
+/// Padding contributes 0.
 pub(crate) fn word_sum(keys: &KeySource, tiles: &Tiles, words: &[i32], threads: usize) -> u128 {
     let of_vector = |(number, vector): (u64, &[i32])| {
         let keystream = keys.keystream(number);
@@ -38,7 +39,7 @@ pub(crate) fn word_sum(keys: &KeySource, tiles: &Tiles, words: &[i32], threads: 
     (0..).zip(words.chunks_exact(tiles.outputs.max(1))).map(of_vector).fold(0, u128::wrapping_add)
 }
 
-/// Adds up `of(tile)` over these tiles.
+/// Returns the sum of `of(tile)` over these tiles.
 fn over_tiles(tiles: Range<usize>, threads: usize, of: &(dyn Fn(&mut [u8], usize) -> u128 + Sync)) -> u128 {
     if threads <= 1 || tiles.len() <= 1 {
         let mut bits = Zeroizing::new(vec![0; TILE * BLOCK_BYTES]);

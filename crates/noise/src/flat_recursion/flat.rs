@@ -1,4 +1,4 @@
-//! Flattened recursions: the computation at step t of a stream.
+//! Flattened recursions, which give the computation at each step of a stream.
 //!
 //! 1. A [`Recursion`] nests: scaled (row t times a factor) and restarted (from zero every `period` steps)
 //!    recursions wrap an inner one. The innermost is the leaf, a [`Leaf`].
@@ -14,20 +14,21 @@ use super::leaf::{Leaf, nonzero};
 use super::retained::retained_rows;
 use crate::error::{Error, Result};
 
-/// A layer around a leaf. `seeds`: seeds that one run of `period` steps reads.
+/// A layer around a leaf. `seeds` is the number of seeds that a run of `period` steps reads.
 enum Layer {
     Scaled(Vec<f64>),
     Restarted { period: usize, seeds: usize },
 }
 
-/// The position of step t: its run, its step within the run, and the factor of its row.
+/// The position of a step of the stream: its step within the innermost run, the run's seeds, and the factor
+/// of its row.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// The step within the whole stream.
     pub(crate) step: usize,
     /// The step within the innermost run.
     pub(crate) local: usize,
-    /// The run's first seed.
+    /// The number of the run's first seed.
     pub(crate) first_seed: u64,
     /// The factor of the row.
     pub(crate) factor: f64,
@@ -37,9 +38,9 @@ pub struct Position {
 pub(crate) struct FlatRecursion {
     layers: Vec<Layer>,
     pub(crate) leaf: Leaf,
-    /// Steps of the innermost run, at most.
+    /// Maximum number of steps of the innermost run.
     pub(crate) run_steps: usize,
-    /// Seeds of the innermost run, at most.
+    /// Maximum number of seeds of the innermost run.
     pub(crate) run_seeds: usize,
 }
 
@@ -56,7 +57,7 @@ impl FlatRecursion {
             Recursion::Restarted { inner, period } => {
                 at_least("period", *period, 1)?;
                 let run = Self::new(inner, steps.min(*period))?;
-                // A run that is not followed by another one needs no offset of seeds.
+                // If there is only one run, no other run's seeds need an offset.
                 let seeds = if steps >= *period { inner.seeds(*period) } else { 0 };
                 Ok(run.within(Layer::Restarted { period: *period, seeds }))
             }
@@ -72,19 +73,19 @@ impl FlatRecursion {
         self
     }
 
-    /// The recursion of a plain stream, with coefficients rounded to single precision as its kernels hold
-    /// them.
+    /// Flattens the recursion of a plain stream, with coefficients rounded to single precision as its kernels
+    /// use them.
     pub(crate) fn in_single_precision(
         recursion: &Recursion,
         steps: usize,
     ) -> std::result::Result<Self, InvalidParameter> {
-        // The given coefficients are checked first: rounding can turn invalid ones into others.
+        // The given coefficients are checked first, since rounding can make invalid ones valid.
         Self::new(recursion, steps)?;
         Self::new(&recursion.in_single_precision(), steps)
     }
 
-    /// The recursion of a stream on a grid. Rounding is fed back into the seed of the same step, so sums of
-    /// seeds are rewritten to have one fresh seed a step.
+    /// Flattens the recursion of a stream on a grid. The rounding of a step is fed back into its fresh seed,
+    /// so that sums of seeds are rewritten with one fresh seed a step.
     pub(crate) fn on_grid(recursion: &Recursion, steps: usize) -> Result<Self> {
         let mut flat =
             Self::new(&recursion.with_one_seed_per_step(steps).map_err(Error::of_mechanism)?, steps)?;

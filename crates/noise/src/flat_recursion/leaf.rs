@@ -1,4 +1,4 @@
-//! Leaves: checked recursions that contain no other, each with the numbers that one step of a run needs.
+//! Leaves: checked recursions that contain no other recursion, with the numbers that a step of a run needs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use antinoise_mechanism::{Recursion, RowNorms};
 use super::retained::RetainedRow;
 use crate::number::Real;
 
-/// The recursion at the bottom of any nesting of scaled and restarted ones.
+/// The innermost recursion of nested scaled and restarted recursions.
 pub(crate) enum Leaf {
     /// A weighted sum of this step's seed noise and a few past vectors.
     Ring { weights: Weights, history: History },
     /// z~ = z - sum_i scale_i M_i; M_i <- M_i - rate_i M_i + z~, rate = 1 - decay.
     Blt { scale: Vec<f64>, rate: Vec<f64> },
-    /// Row t is a weighted sum of seeds, listed in rising order.
+    /// Row t is a weighted sum of seeds, in increasing order of seeds.
     Sum { rows: Vec<Vec<(usize, f64)>> },
-    /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later`:
-    /// standard deviations of the first row and of each other row.
+    /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later` are the
+    /// standard deviations of the first row and of each later row.
     Circulant { root: Vec<f64>, first: f64, later: f64 },
-    /// A weighted sum of one fresh seed and of past seeds, which are retained with their rounding.
+    /// A weighted sum of one fresh seed and of past seeds, which are stored together with their rounding.
     Retained { rows: Arc<[RetainedRow]>, slots: usize },
 }
 
@@ -33,10 +33,10 @@ pub(crate) enum History {
     Seeds,
 }
 
-/// Weights by lag: lag 0 multiplies this step's seed noise.
+/// Weights by lag; that of lag 0 multiplies the seed noise of the step itself.
 pub struct Weights<T = f64> {
     pub(crate) bands: usize,
-    /// One row of weights for all steps, or one row a step.
+    /// One row of weights for all steps, or one row for each step.
     rows: Vec<T>,
 }
 
@@ -65,7 +65,7 @@ impl Weights {
 }
 
 impl Leaf {
-    /// Number of past vectors that the recursion stores.
+    /// Returns the number of past vectors that the recursion stores.
     pub(crate) fn past_vectors(&self) -> usize {
         match self {
             Self::Ring { weights, .. } => weights.bands - 1,
@@ -75,8 +75,8 @@ impl Leaf {
         }
     }
 
-    /// The absolute weight of the step's fresh seed; for sums of seeds that are not stored, the standard
-    /// deviation of the row.
+    /// Returns the absolute weight of the step's fresh seed, or the standard deviation of the row for sums of
+    /// seeds that are not stored.
     pub(crate) fn fresh_weight(&self, local: usize) -> f64 {
         match self {
             Self::Ring { weights, .. } => weights.row(local)[0].abs(),
@@ -95,8 +95,8 @@ impl Leaf {
         }
     }
 
-    /// Returns (min over t of |C^-1\[t, t\]|, max over t of sum over s of |C^-1\[t, s\]|), or `None` if
-    /// unknown.
+    /// Returns the smallest fresh weight and the largest l1 norm of a row, (min over t of |C^-1\[t, t\]|, max
+    /// over t of sum over s of |C^-1\[t, s\]|), or `None` if they are not known.
     pub(crate) fn extremes(&self, steps: usize) -> Option<(f64, f64)> {
         let Self::Retained { rows, .. } = self else { return self.response(steps) };
         let size = |row: &RetainedRow| row.fresh.abs() + row.past.iter().map(|(_, w)| w.abs()).sum::<f64>();
@@ -226,7 +226,8 @@ fn check_circulant(recursion: &Recursion, root: &[f64], steps: usize) -> Result<
     root.iter().try_for_each(|&x| finite("root", x).map(drop))?;
     let deviation = |steps: usize| RowNorms::new(recursion, steps).inner;
     let (first, both) = (deviation(1).1, deviation(2));
-    // Rows have two deviations, and `first` is one of the two extremes: the other extreme is `later`.
+    // Rows have only two different standard deviations; `first` is one of the extremes, and `later` the
+    // other.
     let later = if both.0 < first { both.0 } else { both.1 };
     Ok(Leaf::Circulant { root: root.to_vec(), first, later })
 }

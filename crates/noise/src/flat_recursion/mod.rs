@@ -1,4 +1,4 @@
-//! Recursions in the form that streams run: checked and flattened.
+//! Recursions in the form in which streams run them: checked and flattened.
 
 mod flat;
 mod leaf;

@@ -1,24 +1,25 @@
-//! Sums of seeds with retained seeds: which past seeds each step reads, and in which slots of memory they
-//! lie.
+//! Sums of seeds whose past seeds are retained in memory: which past seeds each step reads, and their slots
+//! in memory.
 //!
-//! 1. Row t reads seed t for the first time and some earlier seeds. A seed that a later row reads is stored
-//!    (with its rounding) in a slot.
-//! 2. Slots are assigned as registers are: a slot is free after the last row that reads its seed, and the
-//!    next seed to be stored takes it. So the number of slots is the maximum number of seeds that are live at
-//!    the same time.
+//! 1. Row t reads seed t, for the first time, and some earlier seeds. A seed that a later row reads is
+//!    stored, with its rounding, in a slot.
+//! 2. Slots are assigned as a compiler assigns registers: a slot is free after the last row that reads its
+//!    seed, and the next seed to be stored uses it. So the number of slots is the maximum number of seeds
+//!    that are live at the same time.
 //! 3. Consecutive rows often begin with the same past seeds; `shared` counts them, so that several steps read
 //!    these vectors from main memory once.
 
 use std::sync::Arc;
 
-/// One step: fresh * z_t + sum over past terms of weight * z'_s, where z'_s is the retained seed s.
+/// The row of one step t: fresh * z_t + sum over past terms of weight * z'_s, where z'_s is the retained seed
+/// s.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RetainedRow {
     /// The weight of the step's own seed.
     pub(crate) fresh: f64,
     /// (slot, weight) of each past seed, oldest first.
     pub(crate) past: Vec<(usize, f64)>,
-    /// Length of the common prefix of this row's past seeds and the next row's seeds.
+    /// How many of the first past seeds are the same, in the same order, in this row and the next.
     pub(crate) shared: usize,
     /// The slot in which the step's own seed is stored, if a later step reads it.
     pub(crate) retained_at: Option<usize>,

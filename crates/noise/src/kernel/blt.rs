@@ -1,14 +1,14 @@
-//! Buffered linear Toeplitz (BLT) noise: z~ = z - sum_i alpha_i M_i, then M_i <- M_i - (1 - lambda_i) M_i +
-//! z~; O(order) per coordinate.
+//! The kernel of buffered linear Toeplitz (BLT) noise: z~ = z - sum_i alpha_i M_i, then M_i becomes M_i - (1
+//! - lambda_i) M_i + z~. O(order) time per coordinate.
 //!
-//! The rate 1 - lambda is rounded, not lambda: in long runs lambda is so close to 1 that rounding lambda to
-//! single precision would lose its distance from 1.
+//! Kernels use the rate 1 - lambda: in long runs lambda is so close to 1 that rounding it to single precision
+//! would lose most digits of 1 - lambda.
 
 use crate::flat_recursion::Position;
 use crate::number::Real;
 use crate::simd::{Isa, per_isa};
 
-/// (-alpha_i, -(1 - lambda_i)) of each buffer.
+/// The coefficients (-alpha_i, -(1 - lambda_i)) of each buffer.
 pub struct Blt<T> {
     coefficients: Vec<(T, T)>,
 }
@@ -27,29 +27,29 @@ impl<T: Real> Blt<T> {
         }
     }
 
-    /// out = -sum_i alpha_i M_i; clears the buffers first at the first step of a run.
+    /// Sets out to -sum_i alpha_i M_i; at the first step of a run, clears the buffers before that.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &mut [T], out: &mut [T]) {
         self.start(position, past);
         recall(isa, &self.coefficients, past, out);
     }
 
-    /// M_i <- M_i - (1 - lambda_i) M_i + z~.
+    /// Replaces each M_i by M_i - (1 - lambda_i) M_i + z~.
     pub(super) fn keep(&self, isa: Isa, noise: &[T], past: &mut [T]) {
         keep(isa, &self.coefficients, noise, past);
     }
 
-    /// Whether [`Blt::step`] can replace `recall` and `keep`.
+    /// Whether [`Blt::step`] can be used in place of `recall` and `keep`.
     pub(super) fn is_fused(&self) -> bool {
         (1..=4).contains(&self.coefficients.len())
     }
 
-    /// (-alpha_i, -(1 - lambda_i)).
+    /// The pairs (-alpha_i, -(1 - lambda_i)) of all buffers.
     pub(super) fn coefficients(&self) -> &[(T, T)] {
         &self.coefficients
     }
 
-    /// The whole step, reading every buffer once; the same operations in the same order as `recall` and
-    /// `keep`.
+    /// Makes the whole step and reads every buffer once, by the same operations in the same order as `recall`
+    /// and `keep`.
     pub(super) fn step(&self, isa: Isa, position: &Position, z: &[T], past: &mut [T], out: &mut [T]) {
         self.start(position, past);
         step(isa, &self.coefficients, z, past, out);

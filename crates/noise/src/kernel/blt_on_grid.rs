@@ -1,5 +1,5 @@
-//! A BLT on a grid, several steps of a few coordinates at a time: buffers stay in registers over all these
-//! steps.
+//! The kernel of a BLT on a grid, which makes several steps of a few coordinates together, so that the
+//! buffers stay in registers.
 
 use antinoise_input::largest;
 
@@ -9,13 +9,13 @@ use super::{LookAhead, Scratch, TileSteps};
 use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
 
-/// The maximum number of steps made at a time.
+/// Maximum number of steps that are made together.
 pub(crate) const MAX_STEPS: usize = 4;
-/// Coordinates made at a time: two registers for each buffer.
+/// Number of coordinates that are made together: two registers for each buffer.
 const LANES: usize = 16;
 
-/// Makes steps of a BLT of order up to 4. Returns true if the rows are stored in `ahead` as whole points,
-/// false if their noise is left in the scratch.
+/// Makes steps of a BLT of order up to 4. Returns true if the rows are stored in `ahead` as whole grid
+/// points, and false if their noise is in the scratch memory.
 pub(super) fn run(
     blt: &Blt<f64>,
     grid: StepGrid,
@@ -61,7 +61,8 @@ struct Made<'a> {
 
 /// The element type of a row: noise, or whole points of the grid.
 trait Points: Copy {
-    /// Writes a block: `sums` are its points + [`WHOLE`], `noise` its noise; past the caches if `streamed`.
+    /// Writes a block of a row, bypassing the caches if `streamed`. `sums` are its grid points plus
+    /// [`WHOLE`], and `noise` is its noise.
     fn put<const L: usize>(sums: &[f64; L], noise: &[f64; L], out: &mut [Self; L], streamed: bool);
 }
 
@@ -80,12 +81,12 @@ impl Points for i32 {
     }
 }
 
-/// (step, offset in the tile) -> the exact normal.
+/// A function that maps (step, offset in the tile) to the exact normal.
 type Exact<'a> = &'a dyn Fn(usize, usize) -> DoubleDouble;
 
 per_isa! {
-    /// out\[s\] = the noise of step s on the grid, or its whole points, which must fit in 4 bytes; moves the
-    /// buffers past all steps.
+    /// Writes the noise of each step s on the grid, or its whole grid points (which must fit in 4 bytes), to
+    /// out\[s\], and updates the buffers.
     fn make[R: Points](made: &Made<'_>, buffers: &mut [f64], out: &mut [&mut [R]], streamed: bool) {
         match *made.coefficients {
             [a] => all([a], made, buffers, out, streamed),
@@ -129,8 +130,8 @@ fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
     row[from..].first_chunk_mut().expect("a block lies in its row")
 }
 
-// Each statement works on all lanes before the next one does: the compiler does not vectorise a loop over
-// lanes that has several statements.
+// Each statement is a loop over all lanes, since the compiler does not vectorise a loop over lanes with
+// several statements.
 #[inline(always)]
 fn block<R: Points, const D: usize, const L: usize>(
     coefficients: &[(f64, f64); D],
@@ -200,7 +201,7 @@ mod tests {
 
     const LEN: usize = 1000;
 
-    /// The reference: every sum decided by exact normals, one step and one coordinate after the other.
+    /// The reference, which rounds every sum by exact normals, one step and one coordinate after another.
     fn one_by_one(blt: &[(f64, f64)], grid: StepGrid, z: &[&[f64]], exact: Exact<'_>) -> Vec<Vec<f64>> {
         let mut m = vec![vec![0.0; LEN]; blt.len()];
         let mut rows = Vec::new();
@@ -222,8 +223,8 @@ mod tests {
         rows
     }
 
-    /// On a grid this fine about every tenth sum needs more digits, and double precision alone gets a few
-    /// wrong.
+    /// On a grid this fine, about every tenth sum needs more digits than double precision, which alone would
+    /// round a few wrongly.
     #[test]
     fn several_steps_at_once_are_the_steps_decided_one_by_one() {
         let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());

@@ -1,4 +1,5 @@
-//! Noise of a circulant C: for each coordinate, one Fourier transform makes all steps of a run.
+//! The kernel of circulant noise: Fourier transforms make all steps of a run together, two coordinates at a
+//! time.
 
 use antinoise_mechanism::Convolution;
 use zeroize::Zeroizing;
@@ -9,13 +10,13 @@ use crate::keystream::Keystream;
 use crate::normal::{Coordinates, Segment};
 use crate::number::Real;
 
-/// Coordinates whose seeds are in memory at a time. Even: coordinates 2i and 2i + 1 always share a transform,
-/// wherever a tile starts, so that bits do not depend on tiles.
+/// Number of coordinates whose seeds are in memory at the same time. It is even, so that coordinates 2i and
+/// 2i + 1 share a transform wherever a tile starts, and bits do not depend on tiles.
 const SLICE: u64 = 16;
 
-/// Computes the rows z~ of the steps at `positions`. Stores them in `ahead` or, if rows are not stored,
-/// leaves the last row in the scratch's noise. O(n log n) per coordinate and run of n seeds; memory for one
-/// slice of n seeds.
+/// Computes the rows z~ of the steps at `positions`, and stores them in `ahead` or, if rows are not stored,
+/// leaves the last one in the scratch memory. O(n log n) time per coordinate and run of n seeds; the memory
+/// is n seeds for a slice of coordinates.
 pub(crate) fn make_circulant<'a, M: Steps>(
     mode: M,
     convolution: &Convolution,
@@ -26,7 +27,7 @@ pub(crate) fn make_circulant<'a, M: Steps>(
     ahead: &mut LookAhead<'_, M::Row>,
 ) {
     let count = convolution.seeds();
-    // Allocated once per tile and pass: negligible compared with the transforms of a whole run.
+    // Allocated once per tile and window, which takes little time compared with the transforms.
     let zeros = |count: usize| Zeroizing::new(vec![M::Number::default(); count * SLICE as usize]);
     let (mut seeds, mut made, mut pair) = (zeros(count), zeros(positions.len()), convolution.pair());
     for run in positions.chunk_by(|a, b| a.first_seed == b.first_seed) {

@@ -1,18 +1,20 @@
-//! Rounding to the grid of a noisy sum. Every sum of noise is rounded exactly, and the rounding is fed back:
-//! later steps use the seed noise that would have given the rounded sum.
+//! Rounding of noise to the grid. The exact value w z + f of a step's noise is rounded, and the rounding is
+//! fed back: later steps use the seed noise z that would have given the rounded value.
 
 use crate::flat_recursion::Position;
 use crate::keystream::Keystream;
 use crate::normal::{Coordinates, DoubleDouble, exact_normal};
 use crate::simd::{Isa, per_isa};
 
-/// Bound on the distance of seed noise in double precision from the exact normal of its bits (tested).
+/// Upper bound on the distance between seed noise in double precision and the exact normal for its random
+/// bits; a test checks it.
 pub(crate) const NORMAL_ERROR: f64 = 1.0 / (1u64 << 47) as f64;
-/// Coordinates in one vector register.
+/// Number of coordinates in a vector register.
 const LANES: usize = 8;
-/// Doubles from 2^52 to 2^53 are 1 apart: adding this number rounds to whole points, ties to even.
+/// Doubles from 2^52 to 2^53 are 1 apart, so that adding this number rounds to whole grid points, ties to
+/// even.
 pub(super) const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
-/// A few roundings change a number by a smaller fraction than this.
+/// Upper bound on the relative error of a few roundings.
 const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// The grid of one step, in units of seed noise of variance 1.
@@ -20,7 +22,7 @@ const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 pub(crate) struct StepGrid {
     /// Grid points per unit of seed noise.
     pub(super) per_unit: f64,
-    /// The distance between neighbouring points: 1 / per_unit.
+    /// The distance between neighbouring grid points: 1 / per_unit.
     pub(super) unit: f64,
 }
 
@@ -34,8 +36,8 @@ impl StepGrid {
         Self::new(self.per_unit * position.factor)
     }
 
-    /// Rounds weight * z + f to the grid, where `out` holds f: to the point nearest to the exact sum, with
-    /// `weight`, f and the bits of z taken as exact. `recall` restores f in `out` if double precision does
+    /// Rounds weight * z + f, where `out` holds f, to the nearest grid point. The sum is exact for `weight`,
+    /// f, and the exact normal z of the random bits. `recall` restores f in `out` if double precision does
     /// not decide every rounding.
     pub(super) fn round(
         self,
@@ -53,7 +55,7 @@ impl StepGrid {
         self.decide(weight, z, out, &exact);
     }
 
-    /// Rounds point by point, with exact normals where double precision does not decide.
+    /// Rounds coordinate by coordinate, with exact normals where double precision does not decide.
     #[cold]
     pub(super) fn decide(
         self,
@@ -83,20 +85,20 @@ impl StepGrid {
         }
     }
 
-    /// Bound on the error of a sum due to the error of its normal, in points.
+    /// Upper bound, in grid points, on the error of a sum that comes from the error of its normal.
     pub(super) fn doubt(self, weight: f64) -> f64 {
         (self.per_unit * weight).abs() * NORMAL_ERROR
     }
 }
 
-/// Offset in a tile -> the exact normal.
+/// Returns a function that maps an offset in a tile to the exact normal.
 pub(super) fn exact_at(keystream: &Keystream, at: Coordinates<'_>) -> impl Fn(usize) -> DoubleDouble {
     move |j| exact_normal(keystream, at.at(j))
 }
 
 per_isa! {
-    /// Rounds in double precision. Returns whether it decides every rounding: whether each sum's [`distance`]
-    /// from its point is below `room`.
+    /// Rounds in double precision. Returns whether this decides every rounding: whether the [`distance`] of
+    /// each sum from its grid point is below `room`.
     fn round_all(grid: StepGrid, weight: f64, z: &[f64], out: &mut [f64], room: f64) -> bool {
         let StepGrid { per_unit, unit } = grid;
         let mut undecided = [0; LANES];
@@ -120,27 +122,27 @@ per_isa! {
     }
 }
 
-/// Upper bound on the distance of the exact sum from a grid point, if the computed sum `points` is `off` away
-/// from it.
+/// Upper bound on the distance of the exact sum from a grid point, if the computed sum is `points` and is
+/// `off` away from the grid point.
 #[inline(always)]
 pub(super) fn distance(points: f64, off: f64) -> f64 {
     points.abs().mul_add(ROUNDING, off.abs())
 }
 
-/// The distance below which double precision decides the rounding; `doubt`: bound on the error due to
-/// normals.
+/// The distance from a grid point below which double precision decides the rounding. `doubt` is the bound on
+/// the error that comes from normals.
 #[inline(always)]
 pub(super) fn room(doubt: f64) -> f64 {
     (0.5 - doubt).next_down()
 }
 
-/// All bits set if `distance` is not below `room` (NaN included), else none.
+/// A mask for vector code: all bits are set if `distance` is not below `room` (or is NaN), otherwise none.
 #[inline(always)]
 pub(super) fn beyond(distance: f64, room: f64) -> i64 {
     if distance < room { 0 } else { -1 }
 }
 
-/// The whole number x, given x + [`WHOLE`]: the last bits of the sum.
+/// Returns the whole number x from x + [`WHOLE`], whose last bits are x.
 #[inline(always)]
 pub(super) fn whole(sum: f64) -> i32 {
     sum.to_bits() as i32
@@ -156,14 +158,15 @@ per_isa! {
 }
 
 per_isa! {
-    /// As `add_to_sum`, with noise given in whole points.
+    /// As `add_to_sum`, with noise given in whole grid points.
     pub(super) fn add_points_to_sum(spacing: f64, sum: Option<&[f64]>, noise: &[i32], out: &mut [f32]) {
         add_each_to_sum(spacing, sum, noise, f64::from, out);
     }
 }
 
 per_isa! {
-    /// out = spacing (round(sum / spacing) + noise in whole points); without a sum, the noise only.
+    /// Sets out to spacing * (round(sum / spacing) + noise in whole grid points); without a sum, to the noise
+    /// alone.
     pub(super) fn add_to_sum(spacing: f64, per_unit: f64, sum: Option<&[f64]>, noise: &[f64], out: &mut [f32]) {
         add_each_to_sum(spacing, sum, noise, |noise| (noise * per_unit).round_ties_even(), out);
     }
@@ -189,8 +192,8 @@ fn add_each_to_sum<N: Copy>(
     }
 }
 
-/// spacing (round(given / spacing) + noise), where noise is in whole points; NaN if |given / spacing| exceeds
-/// 2^51.
+/// Returns spacing * (round(given / spacing) + noise), where noise is in whole grid points, or NaN if |given
+/// / spacing| exceeds 2^51.
 #[inline(always)]
 fn noisy_sum(spacing: f64, given: f64, noise: f64) -> f32 {
     /// Sums of two whole numbers up to this size are exact.
@@ -209,8 +212,8 @@ mod tests {
     use crate::keystream::{Cipher, KeySource};
     use crate::normal::NormalTile;
 
-    /// Past values that put the sums next to the middle between two points; the chosen point must be that of
-    /// the exact sum.
+    /// The history terms put the sums near the middle between two grid points; the chosen grid point must be
+    /// the one nearest to the exact sum.
     #[test]
     fn sums_near_a_middle_are_decided_by_further_digits() {
         let keystream = KeySource::new(&Key::from_seed_insecure(3), Cipher::default()).keystream(0);

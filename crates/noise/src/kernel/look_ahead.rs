@@ -1,4 +1,4 @@
-//! Rows made ahead, in memory separate from the past.
+//! Memory for rows made ahead, separate from the past.
 
 use std::ops::Range;
 
@@ -6,18 +6,19 @@ use crate::flat_recursion::Position;
 use crate::number::Number;
 use crate::simd::{Isa, Transfer};
 
-/// The rows of a tile of `len` coordinates that later steps return; empty if rows are not stored separately.
+/// The rows of a tile of `len` coordinates that later steps return; empty if rows are not stored separately
+/// from the past.
 pub(crate) struct LookAhead<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) len: usize,
     /// The first step whose row is stored.
     pub(crate) first: usize,
-    /// Whether the caches will have evicted the rows before they are read: then they are written past the
-    /// caches.
+    /// Whether the rows will have left the caches before they are read; if so, they are written directly to
+    /// main memory.
     pub(crate) beyond_cache: bool,
 }
 
-/// The slot of the row of `step`.
+/// Returns the slot of the row of `step`.
 pub(crate) fn slot(step: usize, slots: usize) -> usize {
     step % slots
 }
@@ -37,7 +38,7 @@ impl<R: Number> LookAhead<'_, R> {
         steps.iter().all(|position| self.range(position.step).is_some())
     }
 
-    /// Writes to `found` the memory of these steps' rows.
+    /// Puts the memory of the rows of these steps into `found`.
     pub(super) fn find<'b>(&'b mut self, steps: &[Position], found: &mut [&'b mut [R]]) {
         let slots = self.rows.len() / self.len;
         for (at, row) in self.rows.chunks_exact_mut(self.len).enumerate() {

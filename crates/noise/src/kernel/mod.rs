@@ -1,5 +1,5 @@
-//! Kernels: one step of a recursion on one tile, in either mode. The order of operations on a coordinate is
-//! fixed (oldest term first), so that every way to run a stream gives the same bits.
+//! Kernels: one step of a recursion on one tile, in either mode. The operations on a coordinate have a fixed
+//! order (oldest term first), so that windows, tiles and instruction sets do not change bits.
 
 mod blt;
 mod blt_on_grid;

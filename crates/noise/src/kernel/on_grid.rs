@@ -1,4 +1,5 @@
-//! Noisy sums on a grid: noise in double precision, rounded to the grid, with the rounding error fed back.
+//! The mode of streams on a grid: noise in double precision, rounded to the grid, with the rounding error fed
+//! back.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -13,7 +14,7 @@ use crate::normal::TILE;
 use crate::simd::Isa;
 use crate::slices::InputSlices;
 
-/// The mode of streams on a grid: noisy sums are multiples of its spacing.
+/// The mode of streams on a grid, whose noisy sums are multiples of the grid's spacing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnGrid {
     grid: Grid,
@@ -22,7 +23,7 @@ pub(crate) struct OnGrid {
 }
 
 impl OnGrid {
-    /// The mode for noisy sums on `grid` of noise with standard deviation `noise_std`.
+    /// Creates the mode for noisy sums on `grid` and seed noise of standard deviation `noise_std`.
     pub(crate) fn new(grid: Grid, noise_std: f64) -> Self {
         Self { grid, step_grid: StepGrid::new(noise_std / grid.spacing()) }
     }
@@ -57,7 +58,7 @@ impl Steps for OnGrid {
     /// Whole points of the grid.
     type Row = i32;
 
-    /// The noise and the history term.
+    /// One row for the noise, and one for the history term.
     const ROOM: usize = 2;
 
     fn grid(self) -> Option<Grid> {
@@ -77,8 +78,8 @@ impl Steps for OnGrid {
         }
     }
 
-    /// Makes the steps' noise and rounds it to the grid. The past stores the rounded noise, or the seed noise
-    /// that would have produced it.
+    /// Makes the noise of the steps and rounds it to the grid. The past stores the rounded noise, or the seed
+    /// noise that would have given it without rounding.
     fn run(
         self,
         scratch: &mut Scratch<f64, i32>,
@@ -131,7 +132,7 @@ impl Emits<f32> for OnGrid {
     }
 }
 
-/// Noise only, in whole points, all of which must fit in 4 bytes.
+/// Noise alone, in whole grid points, all of which must fit in 4 bytes.
 impl Emits<i32> for OnGrid {
     type Target<'a> = ();
 
@@ -159,7 +160,7 @@ mod tests {
     use crate::keystream::{Cipher, KeySource, Keystream};
     use crate::normal::Coordinates;
 
-    /// For windows longer and shorter than the ring, at the start of a run and later.
+    /// The windows are longer and shorter than the ring, at the start of a run and later.
     #[test]
     fn several_steps_of_a_ring_are_its_steps_one_by_one() {
         const STEPS: usize = 90;

@@ -1,10 +1,11 @@
-//! The last operation of a plain step: noise is scaled, and written or added.
+//! The last operation of a step of a plain stream: scaling the noise, and writing or adding it.
 
 use crate::number::Real;
 use crate::simd::{Lines, per_isa, per_line};
 
 per_isa! {
-    /// out = scale x; past the caches if `large`, which avoids reading the lines of `out` first.
+    /// Sets out to scale * x. If `large`, writes directly to main memory, which avoids reading the cache
+    /// lines of `out` first.
     pub(super) fn write_scaled<set>[T: Real](large: bool, scale: T, x: &[T], out: &mut [T]) {
         if !(set.streams() && large) {
             return scale_each(scale, x, out);
@@ -30,7 +31,7 @@ fn scale_each<T: Real>(scale: T, x: &[T], out: &mut [T]) {
 }
 
 per_isa! {
-    /// out += scale x.
+    /// Adds scale * x to out.
     pub(super) fn add_scaled(scale: f32, x: &[f32], out: &mut [f32]) {
         for (out, x) in out.iter_mut().zip(x) {
             *out = scale.mul_add(*x, *out);
@@ -39,7 +40,8 @@ per_isa! {
 }
 
 per_isa! {
-    /// out = sum + scale x, with the noise in single precision and its sum with `sum` in double.
+    /// Sets out to sum + scale * x, where scale * x is computed in single precision and the sum in double
+    /// precision.
     pub(super) fn add_scaled_to_sum(scale: f32, x: &[f32], sum: &[f64], out: &mut [f32]) {
         for ((out, x), sum) in out.iter_mut().zip(x).zip(sum) {
             *out = (sum + f64::from(scale * x)) as f32;

@@ -1,12 +1,13 @@
-//! Weighted sums of stored vectors, several steps at a time: vectors that all these steps read come from main
-//! memory once.
+//! Weighted sums of stored vectors, for several steps together: vectors that all of these steps use are read
+//! from main memory once.
 //!
-//! 1. Consecutive steps of a long ring, or of a sum of retained seeds, read mostly the same past vectors
+//! 1. Consecutive steps of a long ring, or of a sum of retained seeds, use mostly the same past vectors
 //!    ([`Shared`]).
 //! 2. [`recall_shared`] reads these vectors in groups of `VECTORS`, and adds each group to the sums of all
-//!    steps, [`ROWS`] steps at a time: a vector comes from main memory once and from the caches after that.
-//! 3. Terms before and after the shared ones are added step by step with [`recall`]. Every sum is in the
-//!    order of its terms, so that bits do not depend on how many steps are made at a time.
+//!    steps, [`ROWS`] steps at a time. So a vector is read from main memory once, and from the caches after
+//!    that.
+//! 3. Terms before and after the shared ones are added step by step by [`recall`]. Every sum adds its terms
+//!    in order, so that bits do not depend on the number of steps that are made together.
 
 use std::ops::Range;
 
@@ -15,20 +16,21 @@ use crate::flat_recursion::Position;
 use crate::normal::TILE;
 use crate::simd::Isa;
 
-/// The maximum number of steps made at a time.
+/// Maximum number of steps that are made together.
 pub(super) const MAX_STEPS: usize = 32;
-/// Vectors in a group: it is read once for each [`ROWS`] steps, from the caches after the first time.
+/// Number of vectors in a group, which is read once for each [`ROWS`] steps, from the caches after the first
+/// time.
 const VECTORS: usize = 32;
 
-/// A step's noise as a weighted sum of stored vectors, oldest first, and of its own seed noise.
+/// Recursions whose step is a weighted sum of stored vectors, oldest first, and of its own seed noise.
 pub(super) trait PastSum {
     /// Number of stored vectors that the step reads.
     fn terms(&self, position: &Position) -> usize;
 
-    /// Term -> its weight.
+    /// Returns a function that maps the index of a term to its weight.
     fn weights<'a>(&'a self, position: &Position) -> impl Fn(usize) -> f64 + 'a;
 
-    /// Term -> the slot of its vector.
+    /// Returns a function that maps the index of a term to the slot of its vector.
     fn slots<'a>(&'a self, position: &Position) -> impl Fn(usize) -> usize + 'a;
 
     /// The weight of the step's own seed noise.
@@ -45,14 +47,14 @@ pub(super) trait PastSum {
 }
 
 /// The terms that several steps have in common: terms `first[s]` to `first[s] + count` - 1 of each step s.
-/// They, and a step's terms before them, read vectors that were stored before these steps.
+/// Like the terms before them, they use vectors that were stored before all of these steps.
 pub(super) struct Shared {
     pub(super) first: [usize; MAX_STEPS],
     pub(super) count: usize,
 }
 
-/// Adds to each step's sum (`len` numbers of a tile) all terms up to the last shared one; returns the number
-/// of terms added.
+/// Adds all terms up to the last shared one to each step's sum (`len` numbers of a tile). Returns the number
+/// of terms that were added, for each step.
 pub(super) fn recall_shared(
     sum: &impl PastSum,
     isa: Isa,
@@ -81,7 +83,7 @@ pub(super) fn recall_shared(
     first.map(|first| first + count)
 }
 
-/// out += the given terms, in order.
+/// Adds the given terms to `out`, in order.
 pub(super) fn recall(
     sum: &impl PastSum,
     isa: Isa,

@@ -1,12 +1,12 @@
-//! Weighted sums of stored vectors on a grid, several steps at a time.
+//! The kernel of weighted sums of stored vectors on a grid, for several steps together.
 
 use super::grid::{StepGrid, exact_at};
 use super::past_sum::{MAX_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
 
-/// Leaves the rounded noise of each step in the scratch. Stores in the past either that noise or the seed
-/// noise that would have produced it.
+/// Leaves the rounded noise of each step in the scratch memory. Stores either that noise, or the seed noise
+/// that would have given it without rounding, in the past.
 pub(super) fn run(
     sum: &impl PastSum,
     grid: StepGrid,

@@ -1,4 +1,4 @@
-//! Plain streams: noise in single precision, written or added as it is made.
+//! The mode of plain streams: noise in single precision, written or added to floating-point sums.
 
 use antinoise_mechanism::{Grid, Recursion};
 
@@ -10,7 +10,7 @@ use crate::flat_recursion::{FlatRecursion, Position};
 use crate::simd::Isa;
 use crate::slices::{InputSlices, Pieces};
 
-/// The mode of plain streams: floating-point noise, for floating-point sums.
+/// The mode of plain streams, whose noise and noisy sums are floating-point numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -27,7 +27,7 @@ pub(crate) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The sum that the row is added to.
+    /// The sum to which the row is added, if there is one.
     pub(crate) fn sum(self) -> Option<InputSlices<'a, 'a, f64>> {
         match self {
             Self::AddToSum(sum) => Some(sum),

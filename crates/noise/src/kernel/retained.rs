@@ -1,11 +1,11 @@
-//! Sums of seeds on a grid: every seed that a later step reads is retained with its rounding.
+//! The kernel of sums of seeds on a grid, which stores every seed that a later step reads, with its rounding.
 
 use std::sync::Arc;
 
 use super::past_sum::{MAX_STEPS, PastSum, Shared};
 use crate::flat_recursion::{Position, RetainedRow};
 
-/// The seeds that each step reads, and their slots.
+/// The seeds that each step reads, with their weights and slots.
 pub(crate) struct Retained {
     rows: Arc<[RetainedRow]>,
 }

@@ -1,5 +1,5 @@
-//! Banded C (autoregressive noise) and banded C^-1 (moving average): O(bands) per coordinate, bands - 1 past
-//! vectors.
+//! The kernel of banded C (autoregressive noise) and of banded C^-1 (moving averages): O(bands) time per
+//! coordinate, and bands - 1 past vectors.
 
 use super::past_sum::{MAX_STEPS, PastSum, Shared};
 use super::sum::weighted_sum;
@@ -12,7 +12,7 @@ use crate::simd::Isa;
 pub(crate) struct Ring<T> {
     weights: Weights<T>,
     pub(super) history: History,
-    /// Past vector t lies in slot t mod slots.
+    /// Number of slots; the past vector of step t is in slot t mod slots.
     pub(super) slots: usize,
 }
 
@@ -21,17 +21,17 @@ impl<T: Real> Ring<T> {
         Self { weights: weights.rounded(), history, slots: weights.bands - 1 }
     }
 
-    /// Whether the ring is long enough that several steps at a time are faster than one by one.
+    /// Whether the ring is so long that making several steps together is faster.
     pub(super) fn is_long(&self) -> bool {
         self.slots >= LONG_RING
     }
 
-    /// The weight of this step's seed noise.
+    /// Returns the weight of this step's seed noise.
     pub(super) fn weight(&self, position: &Position) -> T {
         self.weights.row(position.local)[0]
     }
 
-    /// out = the weighted sum of the past, oldest first.
+    /// Sets out to the weighted sum of the past vectors, oldest first.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &[T], out: &mut [T]) {
         let (weights, len) = (self.weights.row(position.local), out.len());
         let of = |lag: usize| &past[(position.step + self.slots - lag) % self.slots * len..][..len];

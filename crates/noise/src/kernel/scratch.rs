@@ -8,10 +8,11 @@ use crate::normal::{Coordinates, Normal, NormalTile, TILE};
 use crate::number::Number;
 use crate::simd::{AlignedNumbers, Isa};
 
-/// A tile's seed noise, correlated noise and, when replaying, its past; all wiped on drop.
+/// Memory for a tile's seed noise, correlated noise and, if the recursion is replayed, its past; wiped on
+/// drop.
 pub struct Scratch<T: Normal, R: Number> {
     pub(crate) isa: Isa,
-    /// Seed noise of each step.
+    /// Seed noise of each of the steps that are made together.
     pub(super) normals: Vec<NormalTile<T>>,
     /// Rows of noise.
     pub(crate) noise: AlignedNumbers<T>,
@@ -22,15 +23,16 @@ pub struct Scratch<T: Normal, R: Number> {
 }
 
 impl<T: Normal, R: Number> Scratch<T, R> {
-    /// Room for the seed noise of `at_once` steps, `rows` rows of noise and `past_vectors` replayed past
-    /// vectors.
+    /// Allocates memory for the seed noise of `at_once` steps, `rows` rows of noise and `past_vectors`
+    /// replayed past vectors.
     pub(crate) fn new(isa: Isa, at_once: usize, rows: usize, past_vectors: usize) -> Self {
         let normals = (0..at_once).map(|_| NormalTile::new(isa)).collect();
         let (noise, row) = (AlignedNumbers::zeros(rows * TILE), AlignedNumbers::zeros(TILE));
         Self { isa, normals, noise, row, past: vec![T::default(); past_vectors * TILE].into() }
     }
 
-    /// Row k of the noise = sum over terms (seed, k, weight) of weight * z_seed, for `rows` rows of one tile.
+    /// Sets row k of the noise of one tile to the sum of weight * z_seed over the terms (seed, k, weight),
+    /// for each k < `rows`.
     pub(crate) fn sum<'a>(
         &mut self,
         terms: &[Term],

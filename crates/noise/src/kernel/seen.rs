@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::simd::{Isa, per_isa};
 
-/// Outputs of a block, which share a factor of the digest.
+/// Number of outputs of a block, whose weights in the digest have a common factor.
 const BLOCK: usize = 1024;
-/// The bits of infinity without its sign: numbers with these or larger bits are not finite.
+/// The bits of infinity; a number whose bits without the sign are at least these is not finite.
 const INFINITE: u32 = f32::INFINITY.to_bits();
 
 /// A digest of a noisy sum, and whether all of its numbers are finite.
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// The digest and finiteness of a row, collected from all threads.
+/// The digest and finiteness of a noisy sum, combined from all threads.
 #[derive(Debug, Default)]
 pub(crate) struct SeenByAll {
     digest: AtomicU64,
@@ -60,12 +60,12 @@ impl SeenByAll {
     }
 }
 
-/// The odd factor of a block of outputs in the digest of a noisy sum.
+/// The factor, an odd number, that a block of outputs has in the digest of a noisy sum.
 pub const fn block_factor(block: usize) -> u64 {
     mixed(block as u64) | 1
 }
 
-/// The odd weights of the outputs within a block in the digest of a noisy sum.
+/// The weights, odd numbers, that outputs within a block have in the digest of a noisy sum.
 pub static BLOCK_WEIGHTS: [u32; BLOCK] = {
     let (mut weights, mut i) = ([0; BLOCK], 0);
     while i < BLOCK {
@@ -75,7 +75,7 @@ pub static BLOCK_WEIGHTS: [u32; BLOCK] = {
     weights
 };
 
-/// The number at index `place` of SplitMix64.
+/// Returns number `place` of the pseudo-random generator SplitMix64.
 const fn mixed(place: u64) -> u64 {
     let z = place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -84,7 +84,7 @@ const fn mixed(place: u64) -> u64 {
 }
 
 per_isa! {
-    /// Returns the weighted sum of the bits, and the largest bits without their sign.
+    /// Returns the weighted sum of the bits of all outputs, and the maximum of their bits without the sign.
     fn sum_and_largest(weights: &[u32], out: &[f32]) -> (u64, u32) {
         let (mut sum, mut largest) = (0u64, 0);
         for (weight, x) in weights.iter().zip(out) {

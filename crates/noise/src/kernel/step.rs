@@ -1,5 +1,5 @@
-//! The kernel of a recursion: one step of one tile in three operations, recall, accumulate and keep, that
-//! both modes share.
+//! The kernel of a recursion. A step of a tile has three operations, which both modes share: recall (the
+//! history term), accumulate (the seed noise) and keep (what later steps need).
 
 use antinoise_mechanism::Convolution;
 
@@ -14,11 +14,11 @@ use crate::simd::Isa;
 pub enum Kernel<T> {
     /// Banded C, or banded C^-1.
     Ring(Ring<T>),
-    /// BLT, whose past is a few buffers.
+    /// A BLT, whose past consists of a few buffers.
     Blt(Blt<T>),
-    /// Weighted sums of regenerated seeds: a window of rows is summed at once, without a step-by-step kernel.
+    /// Weighted sums of regenerated seeds. All rows of a window are summed together, not step by step.
     Sum,
-    /// Circulant: a transform makes all rows of a run at once.
+    /// A circulant. Fourier transforms make all rows of a run together.
     Circulant(Convolution),
     /// Weighted sums of retained seeds.
     Retained(Retained),
@@ -35,7 +35,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// The slot of the past that holds the row z~ of `step` itself, if one does.
+    /// The slot of the past in which the row z~ of `step` is stored, if it is.
     pub(crate) fn output_slot(&self, step: usize) -> Option<usize> {
         match self {
             Self::Ring(ring) if ring.history == History::Outputs && ring.slots > 0 => Some(step % ring.slots),
@@ -43,16 +43,16 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Upper bound on the number of past vectors that the first `steps` steps write.
+    /// Returns an upper bound on the number of past vectors that the first `steps` steps write.
     pub(crate) fn written(&self, steps: usize) -> usize {
         match self {
             Self::Blt(_) if steps > 0 => usize::MAX,
-            // A step writes one vector: to the first slot that was never written, or over an old vector.
+            // A step writes one vector: to the first unused slot, or over an old vector.
             _ => steps,
         }
     }
 
-    /// The BLT, if one pass over its buffers can make a step.
+    /// The BLT, if a step can be made in one pass over its buffers.
     pub(super) fn fused_blt(&self) -> Option<&Blt<T>> {
         match self {
             Self::Blt(blt) if blt.is_fused() => Some(blt),
@@ -73,7 +73,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// out = the history term: what past vectors contribute to the row.
+    /// Sets out to the history term: the contribution of past vectors to the row.
     pub(super) fn recall(&self, isa: Isa, position: &Position, past: &mut [T], out: &mut [T]) {
         match self {
             Self::Ring(ring) => ring.recall(isa, position, past, out),
@@ -84,7 +84,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Moves the past to the next step, given the seed noise `z` and the row `noise` of this step.
+    /// Updates the past for the next step, given the seed noise `z` and the row `noise` of this step.
     pub(super) fn keep(&self, isa: Isa, position: &Position, z: &[T], noise: &[T], past: &mut [T]) {
         match self {
             Self::Ring(ring) if ring.history == History::Outputs => ring.keep(position, noise, past),

@@ -1,4 +1,4 @@
-//! Weighted sums: of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any
+//! Weighted sums of past vectors, and of regenerated seeds (dense, tree and Fourier mechanisms, and any
 //! banded C^-1 whose past is not stored).
 
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::number::Real;
 use crate::simd::{Isa, per_isa};
 
-/// One term of a sum: row `row` of a window reads seed `seed` with `weight`.
+/// One term of a sum: seed `seed` times `weight`, in row `row` of a window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Term {
     pub(crate) seed: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Term {
 }
 
 per_isa! {
-    /// out += weight x.
+    /// Adds weight * x to out.
     pub(super) fn accumulate[T: Real](weight: T, x: &[T], out: &mut [T]) {
         for (out, x) in out.iter_mut().zip(x) {
             *out = weight.times_plus(*x, *out);
@@ -24,7 +24,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// out += w_0 x_0 + w_1 x_1 + w_2 x_2 + w_3 x_3, in this order.
+    /// Adds w_0 x_0, w_1 x_1, w_2 x_2 and w_3 x_3 to out, in this order.
     fn accumulate_four[T: Real](w: [T; 4], x: [&[T]; 4], out: &mut [T]) {
         let [a, b, c, d] = x.map(|x| &x[..out.len()]);
         for j in 0..out.len() {
@@ -36,13 +36,14 @@ per_isa! {
     }
 }
 
-/// Rows that [`accumulate_rows`] sums at a time.
+/// Number of rows that [`accumulate_rows`] sums together.
 pub(super) const ROWS: usize = 8;
-/// Coordinates whose sums stay in registers.
+/// Number of coordinates whose sums are kept in registers.
 const LANES: usize = 8;
 
 per_isa! {
-    /// out\[r\] += sum over k of w\[k\]\[r\] x\[k\], in this order: every vector is read once for all rows.
+    /// Adds w\[k\]\[r\] x\[k\] to out\[r\] for every k, in order, and every row r. Each vector is read once
+    /// for all rows.
     pub(super) fn accumulate_rows(w: &[[f64; ROWS]], x: &[&[f64]], out: &mut [&mut [f64]; ROWS]) {
         let len = out[0].len();
         let whole = len / LANES * LANES;
@@ -55,8 +56,7 @@ per_isa! {
     }
 }
 
-// Each row works on all lanes before the next one does: the compiler does not vectorise a loop over lanes of
-// several rows.
+// Each row is a loop over all lanes, since the compiler does not vectorise a loop over lanes of several rows.
 #[inline(always)]
 fn rows_of_lanes<const L: usize>(w: &[[f64; ROWS]], x: &[&[f64]], from: usize, out: &mut [&mut [f64]; ROWS]) {
     let lanes = |row: &[f64]| -> [f64; L] { *row[from..].first_chunk().expect("lanes lie in their row") };
@@ -72,7 +72,7 @@ fn rows_of_lanes<const L: usize>(w: &[[f64; ROWS]], x: &[&[f64]], from: usize, o
     }
 }
 
-/// out = the weighted sum of `count` vectors, in order.
+/// Sets out to the weighted sum of `count` vectors, added in order.
 #[inline(always)]
 pub(super) fn weighted_sum<'a, T: Real>(
     isa: Isa,
@@ -85,7 +85,7 @@ pub(super) fn weighted_sum<'a, T: Real>(
     add_weighted(isa, 0..count, w, x, out);
 }
 
-/// out += the weighted sum of these terms, in order.
+/// Adds the weighted vectors of these terms to out, in order.
 #[inline(always)]
 pub(super) fn add_weighted<'a, T: Real>(
     isa: Isa,

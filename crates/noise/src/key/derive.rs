@@ -1,9 +1,9 @@
-//! Key derivation: a child key is HMAC-SHA-256, under its parent key, of the child's purpose.
+//! Key derivation: a child key is the HMAC-SHA-256 of the child's purpose under the parent key.
 //!
 //! The chain is key -> run -> stream | samplers | words | commitments. Each arrow is a pseudo-random function
-//! of a label and fields, each preceded by its length, so that no two purposes have the same input: keys of
-//! different purposes are computationally independent, and none reveals anything about its parent. All labels
-//! are in one list, [`Derived`], so that a new purpose cannot take the label of another.
+//! of a label and of fields, each preceded by its length, so that no two purposes have the same input. So
+//! keys of different purposes are computationally independent, and none reveals anything about its parent.
+//! All labels are in one list, [`Derived`], so that no two purposes have the same label.
 
 use hmac::digest::FixedOutput;
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// The length of a key and of a digest.
 pub(crate) const BYTES: usize = 32;
 
-/// Increased by every change that makes the same key give different bits.
+/// The version of key derivation. A change that makes the same key give different bits must increase it.
 const DOMAIN: &str = "antinoise keys 1";
 
 /// The purpose of a derived key. No two values have the same label and fields.
@@ -34,7 +34,7 @@ pub(crate) enum Derived<'a> {
     Normals(&'a str),
 }
 
-/// The inputs of a commitment to a state by coordinate.
+/// The values that a commitment to a state by coordinate covers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateFields<'a> {
     pub(crate) description: &'a [u8; BYTES],
@@ -47,7 +47,7 @@ pub(crate) struct StateFields<'a> {
     pub(crate) extra: &'a [u8],
 }
 
-/// child = HMAC-SHA-256(parent, domain, label, field, field, ...).
+/// Sets child to HMAC-SHA-256(parent, domain, label, field, field, ...).
 pub(crate) fn derive(parent: &[u8; BYTES], purpose: Derived<'_>, child: &mut [u8; BYTES]) {
     match purpose {
         Derived::Run(name) => derive_labelled(parent, "run", &[name.as_bytes()], child),
@@ -80,19 +80,19 @@ fn derive_labelled(parent: &[u8; BYTES], label: &str, fields: &[&[u8]], child: &
     mac.finalize_into(child.into());
 }
 
-/// A digest of values that are not secret. The encoding is injective: different lists of values are different
+/// A digest of values that are not secret, in an injective encoding: different lists of values give different
 /// bytes.
 pub(crate) struct Description(Sha256);
 
 impl Description {
-    /// An empty description of type `kind`.
+    /// Creates an empty description of type `kind`.
     pub(crate) fn new(kind: &str) -> Self {
         let mut description = Self(Sha256::new());
         description.text(kind);
         description
     }
 
-    /// Appends a text, its length first.
+    /// Appends the length of a text, then the text.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.count(text.len());
         self.0.update(text);
@@ -105,13 +105,13 @@ impl Description {
         self
     }
 
-    /// Appends a number with every bit.
+    /// Appends all bits of a number.
     pub(crate) fn number(&mut self, number: f64) -> &mut Self {
         self.0.update(number.to_bits().to_le_bytes());
         self
     }
 
-    /// Appends a list of numbers, its length first.
+    /// Appends the length of a list of numbers, then the numbers.
     pub(crate) fn numbers(&mut self, numbers: &[f64]) -> &mut Self {
         numbers.iter().fold(self.count(numbers.len()), |to, &x| to.number(x))
     }

@@ -1,8 +1,8 @@
 //! Secrets: the caller's key, and the keys derived from it for a run and for each purpose.
 //!
-//! A stream takes its key by value, so that a key serves one stream; a key that is read twice from a file is
-//! not recognised here. Python's `Key` keeps a record of its runs, and `used_steps` refuses a step that was
-//! used.
+//! A stream that takes its key by value is the only one that uses this key; but a key that is read twice from
+//! a file is not detected here. Python's `Key` records its runs, and `used_steps` refuses steps whose noise
+//! was handed out.
 
 mod derive;
 mod run;

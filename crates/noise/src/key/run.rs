@@ -1,4 +1,4 @@
-//! Runs: the caller's name for one use of a key.
+//! Runs, which are the uses of a key, and their names.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use super::derive::{BYTES, Derived, StateFields};
 use super::secret::Key;
 
-/// The name of a run: under one key, two runs never share a bit, neither of noise nor of samples.
+/// The name of a run. Under one key, two runs share no bit, neither of noise nor of sampling.
 ///
 /// ```
 /// use antinoise_noise::RunId;
@@ -20,7 +20,7 @@ use super::secret::Key;
 pub struct RunId(String);
 
 impl RunId {
-    /// The run of this name; names are compared byte by byte.
+    /// Creates the run of this name; names are compared byte by byte.
     ///
     /// # Errors
     /// For a name that is empty, longer than 256 bytes, or has control characters.
@@ -69,7 +69,8 @@ impl std::str::FromStr for RunId {
     }
 }
 
-/// The key of one run: the parent of the keys of its streams and samplers, and the key that checkpoints hold.
+/// The key of one run, from which the keys of its streams and samplers are derived. Checkpoints hold this
+/// key.
 pub(crate) struct RunKey(Key);
 
 impl RunKey {
@@ -77,7 +78,7 @@ impl RunKey {
         Self(key.derive(Derived::Run(&run.0)))
     }
 
-    /// The run's key as read from a checkpoint.
+    /// Returns the run's key from a key that was read from a checkpoint.
     pub(crate) fn restored(key: Key) -> Self {
         Self(key)
     }
@@ -101,12 +102,12 @@ impl RunKey {
         self.0.derive(Derived::Words(purpose))
     }
 
-    /// A commitment to a state by coordinate, which reveals nothing about the key or the words.
+    /// Returns a commitment to a state by coordinate. It reveals nothing about the key or the words.
     pub(crate) fn state_commitment(&self, state: StateFields<'_>) -> [u8; BYTES] {
         *self.0.derive(Derived::State(&state)).bytes()
     }
 
-    /// A commitment that binds this key, a description, the caller's context and a step; it reveals nothing
+    /// Returns a commitment to this key, a description, the caller's context and a step. It reveals nothing
     /// about the key.
     pub(crate) fn commitment(
         &self,

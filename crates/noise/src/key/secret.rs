@@ -11,16 +11,16 @@ use zeroize::Zeroizing;
 use super::derive::{BYTES, Derived, derive};
 use crate::error::{Error, Result};
 
-/// Longer key files are refused without reading them to their end.
+/// Maximum length of a key file, in bytes; a longer file is refused without being read to its end.
 const LONGEST_FILE: u64 = 1024;
 
-/// A 256-bit secret. Anyone who knows it can subtract the noise, so it is overwritten on drop, never printed,
-/// and never written to a file, except that a checkpoint holds the key derived for its run. It cannot be
+/// A 256-bit secret. Anyone who knows it can subtract the noise. So it is overwritten on drop, never printed,
+/// and never written to a file (a checkpoint holds only the key that is derived for its run). It cannot be
 /// cloned, and a stream consumes it.
 ///
-/// No bit of noise is made from it directly: the key of a stream is derived from it, the run
-/// ([`RunId`](crate::RunId)) and the stream's description; the key of random numbers from the run and their
-/// [`Purpose`](crate::Purpose).
+/// Noise is not generated from it directly. The key of a stream is derived from it, the run
+/// ([`RunId`](crate::RunId)) and the stream's description; the key of other random numbers is derived from
+/// it, the run and their [`Purpose`](crate::Purpose).
 ///
 /// ```
 /// let key = antinoise_noise::Key::from_os()?;
@@ -30,7 +30,7 @@ const LONGEST_FILE: u64 = 1024;
 pub struct Key(Box<Zeroizing<[u8; BYTES]>>);
 
 impl Key {
-    /// A fresh key from the operating system's random source, for one run.
+    /// Creates a fresh key from the operating system's random source.
     ///
     /// # Errors
     /// [`Error::Entropy`](crate::Error::Entropy) if the system has no random bytes.
@@ -47,8 +47,8 @@ impl Key {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read; [`Error::Invalid`](crate::Error::Invalid)
-    /// if it is not a regular file, if users other than its owner may read or write it (`chmod 600`; a link
-    /// is followed), or if it holds anything else or the same byte 32 times.
+    /// if it is not a regular file, if users other than its owner may read or write it (`chmod 600`; links
+    /// are followed), or if its content has another form or is the same byte 32 times.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_private(path)?;
@@ -66,15 +66,15 @@ impl Key {
         } else {
             return Err(refused(&format!("{} bytes", text.len())));
         }
-        // The likely cause is a mistake: a random key is refused with probability 2^-248.
+        // Most likely a placeholder, not a key: a random key is refused here with probability 2^-248.
         if key.0.iter().all(|&byte| byte == key.0[0]) {
             return Err(refused("the same byte 32 times"));
         }
         Ok(key)
     }
 
-    /// A key that anyone can guess from `seed`: for tests, benches and reproducible examples, never for
-    /// privacy.
+    /// Creates a key that anyone can compute from `seed`: for tests, benchmarks and reproducible examples,
+    /// never for privacy.
     ///
     /// ```
     /// let _key = antinoise_noise::Key::from_seed_insecure(7);
@@ -86,8 +86,8 @@ impl Key {
         key
     }
 
-    /// The key whose bytes `read` writes directly to their final place in memory: for example a key that
-    /// another process [exposed](Key::expose).
+    /// Creates a key from bytes that `read` writes directly to their final place in memory: for example a key
+    /// that another process [exposed](Key::expose).
     ///
     /// ```
     /// use antinoise_noise::Key;
@@ -112,7 +112,7 @@ impl Key {
         send(&self.0)
     }
 
-    /// The key derived from this one for one purpose.
+    /// Derives the key for a purpose.
     pub(crate) fn derive(&self, purpose: Derived<'_>) -> Self {
         let mut key = Self::zeros();
         derive(&self.0, purpose, &mut key.0);
@@ -136,7 +136,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     let io = |error| Error::io(path, error);
     let refused =
         |got: String, must_be: String| Error::input("key file", format!("{} {got}", path.display()), must_be);
-    // Checked before the file is opened: opening a pipe would block.
+    // Checked before the file is opened, since opening a pipe would block.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(refused("which is not a regular file".into(), "a regular file".into()));
     }
@@ -150,8 +150,8 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
             return Err(refused(format!("with mode {mode:o}"), must_be));
         }
     }
-    // Room for all bytes, so that the vector never reallocates and leaves a copy behind; reads at most one
-    // byte more than is accepted.
+    // The capacity suffices for all bytes that are read (at most one more than is accepted), so that the
+    // vector does not reallocate and leave a copy in memory.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_FILE as usize + 2));
     file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(io)?;
     if text.len() as u64 > LONGEST_FILE {

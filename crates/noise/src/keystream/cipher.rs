@@ -1,9 +1,9 @@
-//! Keystreams: the random bits of one seed vector, readable from any position.
+//! Keystreams, which are the random bits of one seed vector and can be read from any position.
 //!
-//! Every seed vector has a key of its own, derived by the cipher (a pseudo-random function) from the stream's
-//! key and the seed's index; within the vector the counter is the coordinate. So a bit of noise depends on
-//! (stream's key, seed, coordinate) only: not on the order, the shard or the thread. The stream's key serves
-//! nothing else: every other use has a key of its own ([`crate::key`]).
+//! Every seed vector has its own key, which the cipher (a pseudo-random function) derives from the stream's
+//! key and the index of the seed. Within the vector, the cipher's counter is the coordinate. So a bit of
+//! noise is a function of (stream's key, seed, coordinate), whatever the order, the shard or the thread. The
+//! stream's key has no other use ([`crate::key`]).
 
 use aes::Aes256Enc;
 use chacha20::ChaCha20;
@@ -24,8 +24,8 @@ use crate::simd::Isa;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cipher {
-    /// AES-256 in counter mode: the fastest on processors with AES instructions, which are detected at run
-    /// time.
+    /// AES-256 in counter mode: the fastest cipher on processors with AES instructions, which are detected at
+    /// run time.
     #[default]
     Aes256Ctr,
     /// ChaCha20 (RFC 8439): fast on processors without AES instructions.
@@ -41,14 +41,14 @@ impl Cipher {
     }
 }
 
-/// Bytes of a group, the unit in which keystream is generated: 32 normals in single precision, or 16 in
-/// double.
+/// Number of bytes of a group, the unit in which keystreams are generated: 32 normals in single precision, or
+/// 16 in double precision.
 pub(crate) const GROUP_BYTES: usize = 128;
-/// Blocks of 16 bytes in a group.
+/// Number of blocks of 16 bytes in a group.
 pub(crate) const GROUP_BLOCKS: usize = GROUP_BYTES / BLOCK_BYTES;
 pub(crate) const BLOCK_BYTES: usize = 16;
 
-/// Derives keystreams from the key of one use.
+/// The key of a stream or of another use, from which keystreams are derived.
 pub(crate) struct KeySource {
     master: Keystream,
 }
@@ -58,7 +58,7 @@ impl KeySource {
         Self { master: Keystream::new(cipher, key.bytes()) }
     }
 
-    /// The keystream with index `index`: the index of a seed, or a step.
+    /// Returns the keystream for `index`, which is a seed or a step.
     pub(crate) fn keystream(&self, index: u64) -> Keystream {
         let mut subkey = Zeroizing::new([0; 32]);
         match &self.master {
@@ -104,7 +104,7 @@ impl Keystream {
         }
     }
 
-    /// Fills `out`, whole groups, with the bits of groups `first_group`, `first_group` + 1, ...
+    /// Fills `out`, which holds whole groups, with the bits of the groups from `first_group` on.
     pub(crate) fn fill(&self, first_group: u64, out: &mut [u8]) {
         debug_assert!(out.len().is_multiple_of(GROUP_BYTES));
         match self {
@@ -113,7 +113,7 @@ impl Keystream {
         }
     }
 
-    /// Fills `out`, whole blocks, with the bits of the given blocks.
+    /// Fills `out`, which holds whole blocks, with the bits of the given blocks.
     pub(crate) fn fill_blocks(&self, blocks: impl Iterator<Item = u64>, out: &mut [u8]) {
         let (places, _) = out.as_chunks_mut::<BLOCK_BYTES>();
         match self {
@@ -135,8 +135,8 @@ impl Keystream {
         }
     }
 
-    /// 128 further bits for coordinate (single precision) or pair of coordinates (double precision) `index`
-    /// of the vector, from a part of the keystream that `fill` never reads.
+    /// Returns 128 further bits for the coordinate (single precision) or pair of coordinates (double
+    /// precision) `index`, from a part of the keystream that `fill` never reads.
     pub(crate) fn extra(&self, index: u64) -> [u64; 2] {
         let mut block = Zeroizing::new([0; 64]);
         let place = match self {
@@ -153,7 +153,7 @@ impl Keystream {
     }
 }
 
-/// AES-256 with one key, for any processor; on processors with vector AES, its round keys too.
+/// AES-256 with one key, for any processor; on processors with vector AES, also its round keys.
 pub(crate) struct Aes {
     cipher: Aes256Enc,
     #[cfg(target_arch = "x86_64")]
@@ -170,7 +170,7 @@ impl Aes {
     }
 }
 
-/// The input of a block: its index and its domain, both little-endian.
+/// Returns the cipher's input for a block: its index and its domain, both little-endian.
 fn aes_counter(domain: u64, block: u64) -> [u8; 16] {
     (u128::from(domain) << 64 | u128::from(block)).to_le_bytes()
 }
@@ -181,7 +181,8 @@ fn fill_aes(cipher: &Aes256Enc, first_counter: [u8; 16], out: &mut [u8]) {
     stream.write_keystream_blocks(blocks);
 }
 
-/// The low 31 bits of the index of a block of 64 bytes are RFC 8439's counter; the rest is part of the nonce.
+/// Fills `out` with ChaCha20 keystream from block `block` on. The low 31 bits of a block's index are RFC
+/// 8439's counter; the other bits are part of the nonce.
 fn fill_chacha(key: &[u8; 32], domain: u32, mut block: u64, mut out: &mut [u8]) {
     while !out.is_empty() {
         let mut nonce = [0; 12];

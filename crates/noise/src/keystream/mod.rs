@@ -1,4 +1,4 @@
-//! Random bits: ciphers whose output can be read from any position, and uniform numbers from them.
+//! Random bits from ciphers, which can be read from any position, and uniform random numbers.
 
 mod cipher;
 mod rng;

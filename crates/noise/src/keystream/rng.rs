@@ -1,5 +1,4 @@
-//! Uniform random numbers for samplers, from the key of the run that also keys its noise, with different
-//! bits.
+//! Uniform random numbers for samplers, from the same run key as the noise but independent of the noise.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -11,17 +10,17 @@ use super::cipher::{Cipher, GROUP_BYTES, KeySource, Keystream};
 use crate::key::RunKey;
 use crate::{Key, RunId};
 
-/// The use of a [`KeyedRng`]; each purpose has its own bits.
+/// The purpose of a [`KeyedRng`]. Different purposes have independent random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Purpose {
     /// The examples that take part in a step.
     BatchSampling,
-    /// The order of the data, drawn once per run.
+    /// The order of the data, which is drawn once per run.
     DataOrder,
     /// A model's initial parameters.
     Initialization,
-    /// A public token of the run, by which its files and processes recognise each other; it reveals nothing
+    /// A public token by which the files and processes of a run recognise each other. It reveals nothing
     /// about the key.
     Token,
 }
@@ -37,9 +36,9 @@ impl Purpose {
     }
 }
 
-/// A cryptographically secure uniform generator that restarts at each (key, run, purpose, step): a resumed
-/// run draws the same numbers at step t without drawing those of earlier steps. Its numbers are a function of
-/// these four only, and do not depend on the noise of the run.
+/// A cryptographically secure uniform random generator whose numbers are a function of (key, run, purpose,
+/// step). So a resumed run draws the same numbers at step t without drawing those of earlier steps. They are
+/// independent of the noise of the run.
 ///
 /// ```
 /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -57,8 +56,8 @@ pub struct KeyedRng {
 }
 
 impl KeyedRng {
-    /// The generator of `purpose` at `step`, equal to [`NoiseStream::rng`](crate::NoiseStream::rng) of a
-    /// stream with this key and run.
+    /// Creates the generator for `purpose` at `step`. It is the same as
+    /// [`NoiseStream::rng`](crate::NoiseStream::rng) of a stream with this key and run.
     pub fn new(key: &Key, run: &RunId, purpose: Purpose, step: u64) -> Self {
         Self::of(&RunKey::new(key, run), purpose, step)
     }

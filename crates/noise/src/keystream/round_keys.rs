@@ -1,4 +1,4 @@
-//! The round keys of AES-256, in the form of vector instructions.
+//! The round keys of AES-256, for vector instructions.
 
 use std::arch::x86_64::*;
 
@@ -44,8 +44,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// One step of the key expansion: prefix xor of the four words of `key`, xor the word of `assist` that `WORD`
-/// selects.
+/// One step of the key expansion: the prefix xor of the four words of `key`, xor the word of `assist` that
+/// `WORD` selects.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn mix<const WORD: i32>(mut key: __m128i, assist: __m128i) -> __m128i {

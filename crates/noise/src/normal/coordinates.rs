@@ -5,20 +5,20 @@ use super::gathered::{Gathered, Segment};
 /// The coordinates of a tile, in the order of its outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Coordinates<'a> {
-    /// Consecutive coordinates from this one on.
+    /// Consecutive coordinates, of which this is the first.
     From(u64),
     /// Short ranges of coordinates, relative to this origin.
     Gathered(&'a Gathered, u64),
 }
 
 impl<'a> Coordinates<'a> {
-    /// The coordinate of output j.
+    /// Returns the coordinate of output j.
     pub(crate) fn at(self, j: usize) -> u64 {
         let found = self.ranges(j + 1).last().expect("an output has a coordinate");
         found.1.start + (j - found.0) as u64
     }
 
-    /// The ranges of the first `len` outputs, each with its first output.
+    /// Returns the ranges of coordinates of the first `len` outputs, each with the index of its first output.
     pub(crate) fn ranges(self, len: usize) -> impl Iterator<Item = (usize, Segment)> + 'a {
         let (one, listed, origin): (_, &[Segment], _) = match self {
             Self::From(start) => (Some(Segment { start, len }), &[], 0),

@@ -1,17 +1,18 @@
 //! Box-Muller in double precision: two 64-bit words make two normals.
 //!
-//! Radius word w: u = (w + 1/2) 2^-64 and r = sqrt(-2 ln u). Angle word a: theta = 2 pi (a + 1/2) 2^-64. The
-//! coefficients and tables are printed by `scripts/noise/polynomials.py`.
+//! The radius word w gives u = (w + 1/2) 2^-64 and r = sqrt(-2 ln u), and the angle word a gives theta = 2 pi
+//! (a + 1/2) 2^-64; the normals are r cos theta and r sin theta. `scripts/noise/polynomials.py` prints the
+//! coefficients and tables.
 
 use super::transform::Normal;
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{Aligned, Instructions};
 
-/// 2^64 (1 - 2^-5): from this word on ln u is computed as ln(1 - x), which keeps relative accuracy up to
+/// 2^64 (1 - 2^-5). From this word on, ln u is computed as ln(1 - x), which has a small relative error up to
 /// u = 1.
 const HIGH: u64 = 0xF800_0000_0000_0000;
-/// Words at a distance below this from 0 or 2^64 get 64 further bits: at both ends a step of 2^-64 in u is a
-/// visible step in r.
+/// Words at a distance below this from 0 or 2^64 are rare and get 64 further bits: near both ends, a
+/// difference of 2^-64 in u changes r by more than the accuracy of normals.
 const RARE: u64 = 1 << 46;
 const PAIRS: usize = 8;
 const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -21,8 +22,8 @@ impl Normal for f64 {
     /// The first half of a group holds the radius words, the second the angle words.
     const PIECES: usize = GROUP_BLOCKS / 2;
     const NONE_SEEN: Self::Extremes = [u64::MAX; PAIRS];
-    /// The smallest radius word per lane, after a shift that moves the rare words of both ends to the
-    /// smallest values.
+    /// For each lane, the smallest radius word, after a shift by which the rare words of both ends become the
+    /// smallest.
     type Extremes = [u64; PAIRS];
 
     #[inline(always)]
@@ -73,22 +74,23 @@ fn word(bits: &[u8; GROUP_BYTES], i: usize) -> u64 {
 
 /// The distance of the word from the nearer end of 0..2^64, and whether that end is the upper one.
 ///
-/// Computed as `0 - word`, not `!word`: for the latter the compiler chooses an instruction that waits for the
-/// register it overwrites, which makes the loop slower on AVX-512.
+/// It is computed as `0 - word`, not `!word`, for which the compiler chooses an instruction that waits for
+/// the register it overwrites; this slows the loop down on AVX-512.
 #[inline(always)]
 fn fold(word: u64) -> (u64, bool) {
     let high = word >= HIGH;
     (if high { 0u64.wrapping_sub(word) } else { word }, high)
 }
 
-/// The factor on the distance, before half a step is added: gives u from the lower end and u - 1 from the
-/// upper end.
+/// The factor that maps the distance from an end, before half a step is added, to u (lower end) or to u - 1
+/// (upper end).
 #[inline(always)]
 fn signed_scale(high: bool) -> f64 {
     if high { -SCALE } else { SCALE }
 }
 
-/// 32 / (33 + 2 k): the factor that brings numbers from 1 + k / 16 to 1 + (k + 1) / 16 close to 1.
+/// The numbers 32 / (33 + 2 k): the product with a number between 1 + k / 16 and 1 + (k + 1) / 16 is close to
+/// 1.
 #[rustfmt::skip]
 static INVERSES: Aligned<[f64; 16]> = Aligned([
     0.9696969696969697, 0.9142857142857143, 0.8648648648648649, 0.8205128205128205,
@@ -96,7 +98,7 @@ static INVERSES: Aligned<[f64; 16]> = Aligned([
     0.6530612244897959, 0.6274509803921569, 0.6037735849056604, 0.5818181818181818,
     0.5614035087719298, 0.5423728813559322, 0.5245901639344263, 0.5079365079365079,
 ]);
-/// 2 ln of [`INVERSES`].
+/// Twice the logarithms of [`INVERSES`].
 #[rustfmt::skip]
 static LOGS: Aligned<[f64; 16]> = Aligned([
     -0.06154331733350732, -0.17922431737937433, -0.29036401968899567, -0.39565148665983985,
@@ -105,14 +107,15 @@ static LOGS: Aligned<[f64; 16]> = Aligned([
     -1.1546307300696472, -1.2236030822119859, -1.2902759227471694, -1.3547976471836123,
 ]);
 
-/// sqrt(-2 ln u), where x = u - 1 if `high`, else x = u.
+/// Returns r = sqrt(-2 ln u), where x = u - 1 if `high`, and x = u otherwise.
 #[inline(always)]
 pub(super) fn radius(x: f64, high: bool) -> f64 {
     let place = (x.to_bits() >> 48) as usize % 16;
     radius_by(x, high, INVERSES.0[place], LOGS.0[place])
 }
 
-/// For u = 2^e m: ln u = e ln 2 + ln(1 + f) - ln c, with f = m c - 1 and c close to 1 / m.
+/// Returns the same by ln u = e ln 2 + ln(1 + f) - ln c, where u = 2^e m, c = `inverse` is close to 1 / m,
+/// and f = m c - 1.
 #[inline(always)]
 fn radius_by(x: f64, high: bool, inverse: f64, log: f64) -> f64 {
     const ONE: u64 = 1f64.to_bits();
@@ -130,7 +133,7 @@ fn radius_by(x: f64, high: bool, inverse: f64, log: f64) -> f64 {
     f.mul_add(f.mul_add(p, -2.0), base).sqrt()
 }
 
-/// (r cos theta, r sin theta).
+/// Returns (r cos theta, r sin theta).
 #[inline(always)]
 fn polar(r: f64, angle: u64) -> (f64, f64) {
     let shifted = angle.wrapping_add(1 << 61);

@@ -1,11 +1,11 @@
-//! Normals with twice the digits of double precision, for the rare ones next to the middle between two grid
-//! points, where the rounding must be decided.
+//! Normals with twice the digits of double precision. They decide the rounding of the rare sums that are
+//! close to the middle between two grid points.
 
 use zeroize::Zeroizing;
 
 use crate::keystream::{GROUP_BYTES, Keystream};
 
-/// A double-double number hi + lo, with |lo| at most half a unit in the last place of hi.
+/// A double-double number hi + lo, where |lo| is at most half a unit in the last place of hi.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DoubleDouble {
     pub(crate) hi: f64,
@@ -48,7 +48,7 @@ impl DoubleDouble {
         Self { hi: -self.hi, lo: -self.lo }
     }
 
-    /// The product with a power of two.
+    /// Returns the number times 2^power.
     fn scaled(self, power: i32) -> Self {
         let factor = 2f64.powi(power);
         Self { hi: self.hi * factor, lo: self.lo * factor }
@@ -69,8 +69,8 @@ impl DoubleDouble {
 const LN_2: DoubleDouble = DoubleDouble { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
 const HALF_PI: DoubleDouble = DoubleDouble { hi: std::f64::consts::FRAC_PI_2, lo: 6.123_233_995_736_766e-17 };
 
-/// The double-precision normal at `coordinate` of the keystream, within 2^-90 of the transform of all its
-/// bits: 128 for the radius, 128 for the angle.
+/// Returns the normal at `coordinate` of a keystream for double precision, within 2^-90 of the exact
+/// transform of all its random bits: 128 for the radius and 128 for the angle.
 pub(crate) fn exact_normal(keystream: &Keystream, coordinate: u64) -> DoubleDouble {
     let (group, lane) = (coordinate / 16, coordinate as usize % 16);
     let mut bits = Zeroizing::new([0; GROUP_BYTES]);
@@ -83,7 +83,7 @@ pub(crate) fn exact_normal(keystream: &Keystream, coordinate: u64) -> DoubleDoub
     radius.times(if lane < 8 { cosine } else { sine })
 }
 
-/// sqrt(-2 ln u), u = (word + 1/2) 2^-128.
+/// Returns sqrt(-2 ln u) for u = (word + 1/2) 2^-128.
 pub(super) fn radius(word: u128) -> DoubleDouble {
     let ln = if word >> 127 == 1 {
         // u = 1 - x: ln u = -2 atanh(x / (2 - x)).
@@ -99,7 +99,7 @@ pub(super) fn radius(word: u128) -> DoubleDouble {
     ln.negated().scaled(1).root()
 }
 
-/// 2 atanh s = 2 s (1 + s^2/3 + s^4/5 + ...), |s| at most 1/3.
+/// Returns 2 atanh s = 2 s (1 + s^2/3 + s^4/5 + ...) for |s| <= 1/3.
 fn atanh_twice(s: DoubleDouble) -> DoubleDouble {
     let square = s.times(s);
     let mut sum = DoubleDouble::of(0.0);
@@ -109,7 +109,7 @@ fn atanh_twice(s: DoubleDouble) -> DoubleDouble {
     sum.times(s).scaled(1)
 }
 
-/// (cos theta, sin theta), theta = 2 pi (word + 1/2) 2^-128.
+/// Returns (cos theta, sin theta) for theta = 2 pi (word + 1/2) 2^-128.
 pub(super) fn unit_circle(word: u128) -> (DoubleDouble, DoubleDouble) {
     let quadrant = word.wrapping_add(1 << 125) >> 126;
     let rest = DoubleDouble::of_integer((word << 2) as i128).plus(DoubleDouble::of(2.0)).scaled(-128);
@@ -123,7 +123,7 @@ pub(super) fn unit_circle(word: u128) -> (DoubleDouble, DoubleDouble) {
     }
 }
 
-/// The Taylor series of the sine (`first` = 1) or cosine (0) for |x| up to pi / 4.
+/// Returns the sine of x (`first` = 1) or the cosine (`first` = 0) by its Taylor series, for |x| <= pi / 4.
 fn series(x: DoubleDouble, first: u32) -> DoubleDouble {
     let square = x.times(x).negated();
     let mut sum = DoubleDouble::of(1.0);
@@ -138,7 +138,7 @@ fn series(x: DoubleDouble, first: u32) -> DoubleDouble {
 mod tests {
     use super::*;
 
-    /// Expected values printed by `scripts/noise/exact_normals.py` with 60 digits.
+    /// The expected values are those of `scripts/noise/exact_normals.py`, which computes 60 digits.
     #[test]
     fn radius_and_unit_circle_match_sixty_digits() {
         for (word, hi, lo) in RADII {

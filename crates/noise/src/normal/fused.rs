@@ -1,7 +1,8 @@
-//! AES-256 in counter mode on AVX-512 vectors, interleaved with the transform of the previous blocks.
+//! Normals from AES-256 in counter mode on AVX-512 vectors, where encryption is interleaved with the
+//! transform of the previous blocks to normals.
 //!
-//! The two use different parts of a core: AES rounds wait on one execution port while the transform fills the
-//! others. The bits are those of [`Keystream::fill`]; tests compare them.
+//! The two use different parts of a core: AES rounds use one execution port, and the transform the others.
+//! The bits are the same as those of [`Keystream::fill`], which a test checks.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -10,12 +11,14 @@ use super::transform::{FUSED_GROUPS, Normal, blocks};
 use crate::keystream::{GROUP_BYTES, Keystream, RoundKeys};
 use crate::simd::{Aligned, Avx512, Transfer, VectorAes};
 
-/// Groups of keystream made together: eight vectors of four blocks hide the latency of a round.
+/// Number of groups of keystream that are made together: their eight vectors of four blocks hide the latency
+/// of an AES round.
 const BATCH: usize = FUSED_GROUPS;
 const VECTORS: usize = 2 * BATCH;
 
-/// Fills `out`, whole batches of groups, with the normals of the given blocks of `keystream`, whose round
-/// keys are `keys`; `transfer` proceeds meanwhile.
+/// Fills `out`, which holds whole batches of groups, with the normals of blocks of a keystream, given with
+/// its round keys. The blocks are those of [`blocks`](super::transform::blocks). Advances `transfer`
+/// meanwhile.
 pub(super) fn normals<T: Normal>(
     proof: VectorAes,
     keystream: (&Keystream, &RoundKeys),
@@ -53,8 +56,8 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
     let batches = out.len() / (BATCH * T::PER_GROUP);
     let portion = transfer.portion(BATCH * batches);
     for (batch, out) in out.chunks_exact_mut(BATCH * T::PER_GROUP).enumerate() {
-        // The rounds of the next batch, a quarter after each group of this batch. Written out, since the
-        // compiler does not unroll the loop.
+        // A quarter of the AES rounds of the next batch follows each group of this batch. The loop is written
+        // out, since the compiler does not unroll it.
         let mut extremes = T::NONE_SEEN;
         let mut blocks = begin::<LISTED>(&mut counters, rounds[0]);
         let (left, right) = out.split_at_mut(2 * T::PER_GROUP);
@@ -80,7 +83,7 @@ fn normals_by_vectors<T: Normal, const LISTED: bool>(
     wipe(&mut bits);
 }
 
-/// Overwrites secret bits, as `zeroize` would, with eight stores instead of byte by byte.
+/// Overwrites secret bits as `zeroize` does, but with eight stores instead of byte by byte.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn wipe(bits: &mut Aligned<[[u8; GROUP_BYTES]; BATCH]>) {
@@ -105,14 +108,14 @@ fn refine<T: Normal>(
     }
 }
 
-/// The blocks still to be made.
+/// The blocks that are still to be made.
 struct Counters<'a> {
     /// The first four blocks; if blocks are listed, the offset added to each.
     first: __m512i,
     listed: &'a [[u64; 4]],
 }
 
-/// The cipher inputs of these blocks.
+/// Returns the cipher's inputs for these blocks.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn inputs(blocks: [u64; 4]) -> __m512i {
@@ -125,7 +128,7 @@ fn inputs(blocks: [u64; 4]) -> __m512i {
 fn begin<const LISTED: bool>(counters: &mut Counters<'_>, key: __m512i) -> [__m512i; VECTORS] {
     let mut blocks = [key; VECTORS];
     if LISTED {
-        // After the last batch the result is unused: any blocks will do.
+        // After the last batch the result is not used, so that any blocks can be returned.
         let (now, later) = counters.listed.split_at(VECTORS);
         for (block, listed) in blocks.iter_mut().zip(now) {
             *block = _mm512_xor_si512(_mm512_add_epi64(inputs(*listed), counters.first), key);
@@ -150,9 +153,9 @@ fn apply<const FROM: usize, const TO: usize>(blocks: &mut [__m512i; VECTORS], ro
         }
     }
     for block in blocks.iter_mut() {
-        // SAFETY: the assembly is empty and leaves every register as it is. It keeps these rounds between the
-        // groups before and after, which the compiler would otherwise collect in one place, where nothing
-        // overlaps.
+        // SAFETY: the assembly is empty and changes no register. It keeps these rounds between the groups
+        // before and after them; the compiler would otherwise move all rounds to one place, where they
+        // overlap with nothing.
         unsafe { asm!("/* {0} */", inout(zmm_reg) * block, options(nostack, preserves_flags)) };
     }
 }

@@ -1,47 +1,49 @@
-//! Short ranges of coordinates: the keystream blocks that they need, and the positions of their normals.
+//! Tiles of several short ranges of coordinates: the keystream blocks that they need, and the positions of
+//! their normals.
 
 use super::transform::{FUSED_GROUPS, Normal};
 use crate::keystream::GROUP_BLOCKS;
 
-/// The maximum number of blocks made at a time.
+/// Maximum number of blocks that are made together.
 pub(super) const MAX_BLOCKS: usize = 512;
-/// Normals copied at a time; a copy may overrun its group, and the next copy overwrites the excess.
+/// Number of normals that are copied together. A copy may extend beyond its group; the next copy overwrites
+/// the excess.
 pub(super) const COPIED: usize = 8;
 
-/// Consecutive coordinates.
+/// A range of consecutive coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Segment {
     pub(crate) start: u64,
     pub(crate) len: usize,
 }
 
-/// Short ranges one after the other, relative to any origin that is a multiple of [`Gathered::ORIGIN`]: the
-/// tiles of regular stripes are a few of these shapes at many origins.
+/// The shape of a tile: short ranges, one after another, relative to an origin that is a multiple of
+/// [`Gathered::ORIGIN`]. The tiles of regular stripes have few different shapes, at many origins.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Gathered {
     pub(super) segments: Vec<Segment>,
     pub(super) batches: Vec<Batch>,
 }
 
-/// Blocks that are made at a time, and the copies of their normals.
+/// Blocks that are made together, and the copies of their normals.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Batch {
     /// The blocks, padded to a multiple of [`FUSED_GROUPS`] groups.
     pub(super) blocks: Vec<u64>,
     /// (index among the batch's normals, index in the tile) of each copy of up to [`COPIED`] normals.
     pub(super) copies: Vec<(u16, u16)>,
-    /// Number of pieces of groups whose blocks are listed.
+    /// Number of pieces of groups in `blocks`.
     pieces: usize,
 }
 
 impl Gathered {
-    /// Unit of the origin: groups of either precision start at multiples of it.
+    /// Origins are multiples of this number, at which groups of either precision start.
     pub(crate) const ORIGIN: u64 = 32;
 
-    /// The shape of these ranges, for normals of precision `T`.
+    /// Creates the shape of these ranges, for normals of precision `T`.
     pub(crate) fn new<T: Normal>(segments: Vec<Segment>) -> Self {
         let (mut batches, mut batch) = (Vec::new(), Batch::default());
-        // For the group of the last coordinate, the indices of its pieces in the batch.
+        // The group of the last coordinate, and the indices of that group's pieces in the batch.
         let (mut last, mut places) = (None, [None; GROUP_BLOCKS]);
         let coordinates = segments.iter().flat_map(|&Segment { start, len }| start..start + len as u64);
         for (output, coordinate) in coordinates.enumerate() {
@@ -52,8 +54,8 @@ impl Gathered {
                     batches.push(std::mem::take(&mut batch).padded());
                 }
             }
-            // A group's normals are runs, as many as its blocks: the first run of each piece, then the second
-            // of each.
+            // The normals of a group form one run for each of its blocks: first the first run of each piece,
+            // then the second of each, and so on.
             let run_len = T::PER_GROUP / GROUP_BLOCKS;
             let (run, within) = (offset / run_len, offset % run_len);
             let piece = run % T::PIECES;

@@ -1,4 +1,4 @@
-//! Standard normals from keystreams, by vectorised transforms that do not cut off the tails.
+//! Standard normals from keystreams, by vectorised transforms that do not truncate the tails.
 
 mod coordinates;
 mod double;

@@ -1,4 +1,4 @@
-//! Seed noise: the independent normals of which rows of noise are made.
+//! Seed noise: the independent normals from which rows of noise are computed.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use crate::{Cipher, Key};
 
 /// Seed noise: standard normals z_s\[j\] addressed by (seed s, coordinate j).
 ///
-/// Each normal is within 2^-19 (single) or 2^-47 (double precision) of a true Gaussian, with tails to 11
-/// standard deviations; see `docs/noise.md`.
+/// Each normal is within 2^-19 (single precision) or 2^-47 (double precision) of an exact Gaussian, whose
+/// tails extend to 11 standard deviations; see `docs/noise.md`.
 ///
 /// ```
 /// use antinoise_noise::{Key, SeedNoise};
@@ -30,7 +30,7 @@ pub struct SeedNoise {
 }
 
 impl SeedNoise {
-    /// Normals that no stream uses; for the seed noise of a stream see
+    /// Creates normals that no stream uses; for the seed noise of a stream see
     /// [`StreamBuilder::seed_noise`](crate::StreamBuilder::seed_noise).
     pub fn new(key: &Key, cipher: Cipher) -> Self {
         Self::of(&key.derive(Derived::Normals(cipher.name())), cipher)
@@ -44,20 +44,20 @@ impl SeedNoise {
         Self { keys: KeySource::new(key, cipher), single, double }
     }
 
-    /// out\[i\] = z_seed\[start + i\] in single precision: the seed noise of plain streams.
+    /// Sets out\[i\] to z_seed\[start + i\] in single precision, the seed noise of plain streams.
     pub fn fill(&mut self, seed: u64, start: u64, out: &mut [f32]) {
         fill(&self.keys.keystream(seed), &mut self.single, start, out);
     }
 
-    /// out\[i\] = z_seed\[start + i\] in double precision: the seed noise of streams on a grid. These are
-    /// other normals than those of [`SeedNoise::fill`], not the same with more digits.
+    /// Sets out\[i\] to z_seed\[start + i\] in double precision, the seed noise of streams on a grid. These
+    /// normals differ from those of [`SeedNoise::fill`], and not only in their precision.
     pub fn fill_f64(&mut self, seed: u64, start: u64, out: &mut [f64]) {
         fill(&self.keys.keystream(seed), &mut self.double, start, out);
     }
 }
 
-/// Coordinates made at a time. Large, since the first bits of each portion are made without other work to
-/// overlap; two portions fit in the first-level cache.
+/// Number of coordinates that are made together. It is large, since the first bits of each portion do not
+/// overlap with other work; two portions fit in the first-level cache.
 const fn portion<T>() -> usize {
     (16 << 10) / size_of::<T>()
 }
@@ -73,7 +73,7 @@ fn fill<T: Normal>(keystream: &Keystream, tiles: &mut [NormalTile<T>; 2], start:
     }
 }
 
-/// Makes each portion while the previous one is written past the caches.
+/// Makes each portion while the previous one is written directly to main memory.
 fn fill_past_caches<T: Normal>(
     keystream: &Keystream,
     [made, written]: &mut [NormalTile<T>; 2],

@@ -1,8 +1,9 @@
-//! The inverse normal distribution in single precision: one 32-bit word makes one normal.
+//! Normals in single precision by the inverse of the normal distribution function: one 32-bit word gives one
+//! normal.
 //!
 //! Word w, as a signed integer, gives the normal z with the sign of w + 1/2 and P(N > |z|) = |w + 1/2| 2^-32
-//! for a standard normal N. Pieces of this function are polynomials, looked up by the leading bits of |w +
-//! 1/2|; `scripts/noise/inverse_normal.py` fits them.
+//! for a standard normal N. The function is approximated by pieces, polynomials that are selected by the
+//! leading bits of |w + 1/2| and fitted by `scripts/noise/inverse_normal.py`.
 
 use super::double;
 use super::single_table::{PIECES, TAIL};
@@ -11,16 +12,16 @@ use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::Instructions;
 
 const LANES: usize = 16;
-/// Words with |w + 1/2| below 2^17 are rare and get 64 further bits: there a step of 2^-32 in probability is
-/// a visible step of the normal. After scaling by 2^-16 the rare words are the numbers below 2, which one bit
-/// of the exponent shows.
+/// Words with |w + 1/2| below 2^17 are rare and get 64 further bits: there a difference of 2^-32 in
+/// probability changes the normal by more than its accuracy. Scaled by 2^-16, rare words are the numbers
+/// below 2, which a single bit of the exponent shows.
 const SCALE: f32 = 1.0 / 65_536.0;
 const NOT_RARE: u32 = 1 << 30;
 const RARE: u32 = 1 << 17;
-/// Maps the largest words to 2^31 - 128 instead of 2^31, which would lie beyond the last piece; the fit of
-/// the pieces accounts for it.
+/// The factor by which the largest words become 2^31 - 128, since 2^31 would be beyond the last piece. The
+/// fit of the pieces accounts for it.
 const SHRINK: f32 = 1.0 - 1.0 / 16_777_216.0;
-/// The bits of the mantissa within a piece: each piece is half an octave.
+/// The bits of the mantissa that give the position within a piece: each piece covers half of a power of two.
 const MANTISSA: u32 = (1 << 22) - 1;
 const MIDDLE: f32 = 1.25;
 const SIGN: u32 = 1 << 31;
@@ -29,7 +30,7 @@ impl Normal for f32 {
     const PER_GROUP: usize = 2 * LANES;
     const PIECES: usize = GROUP_BLOCKS;
     const NONE_SEEN: Self::Extremes = [u32::MAX; LANES];
-    /// The bits that are set in all scaled words, per lane.
+    /// For each lane, the bits that are set in all scaled words.
     type Extremes = [u32; LANES];
 
     #[inline(always)]
@@ -79,7 +80,8 @@ fn word(bits: &[u8], i: usize) -> i32 {
     i32::from_le_bytes([bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3]])
 }
 
-/// The normal that is exceeded with probability p = (distance + (more + 1/2) 2^-64) 2^-32.
+/// Returns the number that a standard normal exceeds with probability p = (distance + (more + 1/2) 2^-64)
+/// 2^-32.
 #[inline(always)]
 pub(super) fn tail(distance: u32, more: u64) -> f64 {
     let p = (f64::from(distance) + (more as f64 + 0.5) / 2f64.powi(64)) / 2f64.powi(32);

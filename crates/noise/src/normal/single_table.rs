@@ -1,6 +1,7 @@
 use crate::simd::Aligned;
 
-/// Coefficients by power of t, then by piece; written by `scripts/noise/inverse_normal.py`.
+/// The coefficients of the pieces, by power of t, then by piece; written by
+/// `scripts/noise/inverse_normal.py`.
 #[rustfmt::skip]
 pub(super) static PIECES: Aligned<[[f32; 32]; 6]> = Aligned([
     [
@@ -41,7 +42,8 @@ pub(super) static PIECES: Aligned<[[f32; 32]; 6]> = Aligned([
     ],
 ]);
 
-/// Coefficients of r - z by power of 1 / r, lowest first.
+/// The coefficients of r - z in powers of 1 / r, lowest first, where z is the normal of a rare word and r =
+/// sqrt(-2 ln p) for its tail probability p.
 pub(super) const TAIL: [f64; 9] = [
     0.017426905199088103,
     4.473614499651479,

@@ -10,10 +10,10 @@ use super::transform::{FUSED_GROUPS, Normal, blocks, groups};
 use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::simd::{AlignedNumbers, Isa, Transfer, per_isa};
 
-/// Coordinates of a tile: its bits, normals and a few buffers fit in the first-level cache.
+/// Maximum number of coordinates of a tile. Its bits, normals and a few buffers fit in the first-level cache.
 pub(crate) const TILE: usize = 1024;
 
-/// Buffers for the bits and normals of one tile, whatever its alignment; wiped on drop.
+/// Buffers for the bits and normals of one tile, wherever it starts within a group; wiped on drop.
 pub(crate) struct NormalTile<T: Normal> {
     pub(super) isa: Isa,
     bits: Zeroizing<Box<[u8]>>,
@@ -27,12 +27,12 @@ impl<T: Normal> NormalTile<T> {
         Self::with_room(isa, TILE)
     }
 
-    /// The last normals that were made, from position `offset` in their first group.
+    /// The normals that were made last, from position `offset` in their first group on.
     pub(super) fn made(&self, offset: usize) -> &[T] {
         &self.normals[offset..]
     }
 
-    /// A tile of at most `room` coordinates, a multiple of [`TILE`].
+    /// Creates buffers for tiles of at most `room` coordinates, a multiple of [`TILE`].
     pub(super) fn with_room(isa: Isa, room: usize) -> Self {
         let groups = (room / T::PER_GROUP).max(MAX_BLOCKS / GROUP_BLOCKS) + FUSED_GROUPS;
         let bits = vec![0; groups * GROUP_BYTES].into_boxed_slice().into();
@@ -40,12 +40,13 @@ impl<T: Normal> NormalTile<T> {
         Self { isa, bits, normals, gathered: AlignedNumbers::zeros(TILE) }
     }
 
-    /// The keystream's normals at the first `len` coordinates of `at`; `len` is at most the tile's capacity.
+    /// Makes the keystream's normals at the first `len` coordinates of `at`; `len` is at most the capacity.
     pub(crate) fn make(&mut self, keystream: &Keystream, at: Coordinates<'_>, len: usize) -> &[T] {
         self.make_fetching(keystream, at, len, &[])
     }
 
-    /// As [`Self::make`], for changes in place, while `fetched` is brought into the cache.
+    /// As [`Self::make`], but returns normals that the caller may change in place, and prefetches `fetched`
+    /// into the cache meanwhile.
     pub(crate) fn make_fetching(
         &mut self,
         keystream: &Keystream,
@@ -65,7 +66,7 @@ impl<T: Normal> NormalTile<T> {
         }
     }
 
-    /// Makes the normals of `len` coordinates from `start` on, while `transfer` proceeds.
+    /// Makes the normals of `len` coordinates from `start` on, and advances `transfer` meanwhile.
     pub(super) fn make_while(
         &mut self,
         keystream: &Keystream,
@@ -80,7 +81,8 @@ impl<T: Normal> NormalTile<T> {
         &mut self.normals[offset..][..len]
     }
 
-    /// Writes the normals at coordinates that are not consecutive to `out`, while `transfer` proceeds.
+    /// Writes the normals at the coordinates of a [`Gathered`] shape to `out`, and advances `transfer`
+    /// meanwhile.
     fn gather(
         &mut self,
         keystream: &Keystream,
@@ -96,7 +98,8 @@ impl<T: Normal> NormalTile<T> {
         transfer.finish(self.isa);
     }
 
-    /// Makes the normals of the first `count` groups of these [`blocks`], from the start of `normals` on.
+    /// Makes the normals of the first `count` groups of these [`blocks`], and writes them to the start of
+    /// `normals`.
     fn make_groups(
         &mut self,
         keystream: &Keystream,
@@ -123,7 +126,7 @@ impl<T: Normal> NormalTile<T> {
         }
     }
 
-    /// As [`Self::make`], written to `out`.
+    /// As [`Self::make`], but writes the normals to `out`.
     pub(crate) fn make_into(&mut self, keystream: &Keystream, at: Coordinates<'_>, out: &mut [T]) {
         let nothing = Transfer::fetching(&[]);
         match at {
@@ -140,7 +143,7 @@ impl<T: Normal> NormalTile<T> {
     }
 }
 
-/// The first block of the group in which this coordinate lies.
+/// Returns the first block of the group that contains this coordinate.
 fn first_block<T: Normal>(coordinate: u64) -> u64 {
     coordinate / T::PER_GROUP as u64 * GROUP_BLOCKS as u64
 }
@@ -159,8 +162,8 @@ per_isa! {
     }
 }
 
-/// Makes the normals of whole batches of groups, while `transfer` proceeds, without writing their bits to
-/// memory. Returns false, with nothing done, if the processor lacks the instructions.
+/// Makes the normals of whole batches of groups without writing their bits to memory, and advances `transfer`
+/// meanwhile. Returns false and does nothing if the processor lacks the instructions.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn fuse<T: Normal>(
     isa: Isa,

@@ -4,11 +4,12 @@ use crate::keystream::{GROUP_BLOCKS, GROUP_BYTES, Keystream};
 use crate::number::Real;
 use crate::simd::{Instructions, per_isa};
 
-/// Groups of keystream made together if one loop makes bits and normals.
+/// Number of groups of keystream that are made together if one loop makes bits and normals.
 pub(crate) const FUSED_GROUPS: usize = 4;
 
-/// The blocks of group `group`: counted from `origin` on, or `origin` plus the listed ones. (Two arguments
-/// instead of an enum: an enum would go through memory, and its load would wait for all earlier stores.)
+/// Returns the blocks of group `group`: consecutive blocks from `origin` on or, if `listed`, `origin` plus
+/// the listed blocks. (An enum instead of the two arguments would be passed through memory, and its load
+/// would wait for all earlier stores.)
 #[inline(always)]
 pub(super) fn blocks(origin: u64, listed: Option<&[u64]>, group: usize) -> [u64; GROUP_BLOCKS] {
     let first = group * GROUP_BLOCKS;
@@ -17,12 +18,13 @@ pub(super) fn blocks(origin: u64, listed: Option<&[u64]>, group: usize) -> [u64;
 
 /// A precision of standard normals.
 pub trait Normal: Real {
-    /// Normals made from one group of keystream.
+    /// Number of normals that one group of keystream gives.
     const PER_GROUP: usize;
-    /// Pieces of a group whose normals can be made without the rest; piece i has blocks i, i + PIECES, ...
+    /// Number of pieces of a group whose normals can be made without the other pieces; piece i has blocks i,
+    /// i + PIECES, ...
     const PIECES: usize;
-    /// A summary, per lane, of the random words processed so far. It shows whether one of them is rare: so
-    /// close to an end of the range that its normal needs more bits.
+    /// A summary, for each lane, of the random words that were processed. It shows whether one of them is
+    /// rare: so close to an end of its range that the normal needs further bits.
     type Extremes: Copy;
     /// The summary before any word is processed.
     const NONE_SEEN: Self::Extremes;
@@ -35,7 +37,7 @@ pub trait Normal: Real {
         extremes: &mut Self::Extremes,
     );
 
-    /// Whether a word was rare.
+    /// Whether one of the words is rare.
     fn has_rare(extremes: &Self::Extremes) -> bool;
 
     /// Replaces the rare normals of these blocks, using their further bits.

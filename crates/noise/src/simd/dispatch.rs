@@ -1,12 +1,12 @@
-//! Compiles one function for several instruction sets.
+//! A macro that compiles a function for several instruction sets.
 //!
-//! Hot loops are written once, in plain Rust over slices, with fused multiply-adds spelled out. [`per_isa`]
-//! compiles them once for each instruction set. The compiler never reorders or fuses floating-point
-//! operations, so the sets differ only in speed. Outside x86-64 the target's baseline (NEON on AArch64) is
+//! Hot loops are written once, in plain Rust over slices, with explicit fused multiply-adds. [`per_isa`]
+//! compiles them for each instruction set. The compiler never reorders or fuses floating-point operations, so
+//! that instruction sets differ only in speed. Outside x86-64 the target's baseline (NEON on AArch64) is
 //! used.
 
-/// Defines a function that takes an [`Isa`] first and is compiled once for each. In the form
-/// `name<set>[T: Bound](..)`, the body has the proof of the instruction set as `set`.
+/// Defines a function whose first argument is an [`Isa`], and compiles it for each instruction set. In the
+/// form `name<set>[T: Bound](..)`, `set` is the proof of the instruction set in the body.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$set:ident>)? $([$t:ident: $bound:path])?
      ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {

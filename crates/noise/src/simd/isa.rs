@@ -1,4 +1,4 @@
-//! Instruction sets, chosen at run time; all give the same bits.
+//! Instruction sets, which are chosen at run time. All of them give the same bits.
 //!
 //! A value of type [`Avx512`], [`Avx2`] or [`VectorAes`] proves that this processor has the instructions:
 //! only this file can create one, after detecting them. Functions that need the instructions take the proof
@@ -14,20 +14,20 @@ pub(crate) struct Avx2(());
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Avx512(());
 
-/// AES on vectors of 512 bits and on single blocks, in addition to [`Avx512`].
+/// AES instructions on vectors of 512 bits and on single blocks, in addition to [`Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorAes(Avx512);
 
 #[cfg(target_arch = "x86_64")]
 impl VectorAes {
-    /// The proof that the processor has AVX-512, without that of AES.
+    /// The proof that the processor has AVX-512.
     pub(crate) fn avx512(self) -> Avx512 {
         self.0
     }
 }
 
-/// Any processor.
+/// The instructions that every processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Portable;
 
@@ -42,12 +42,12 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
-    /// The fastest set of this processor.
+    /// Returns the fastest instruction set of this processor.
     pub(crate) fn detect() -> Self {
         Self::available()[0]
     }
 
-    /// Every set of this processor, fastest first.
+    /// Returns all instruction sets of this processor, the fastest first.
     pub(crate) fn available() -> &'static [Self] {
         #[cfg(target_arch = "x86_64")]
         {
@@ -66,7 +66,7 @@ impl Isa {
         &[Self::Portable(Portable)]
     }
 
-    /// The proof of vector AES, if this set is AVX-512 and the processor has vector AES.
+    /// The proof of vector AES, if this instruction set is AVX-512 and the processor has vector AES.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn vector_aes(self) -> Option<VectorAes> {
         match self {

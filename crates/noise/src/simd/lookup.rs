@@ -1,5 +1,5 @@
-//! Operations with an implementation per instruction set: polynomials from tables, table look-ups, and copies
-//! past the caches.
+//! Operations with an implementation for each instruction set: polynomials from tables, table look-ups, and
+//! copies directly to main memory.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -13,13 +13,13 @@ use crate::number::Number;
 /// The numbers of one vector register.
 pub(crate) type F32s = [f32; 16];
 
-/// Coefficients by power, then by piece.
+/// The coefficients of several polynomials (pieces), by power, then by piece.
 pub type Pieces<const P: usize> = [[f32; 32]; P];
 
-/// The operations that differ between instruction sets. All sets give the same bits: polynomials are
-/// evaluated in the same order of operations.
+/// The operations that are implemented for each instruction set. All give the same bits, since the order of
+/// operations is the same.
 pub trait Instructions: Copy {
-    /// Evaluates at t\[i\] the polynomial that the low five bits of piece\[i\] select.
+    /// Evaluates, at t\[i\], the polynomial that the low five bits of piece\[i\] select.
     fn polynomial<const P: usize>(self, table: &Pieces<P>, piece: &[u32; 16], t: &F32s) -> F32s;
 
     /// Looks up numbers by the low four bits of `index`.
@@ -28,7 +28,7 @@ pub trait Instructions: Copy {
         std::array::from_fn(|i| table[index[i] as usize % 16])
     }
 
-    /// Whether [`Instructions::write_lines`] writes past the caches.
+    /// Whether [`Instructions::write_lines`] writes directly to main memory.
     #[inline(always)]
     fn streams(self) -> bool {
         false
@@ -54,7 +54,7 @@ impl Instructions for Portable {
     }
 }
 
-/// One instruction per coefficient; the row of the table is in two registers.
+/// AVX-512 looks up a coefficient by one instruction, since a row of the table fits in two registers.
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx512 {
     #[inline(always)]
@@ -101,7 +101,8 @@ impl Instructions for Avx512 {
     }
 }
 
-/// Two tables of eight for pieces 12 to 27, which all words but one in 256 select; the rest one at a time.
+/// AVX2 looks up pieces 12 to 27, which all but one in 256 words select, in two tables of eight numbers; the
+/// other pieces are evaluated one by one.
 #[cfg(target_arch = "x86_64")]
 impl Instructions for Avx2 {
     #[inline(always)]
@@ -119,8 +120,8 @@ impl Instructions for Avx2 {
                 let upper = _mm256_castsi256_ps(_mm256_srai_epi32::<31>(_mm256_slli_epi32::<28>(place)));
                 let at = |power: usize| {
                     let row = table[power].as_ptr().add(FIRST);
-                    // Xor and mask instead of a blend, which is three instructions; the compiler computes the
-                    // xor of the tables in advance.
+                    // Xor and mask instead of a blend, which takes three instructions. The compiler computes
+                    // the xor of the tables in advance.
                     let (lower, higher) = (_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8)));
                     let change = _mm256_permutevar8x32_ps(_mm256_xor_ps(lower, higher), place);
                     _mm256_xor_ps(_mm256_permutevar8x32_ps(lower, place), _mm256_and_ps(change, upper))

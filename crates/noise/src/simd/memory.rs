@@ -1,4 +1,4 @@
-//! Memory traffic: alignment to cache lines, prefetching, writes past the caches, and wiping.
+//! Memory operations: alignment to cache lines, prefetching, writes that bypass the caches, and wiping.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -11,19 +11,19 @@ use super::isa::Avx512;
 use crate::error::{Error, Result};
 use crate::number::Number;
 
-/// Bytes of a cache line.
+/// Number of bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Outputs of at least this many bytes leave the caches before they are read again: they are written past the
-/// caches.
+/// Outputs of at least this many bytes leave the caches before they are read again, so that they are written
+/// directly to main memory.
 pub(crate) const BEYOND_CACHE: usize = 8 << 20;
 
-/// Numbers in a cache line.
+/// Number of `T` in a cache line.
 pub(crate) const fn per_line<T>() -> usize {
     LINE / size_of::<T>()
 }
 
-/// Whether `count` numbers are better written past the caches.
+/// Whether `count` numbers should be written directly to main memory.
 pub(crate) fn is_large<T>(count: usize) -> bool {
     count >= BEYOND_CACHE / size_of::<T>()
 }
@@ -33,8 +33,8 @@ pub(crate) fn is_large<T>(count: usize) -> bool {
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
 
-/// Numbers that start at a cache line. Initially zeros, which take no memory before they are written; wiped
-/// on drop.
+/// An array of numbers that starts at a cache line. The numbers are zeros at first, which take no memory
+/// before they are written; they are wiped on drop.
 #[derive(Default)]
 pub(crate) struct AlignedNumbers<T: Zeroize> {
     numbers: Vec<T>,
@@ -51,7 +51,7 @@ impl<T: Number> AlignedNumbers<T> {
         Self { numbers, first, len }
     }
 
-    /// `count` zeros, where the memory may not suffice.
+    /// Allocates `count` zeros if there is enough memory.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -98,12 +98,13 @@ pub(crate) fn prefetch<T>(numbers: &[T]) {
     let _ = numbers;
 }
 
-/// Whole cache lines of numbers. Only [`Lines::split`] and [`Lines::take`] create one, and ensure that it
-/// starts at a line.
+/// Whole cache lines of numbers. Only [`Lines::split`] and [`Lines::take`] create values of this type, which
+/// ensures that they start at a line.
 pub struct Lines<'a, T>(&'a mut [T]);
 
 impl<'a, T: Number> Lines<'a, T> {
-    /// The numbers before the first line, the whole lines, and the numbers after the last.
+    /// Returns the numbers before the first whole line, the whole lines, and the numbers after the last whole
+    /// line.
     pub(crate) fn split(numbers: &'a mut [T]) -> (&'a mut [T], Self, &'a mut [T]) {
         let head = numbers.as_ptr().align_offset(LINE).min(numbers.len());
         let (head, rest) = numbers.split_at_mut(head);
@@ -132,7 +133,7 @@ impl<'a, T: Number> Lines<'a, T> {
         self.0.copy_from_slice(from);
     }
 
-    /// As [`Self::write`], past the caches, so that the lines are not read first.
+    /// As [`Self::write`], but directly to main memory, so that the lines are not read first.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn stream(self, _: Avx512, from: &[T]) {
@@ -146,7 +147,7 @@ impl<'a, T: Number> Lines<'a, T> {
     }
 }
 
-/// Copies a few numbers, past the caches if `to` starts at a multiple of 16 bytes.
+/// Copies a few numbers, directly to main memory if `to` starts at a multiple of 16 bytes.
 #[inline(always)]
 pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
     #[cfg(target_arch = "x86_64")]
@@ -161,7 +162,7 @@ pub(crate) fn stream_block<const L: usize>(from: &[i32; L], to: &mut [i32; L]) {
     *to = *from;
 }
 
-/// Waits until lines written past the caches are visible to all readers.
+/// Waits until lines that were written directly to main memory are visible to all threads.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has this instruction.

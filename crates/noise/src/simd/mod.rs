@@ -1,4 +1,5 @@
-//! Access to the processor: instruction sets found at run time, table look-ups, and memory traffic.
+//! Use of the processor: instruction sets that are detected at run time, table look-ups, and memory
+//! operations.
 
 mod dispatch;
 mod isa;

@@ -1,4 +1,5 @@
-//! Memory traffic in portions of a few lines, interleaved with other work that hides its latency.
+//! Copies and prefetches in portions of a few cache lines, interleaved with other work that hides their
+//! latency.
 
 use super::dispatch::per_isa;
 use super::isa::Isa;
@@ -6,28 +7,30 @@ use super::lookup::Instructions;
 use super::memory::{Lines, per_line, prefetch};
 use crate::number::Number;
 
-/// A copy past the caches and a prefetch, both of which proceed during other work.
+/// A copy to main memory and a prefetch, both of which are advanced during other work.
 pub(crate) struct Transfer<'a, T> {
     from: &'a [T],
     lines: Lines<'a, T>,
-    /// The numbers after the last whole line.
+    /// The numbers of the destination after its last whole line.
     tail: &'a mut [T],
     fetched: &'a [T],
 }
 
-/// The size of a portion, small enough not to stall: lines to copy, and numbers to prefetch.
+/// The size of a portion, which is small enough not to stall: the number of lines to copy, and of numbers to
+/// prefetch.
 pub(crate) struct Portion {
     lines: usize,
     fetched: usize,
 }
 
 impl<'a, T: Number> Transfer<'a, T> {
-    /// A prefetch of `numbers`, without a copy.
+    /// Creates a transfer that prefetches `numbers` and copies nothing.
     pub(crate) fn fetching(numbers: &'a [T]) -> Self {
         Self { fetched: numbers, ..Self::copying(&[], &mut []) }
     }
 
-    /// A copy; numbers before the first whole line of `to` are copied at once.
+    /// Creates a transfer that copies `from` to `to`. Numbers before the first whole line of `to` are copied
+    /// immediately.
     pub(crate) fn copying(from: &'a [T], to: &'a mut [T]) -> Self {
         let (head, lines, tail) = Lines::split(to);
         let (first, from) = from.split_at(head.len());
@@ -35,7 +38,8 @@ impl<'a, T: Number> Transfer<'a, T> {
         Self { from, lines, tail, fetched: &[] }
     }
 
-    /// The size of `parts` nearly equal portions of the rest.
+    /// Returns the size of a portion, if the rest of the transfer is divided into `parts` nearly equal
+    /// portions.
     pub(crate) fn portion(&self, parts: usize) -> Portion {
         let fetched = self.fetched.len().div_ceil(per_line::<T>()).div_ceil(parts) * per_line::<T>();
         Portion { lines: self.lines.count().div_ceil(parts), fetched }
@@ -74,7 +78,7 @@ per_isa! {
     }
 }
 
-/// Copies a slice that is usually empty; a call of memcpy would take longer than the check.
+/// Copies a slice that is usually empty: checking this is faster than calling memcpy.
 #[inline(always)]
 fn copy_few<T: Copy>(from: &[T], to: &mut [T]) {
     if !from.is_empty() {
