@@ -52,7 +52,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     match participation {
         Participation::MinSep { .. } => Sensitivity::upper_bound(
             of(&non_increasing_majorant(c)),
-            "smallest non-increasing majorant of the Toeplitz coefficients' magnitudes",
+            "least non-increasing majorant of the Toeplitz coefficients' magnitudes",
         ),
         Participation::Single
         | Participation::FullBatch
