@@ -1,4 +1,4 @@
-//! The arithmetic of noisy sums, and the effect of rounding on the sensitivity.
+//! The arithmetic in which noise is added to sums, and its effect on the sensitivity.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::rounded::{Precision, accumulation_error_upper};
@@ -13,37 +13,38 @@ use crate::widened_clip_norm::widened;
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arithmetic {
     /// Sum and noise are rounded to multiples of `spacing` and added as whole numbers; the rounding of the
-    /// noise is fed back. Every bit of the noisy sum is a function of the exact noisy sum (`docs/noise.md`).
+    /// noise is fed back. The noisy sum is then a function of the exact noisy sum and reveals nothing more
+    /// (`docs/noise.md`).
     Grid {
         /// Distance of neighbouring grid points, a power of two.
         spacing: f64,
-        /// Largest number of coordinates: rounding moves two sums apart by at most spacing
-        /// sqrt(dim).
+        /// Maximum number of coordinates of a sum: rounding changes the distance between two sums by at most
+        /// spacing sqrt(dim).
         dim: usize,
     },
-    /// Floating-point noise on floating-point sums. The last bits reveal more than the statement claims,
-    /// which holds only for an observer who does not use them.
+    /// Floating-point noise is added to floating-point sums. The last bits of the result reveal more than the
+    /// privacy statement claims; it holds only for an observer who does not use them.
     PlainFloatingPoint,
 }
 
-/// The kind of a [`Arithmetic`].
+/// The kind of an [`Arithmetic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ArithmeticKind {
-    /// [`Arithmetic::Grid`], its spacing chosen by clip norm, dimension and noise.
+    /// [`Arithmetic::Grid`] with a spacing that is chosen from clip norm, dimension and noise.
     #[default]
     Grid,
     /// [`Arithmetic::PlainFloatingPoint`].
     PlainFloatingPoint,
 }
 
-/// Coordinates of the grid for a model of unknown size.
+/// Number of coordinates that the grid allows if the size of the model is not known.
 const DEFAULT_DIM: usize = 1 << 30;
-/// Increase of the clip norm by rounding to the grid, relative to it.
+/// Relative increase of the clip norm by rounding to the grid.
 const INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
-/// The largest increase, for noise too large for a finer grid.
+/// Maximum relative increase, for noise that is too large for a finer grid.
 const MAX_INCREASE: f64 = 1.0 / (1u64 << 7) as f64;
-/// Smallest spacing relative to the largest noise of all steps. On a finer grid noise in whole points might
-/// exceed 2^52.
+/// Minimum spacing, relative to the largest noise of all steps. On a finer grid, noise could exceed 2^52 grid
+/// points.
 const MIN_SPACING_BY_LARGEST: f64 = 1.0 / (1u64 << 46) as f64;
 
 impl Arithmetic {
@@ -66,10 +67,10 @@ impl Arithmetic {
         }
     }
 
-    /// The grid for sums of `dim` coordinates (0: unknown) and seed noise of `std_per_clip_norm` times the
-    /// widened clip norm. It is as coarse as an increase of the clip norm by 2^-11 allows, and at most
-    /// `spacing` if that is given; coarser, for an increase of up to 2^-7, if noise so large cannot be
-    /// rounded on the finer grid.
+    /// Chooses the grid for sums of `dim` coordinates (0 if unknown) and seed noise of standard deviation
+    /// `std_per_clip_norm` times the widened clip norm. Its spacing raises the clip norm by at most a
+    /// fraction 2^-11, and is at most `spacing` if that is given. If the noise is too large for such a fine
+    /// grid, the spacing is larger, and raises the clip norm by at most a fraction 2^-7.
     pub(crate) fn on_grid(
         clip_norm: f64,
         dim: usize,
@@ -78,7 +79,7 @@ impl Arithmetic {
         noise: &RoundedNoise,
     ) -> Result<Self> {
         let dim = if dim == 0 { DEFAULT_DIM } else { dim };
-        // The smallest `dim` whose grid has at most this spacing.
+        // The smallest `dim` for which the spacing is at most this.
         let finer = |spacing: f64| (INCREASE * clip_norm / spacing).powi(2).ceil() as usize;
         let dim = spacing.map_or(dim, |spacing| dim.max(finer(spacing)));
         let mut increase = INCREASE;
@@ -96,7 +97,7 @@ impl Arithmetic {
         }
     }
 
-    /// The clip norm with allowances for rounding: how far one unit moves a noisy sum.
+    /// The widened clip norm: an upper bound on how far one unit moves a noisy sum, rounding included.
     pub(crate) fn widened(self, clip_norm: f64) -> Result<f64> {
         match self {
             Self::Grid { spacing, dim } => widened(clip_norm, Some((Grid::new(spacing)?, dim))),
@@ -104,7 +105,7 @@ impl Arithmetic {
         }
     }
 
-    /// Refuses a grid on which the noise of seeds of standard deviation `noise_std` cannot be rounded.
+    /// Refuses a grid that is too fine for seed noise of standard deviation `noise_std`.
     pub(crate) fn check(self, noise_std: f64, noise: &RoundedNoise) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
         let Some((_, fresh)) = noise.fresh else {
@@ -126,32 +127,33 @@ impl Arithmetic {
     }
 }
 
-/// Number of coordinates above which the norm of noise exceeds twice its root mean square with probability
-/// e^-100 at most.
+/// Minimum number of coordinates for which the norm of noise exceeds twice its root mean square with
+/// probability at most e^-100.
 const MANY_COORDINATES: usize = 128;
-/// Bound on a normal for fewer coordinates, exceeded with probability 1e-44.
+/// Bound on each normal for fewer coordinates, which is exceeded with probability 1e-44.
 const LARGEST_NORMAL: f64 = 14.0;
 
-/// A strategy's noise with the stream's rounded coefficients, for seed noise of standard deviation 1.
+/// The correlated noise of the rounded strategy, for seed noise of standard deviation 1.
 pub(crate) struct RoundedNoise {
     recursion: Recursion,
     steps: usize,
-    /// Bounds on the standard deviation of the fresh part of a step's noise; `None` for a sum of seeds
-    /// without a fresh part.
+    /// Lower and upper bounds on the standard deviation of the fresh part of a step's noise; `None` for a sum
+    /// of seeds whose steps have no fresh seed.
     fresh: Option<(f64, f64)>,
-    /// Bounds on the standard deviations of the noise.
+    /// Bounds on the standard deviation of a step's noise.
     pub(crate) norms: RowNorms,
 }
 
 impl RoundedNoise {
-    /// 2 E, where E bounds how far rounding of the history term shifts the mean of C G + Z, over all steps
-    /// and `dim` coordinates, in units of seed noise (docs/noise.md). Times sigma it is the relative increase
-    /// of the sensitivity. `spacing` is the grid's in the same units; `column_norm` bounds the norms of the
-    /// columns of C.
+    /// Returns 2 E, where E is an upper bound on how far rounding of the history term shifts the mean of C G
+    /// + Z, as a norm over all steps and `dim` coordinates and in standard deviations of the seed noise
+    /// (docs/noise.md). The product of 2 E and sigma is the relative increase of the sensitivity. `spacing`
+    /// is the spacing of the grid in the same units; `column_norm` is an upper bound on the norms of C's
+    /// columns.
     pub(crate) fn history_error(&self, column_norm: f64, spacing: f64, dim: usize) -> f64 {
         let steps = self.steps as f64;
         let seeds = if dim < MANY_COORDINATES { LARGEST_NORMAL } else { 2.0 };
-        // Rounding moves a seed by half a grid step, which reaches all later rows.
+        // Rounding changes a seed by up to half the spacing, which affects all later rows.
         let fresh = self.fresh.map_or(f64::NAN, |(least, _)| least);
         let rounded = steps.sqrt() * 0.5 * spacing / fresh;
         let error = accumulation_error_upper(&self.recursion, self.steps, self.norms, column_norm);
@@ -160,7 +162,7 @@ impl RoundedNoise {
 }
 
 impl ArithmeticKind {
-    /// The precision of the coefficients of the streams of such arithmetic.
+    /// The precision in which noise streams with this arithmetic store coefficients.
     pub(crate) fn precision(self) -> Precision {
         match self {
             Self::Grid => Precision::Double,
@@ -168,7 +170,7 @@ impl ArithmeticKind {
         }
     }
 
-    /// The noise of a stream of such arithmetic.
+    /// The noise of a stream with this arithmetic.
     pub(crate) fn noise(self, recursion: &Recursion, steps: usize) -> Result<RoundedNoise> {
         let recursion = match self {
             Self::Grid => recursion.with_one_seed_per_step(steps)?,
@@ -178,7 +180,7 @@ impl ArithmeticKind {
         Ok(RoundedNoise { recursion, steps, fresh, norms })
     }
 
-    /// Bytes of one stored coordinate of noise: a grid needs double precision.
+    /// Bytes of a stored coordinate of noise, which is in double precision on a grid.
     pub(crate) fn bytes_per_coordinate(self) -> u64 {
         match self {
             Self::Grid => 8,
@@ -200,8 +202,8 @@ impl ArithmeticKind {
     }
 }
 
-/// Refuses numbers outside of 2^-100 to 2^100, well within the normal numbers of single precision (2^-126 to
-/// 2^127).
+/// Refuses numbers outside of 2^-100 to 2^100, a range well within that of normal single-precision numbers
+/// (2^-126 to 2^127).
 pub(crate) fn in_single_precision(what: &str, value: f64) -> Result<()> {
     if (2f64.powi(-100)..=2f64.powi(100)).contains(&value) {
         return Ok(());

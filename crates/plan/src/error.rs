@@ -14,22 +14,22 @@ pub enum Error {
     /// A mechanism could not be designed.
     #[error(transparent)]
     Mechanism(#[from] antinoise_mechanism::Error),
-    /// The privacy could not be accounted for.
+    /// Epsilon, delta or the noise could not be computed.
     #[error(transparent)]
     Accounting(#[from] antinoise_accounting::Error),
-    /// A plan with a figure that does not follow from its other numbers.
+    /// A figure of the plan does not follow from its other numbers.
     #[error(
         "the plan's {what} is {stated} but its numbers give {found}: it was altered or made by other code"
     )]
     Unsound {
-        /// The figure that does not hold.
+        /// The figure that is wrong.
         what: Figure,
         /// The value in the plan.
         stated: String,
         /// The recomputed value.
         found: String,
     },
-    /// A file that is not a plan.
+    /// A file is not a plan.
     #[error("{}: not a plan: {reason}", path.display())]
     Format {
         /// The file.
@@ -37,7 +37,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A file that could not be read or written.
+    /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -51,23 +51,23 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Figure {
-    /// The accountant from which epsilon follows.
+    /// The accountant by which epsilon is computed.
     Accountant,
     /// The relation between neighbouring data sets.
     Adjacency,
-    /// The schema that the sampler keeps.
+    /// The participation schema of the sampler.
     Participation,
-    /// The groups of the sampler.
+    /// The number of groups of the sampler.
     Groups,
-    /// The steps of the strategy.
+    /// The number of steps of the strategy.
     Steps,
-    /// The factor of rounding on the sensitivity.
+    /// The factor by which rounding increases the sensitivity.
     RoundingFactor,
     /// The sensitivity of the strategy under the schema.
     Sensitivity,
-    /// The upper end of epsilon.
+    /// The upper bound on epsilon.
     Epsilon,
-    /// The lower end of epsilon.
+    /// The lower bound on epsilon.
     EpsilonLower,
     /// The failure probability of a statistical accountant.
     Failure,
@@ -118,9 +118,9 @@ impl Error {
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a figure that does not follow from the plan's other numbers.
+/// Returns the error for a figure that does not follow from the plan's other numbers.
 pub(crate) fn unsound(what: Figure, stated: impl ToString, found: impl ToString) -> Error {
-    // Values may come from a stranger's file: printable, in one line.
+    // Values may come from an untrusted file, so that they are made printable and one line long.
     let one_line = |text: String| printable(&text.replace('\n', " "));
     Error::Unsound { what, stated: one_line(stated.to_string()), found: one_line(found.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! Plans in files, which are whole or absent.
+//! Reading and writing plans as files; a file is written completely or not at all.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::verified::check_version;
 use crate::{Error, Plan, Result, VerifiedPlan};
 
-/// Largest file: above that of a dense strategy of the largest number of steps.
+/// Maximum size of a plan's file, above that of a dense strategy with the maximum number of steps.
 const MAX_BYTES: u64 = 1 << 33;
 
 impl Plan {
@@ -29,7 +29,7 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<VerifiedPlan> {
-        /// The version, read before all other fields because these depend on it.
+        /// The version, which is read before all other fields, since these depend on it.
         #[derive(Deserialize)]
         struct Header {
             version: u32,
@@ -56,7 +56,8 @@ impl Plan {
     /// As [`Plan::from_toml`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<VerifiedPlan> {
         let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
-        // Checked before opening: a pipe would wait for its writer, and a device may never end.
+        // Checked before the file is opened: opening a pipe would wait for its writer, and a device may have
+        // no end.
         let found = std::fs::metadata(path).map_err(Error::io(path))?;
         if !found.is_file() {
             return Err(refused("it is not a regular file".into()));
@@ -83,7 +84,7 @@ impl VerifiedPlan {
     }
 }
 
-/// A field of `written` that is absent from `read`, and would be ignored silently.
+/// Returns a field of `written` that is not in `read` and would be ignored silently.
 fn unknown_field(written: &toml::Table, read: &toml::Table) -> Option<String> {
     written.iter().find_map(|(name, value)| match (value, read.get(name)) {
         (_, None) => Some(name.clone()),

@@ -1,20 +1,21 @@
-//! The plan: one value that states everything a reader needs to believe a privacy claim, and everything a
-//! trainer needs to run it.
+//! Plans: values that state everything a reader needs to verify a privacy claim, and everything a trainer
+//! needs to run it.
 //!
 //! - [`Request`]: data, batches, privacy target and setting; [`Schedule`]: the sampler and schema that
 //!   follow;
 //! - [`choose`]: candidates for a request, and the one of least loss;
 //! - [`advise`]: proposed requests, from the number of examples and the compute budget;
 //! - [`sweep_bands`]: the loss by number of bands, with and without amplification by sampling;
-//! - [`Plan::of_strategy`], [`read_strategy`]: plans with matrices of other libraries or of one's own code;
-//! - [`Plan`]: the numbers in a TOML file; [`VerifiedPlan`]: a plan whose claim was recomputed, the only kind
-//!   that is run and stated;
+//! - [`Plan::of_strategy`], [`read_strategy`]: plans with matrices from other libraries or the caller's own
+//!   code;
+//! - [`Plan`]: the numbers in a TOML file; [`VerifiedPlan`]: a plan whose claim was recomputed. Only verified
+//!   plans are run and stated;
 //! - [`compose`]: the privacy of several models from the same data together;
 //! - [`Sampler`]: which examples participate in a step; [`Participations`]: a check that they do so as
 //!   planned;
 //! - [`Arithmetic`]: the arithmetic of noisy sums, on a grid or in plain floating point.
 //!
-//! Training and accounting use the same value, so they cannot disagree.
+//! Training and accounting use the same plan, so that they cannot disagree.
 //!
 //! # Layers
 //!

@@ -1,4 +1,5 @@
-//! Strategies under samplers whose privacy is accounted for by Monte Carlo, within the limits of its cost.
+//! The input of Monte Carlo accountants: strategies under balls-in-bins and b-min-sep sampling, within limits
+//! on the time of a computation.
 
 use antinoise_accounting::MonteCarloMechanism;
 use antinoise_input::{InvalidParameter, between};
@@ -6,21 +7,22 @@ use antinoise_mechanism::Encoder;
 
 use crate::{Result, Sampler};
 
-/// Largest number of bins, and of steps under balls in bins. A claim of 120 bins takes 2.5 s on two idle
-/// cores and one of 256 bins four times that, when a plan is made and each time it is read.
+/// Maximum numbers of bins and of steps under balls-in-bins sampling. Each time a plan is made or read, its
+/// claim is computed: 2.5 s on two idle cores for 120 bins, and four times that for 256 bins.
 const MAX_BINS: usize = 256;
 const MAX_BINS_STEPS: usize = 4096;
-/// Largest number of steps under b-min-sep sampling. A claim over 480 steps takes some seconds on two cores.
+/// Maximum number of steps under b-min-sep sampling. Computing a claim over 480 steps takes a few seconds on
+/// two cores.
 const MAX_MIN_SEP_STEPS: usize = 2048;
 
-/// Whether balls in bins are within the limits.
+/// Whether balls-in-bins sampling is within the limits.
 pub(crate) fn is_affordable(bins: usize, steps: usize) -> bool {
     (2..=MAX_BINS.min(steps)).contains(&bins) && steps <= MAX_BINS_STEPS
 }
 
-/// The Monte Carlo accountant's input: C with noise of standard deviation `noise_std`, in clip norms, and
-/// `sampler`, which forms batches of `batch_size` of `examples` examples. Its hypotheses are checked. `None`
-/// for samplers without a Monte Carlo accountant.
+/// The input of the Monte Carlo accountant: C, noise of standard deviation `noise_std` in clip norms, and
+/// `sampler`, which forms batches of `batch_size` out of `examples` examples. The conditions of its theorem
+/// are checked. `None` for samplers without a Monte Carlo accountant.
 pub(crate) fn mechanism(
     encoder: &Encoder,
     sampler: Sampler,
@@ -52,8 +54,8 @@ pub(crate) fn mechanism(
     })
 }
 
-/// The columns of a square lower-triangular C, each from the diagonal down; `needed` ends the message of
-/// refusal.
+/// The columns of a square lower-triangular C, each from the diagonal down. `needed` is the end of the error
+/// message for another C.
 fn lower_columns(encoder: &Encoder, needed: &str) -> Result<Vec<Vec<f64>>> {
     let (dense, steps) = (encoder.to_dense(), encoder.steps());
     let lower = |t: usize| {

@@ -1,4 +1,4 @@
-//! A record of participation that refuses steps outside of the plan's schema before their noisy sums are
+//! A record of participation, which refuses a batch that violates the plan's schema before its noisy sum is
 //! made.
 
 use antinoise_input::{InvalidParameter, between};
@@ -6,8 +6,8 @@ use antinoise_mechanism::{Participation, Separation};
 
 use crate::{Spacing, VerifiedPlan};
 
-/// The number of participations of each example of a run, and its last step, checked against the plan's
-/// schema at every step. If sampling amplifies privacy, this record is as secret as the key.
+/// For each example of a run, its number of participations and its last step, which are checked against the
+/// plan's schema at every step. If sampling amplifies privacy, this record is as secret as the key.
 ///
 /// ```
 /// use antinoise_plan::{Length, Participations, Request, Setting, choose};
@@ -22,12 +22,12 @@ use crate::{Spacing, VerifiedPlan};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participations {
     limits: Limits,
-    /// The smallest step that can still be recorded.
+    /// The first step that can still be recorded.
     next: usize,
     of: Vec<Taken>,
 }
 
-/// Participation of one example.
+/// The participation of one example so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Taken {
     count: u32,
@@ -77,8 +77,8 @@ impl Limits {
 }
 
 impl Participations {
-    /// An empty record, with the limits of the plan's groups, bins or schema; of listed patterns, their
-    /// smallest separation and greatest length.
+    /// An empty record, with the limits of the plan's groups, bins or schema. For listed patterns, these are
+    /// the smallest separation and the length of the longest pattern.
     pub fn none(plan: &VerifiedPlan) -> Self {
         Self { limits: Limits::of(plan), next: 0, of: vec![Taken::default(); plan.examples] }
     }
@@ -107,8 +107,8 @@ impl Participations {
     /// Checks that `batch` can be recorded as the batch of `step`.
     ///
     /// # Errors
-    /// When the step is not after the recorded ones or not a step of the plan; or an example is not in the
-    /// plan, is in the batch twice, participated as often as the plan accounts for or too few steps ago, or
+    /// When the step was recorded already or is not a step of the plan; or when an example is not in the
+    /// plan, is in the batch twice, has participated as often as the plan allows or too few steps ago, or
     /// belongs to another group or bin.
     pub fn check(&self, step: usize, batch: &[usize]) -> Result<(), InvalidParameter> {
         between(
@@ -153,7 +153,8 @@ impl Participations {
         Ok(())
     }
 
-    /// 8 bytes, and 8 for each example, little-endian: the next step, then counts and last steps.
+    /// The record as bytes: 8 bytes for the next step, then 8 for each example's count and last step,
+    /// little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let each = self.of.iter().flat_map(|of| [of.count.to_le_bytes(), of.last.to_le_bytes()]);
         (self.next as u64).to_le_bytes().into_iter().chain(each.flatten()).collect()

@@ -1,4 +1,4 @@
-//! The numbers of a plan, its privacy claim among them.
+//! Plans: their numbers and their privacy claim.
 
 use antinoise_accounting::{
     BlockCyclicPoisson, Bounds, Composition, Gdp, MonteCarloMechanism, PoissonSampledGaussian,
@@ -20,25 +20,26 @@ use crate::{Accountant, Arithmetic, Error, Result, Sampler, Schedule, monte_carl
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Privacy {
-    /// Never below the true epsilon.
+    /// The claimed epsilon, which is at least the true one.
     pub epsilon: f64,
-    /// Lower bound on every epsilon that this accountant can prove at this noise multiplier.
+    /// A lower bound on every epsilon that this accountant could prove for this noise multiplier; it shows
+    /// how tight `epsilon` is.
     pub epsilon_lower: f64,
     /// The delta of the claim.
     pub delta: f64,
     /// Whose data are protected.
     pub unit: PrivacyUnit,
-    /// Neighbouring relation of data sets.
+    /// How neighbouring data sets differ.
     pub adjacency: Adjacency,
-    /// How epsilon was computed.
+    /// The accountant by which epsilon was computed.
     pub accountant: Accountant,
-    /// The failure probability of a statistical accountant, which delta includes.
+    /// The failure probability of a Monte Carlo accountant, which delta includes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<f64>,
 }
 
-/// Everything that a reader needs to believe the claim and a trainer needs to run it, as a file states it,
-/// not yet verified. Trainers, statements and audits take a [`VerifiedPlan`](crate::VerifiedPlan).
+/// Everything that a reader needs to verify the claim and a trainer needs to run it, as a file states it, not
+/// yet verified. Trainers, statements and audits take a [`VerifiedPlan`](crate::VerifiedPlan).
 ///
 /// ```
 /// use antinoise_plan::{Length, Plan, Request, Setting, choose};
@@ -56,20 +57,20 @@ pub struct Plan {
     pub examples: usize,
     /// B: the requested batch size.
     pub batch_size: usize,
-    /// M: the number of a user's examples of which one step uses the mean gradient, clipped as one; users
-    /// with more have M of them drawn in each step. Present in plans for users whose sampler forms batches of
-    /// users.
+    /// M: the maximum number of a user's examples in a step. A step uses the mean of their gradients, clipped
+    /// as one gradient; if a user has more examples, M of them are drawn in each step. Present in plans for
+    /// users whose sampler forms batches of users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_examples_per_user: Option<usize>,
     /// n: the number of steps of the run.
     pub steps: usize,
     /// Upper bound on the l2 norm of one example's gradient.
     pub clip_norm: f64,
-    /// sigma: noise standard deviation over `sensitivity`, for clip norm 1.
+    /// sigma: the standard deviation of the seed noise over (`sensitivity` times clip norm).
     pub noise_multiplier: f64,
-    /// Factor >= 1 from `sensitivity` to that of the rounded strategy: its coefficients are stored in single
-    /// precision (plain arithmetic) or double precision (grid). On a grid it includes rounding of the history
-    /// term.
+    /// Sensitivity of the rounded strategy over `sensitivity`, at least 1. Coefficients are stored in single
+    /// precision (plain arithmetic) or double precision (grid). On a grid, the factor also covers rounding of
+    /// the history term.
     pub rounding_factor: f64,
     /// The loss that the strategy minimises.
     pub objective: Objective,
@@ -79,10 +80,11 @@ pub struct Plan {
     pub arithmetic: Arithmetic,
     /// How batches are formed.
     pub sampler: Sampler,
-    /// Pi: the schema that the sampler keeps and for which the sensitivity holds. Single under amplified
-    /// Poisson sampling, whose accountant composes a unit's participations one by one.
+    /// Pi: the participation schema that the sampler guarantees and for which the sensitivity holds. It is
+    /// `Single` under amplified Poisson sampling, whose accountant composes a unit's participations one by
+    /// one.
     pub participation: Participation,
-    /// A: the workload of that loss.
+    /// A: the workload whose loss the strategy minimises.
     pub workload: Workload,
     /// The sensitivity sens(C, Pi) under the adjacency, with its proof: the largest column norm for single
     /// participation.
@@ -92,8 +94,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Sampler, schema and amplification; amplified if the stated accountant is. The stated accountant must
-    /// be the one that the schedule implies.
+    /// The schedule: sampler, schema, and amplification if the stated accountant has it. Refuses a plan whose
+    /// stated accountant is not the one that the schedule implies.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let stated = self.privacy.accountant;
         let (sampler, participation) = (self.sampler, self.participation.clone());
@@ -107,8 +109,8 @@ impl Plan {
         Ok(schedule)
     }
 
-    /// Bounds on epsilon at the plan's delta, by an accountant that needs no sampling; for Monte Carlo
-    /// accountants, those of the unamplified mechanism.
+    /// Bounds on epsilon at the plan's delta, by an accountant other than Monte Carlo. For plans with a Monte
+    /// Carlo accountant, they are those of the mechanism without amplification.
     pub(crate) fn epsilon(&self) -> Result<Bounds> {
         let delta = self.privacy.delta;
         if let Some(run) = self.sampled_run(self.steps)? {
@@ -119,7 +121,7 @@ impl Plan {
     }
 
     /// Recomputes [`Plan::rounding_factor`] and the error of the history term that it includes. `exact` is
-    /// the sensitivity under zero-out in exact arithmetic, `noise` the noise in the plan's arithmetic.
+    /// the sensitivity under zero-out before rounding, and `noise` is the noise in the plan's arithmetic.
     pub(crate) fn rounding(&self, exact: f64, noise: &RoundedNoise) -> Result<Rounding> {
         let (strategy, precision) = (&*self.strategy, self.arithmetic.kind().precision());
         let rounded = rounded::sensitivity_upper(strategy, &self.participation, precision)?;
@@ -137,11 +139,12 @@ impl Plan {
         Ok(Rounding { factor: (ratio / left * RECOMPUTATION_MARGIN).next_up(), history })
     }
 
-    /// Bound on the shift of the mean of a run by rounding of the history term in double precision, in units
-    /// of seed noise, for every participation. `column_norm` is the largest of the rounded C, if it is known.
+    /// Upper bound on how far rounding of the history term shifts the mean of C G + Z, in standard deviations
+    /// of the seed noise, for every participation schema. `column_norm` is the largest column norm of the
+    /// rounded C, if it is known.
     fn history_error(&self, exact: f64, noise: &RoundedNoise, column_norm: Option<f64>) -> Result<f64> {
         match self.arithmetic {
-            // The claim of such arithmetic does not cover the last bits.
+            // The claim of plain arithmetic does not cover the last bits.
             Arithmetic::PlainFloatingPoint => Ok(0.0),
             Arithmetic::Grid { spacing, dim } => {
                 let (strategy, precision) = (&*self.strategy, self.arithmetic.kind().precision());
@@ -153,7 +156,8 @@ impl Plan {
         }
     }
 
-    /// Groups of the DP-SGD run as which this one composes; `None` if it composes as a Gaussian mechanism.
+    /// The number of groups of the DP-SGD run to which the accountant reduces this plan; `None` if the
+    /// accountant treats it as a Gaussian mechanism.
     ///
     /// ```
     /// # use antinoise_plan::{Length, Request, Setting, choose};
@@ -165,14 +169,14 @@ impl Plan {
         self.privacy.accountant.dp_sgd_groups(self.sampler)
     }
 
-    /// A DP-SGD run under zero-out that is no more private than the first `steps` steps under the plan's
-    /// amplified Poisson sampling; the reduction's hypotheses are checked on the numbers. `None` if the run
-    /// composes in another way.
+    /// A DP-SGD run that, under zero-out, is no more private than the first `steps` steps of the plan under
+    /// amplified Poisson sampling. The conditions of this reduction are checked on the numbers. `None` for
+    /// other accountants.
     pub(crate) fn sampled_run(&self, steps: usize) -> Result<Option<PoissonSampledGaussian>> {
         let Some(groups) = self.dp_sgd_groups() else { return Ok(None) };
         between("groups", groups, 1, steps, "steps")?;
-        // The rounded C may have more bands: if C^-1 is rounded, entries of C outside the band are no longer
-        // zero.
+        // The rounded C may have more bands: if C^-1 is rounded, entries of C outside the band may become
+        // non-zero.
         let bands =
             self.strategy.encoder()?.bandwidth().max(self.strategy.recursion()?.bandwidth(self.steps));
         if bands > groups {
@@ -191,17 +195,17 @@ impl Plan {
         Ok(Some(block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?))
     }
 
-    /// The noise multiplier that is accounted for. Amplified Poisson sampling is analysed under zero-out,
-    /// whose sensitivity is half that of replace-one: the noise over it is twice as large.
+    /// The noise multiplier for the accountant. Amplified Poisson sampling is analysed under zero-out, whose
+    /// sensitivity is half of that of replace-one, so that the noise multiplier is twice as large.
     fn accounted_noise(&self) -> f64 {
         let under_zero_out = self.dp_sgd_groups().is_some();
         let factor = if under_zero_out { self.privacy.adjacency.sensitivity_factor() } else { 1.0 };
         self.noise_multiplier * factor
     }
 
-    /// The mechanism of a Monte Carlo accountant, its hypotheses checked on the rounded C; `None` if another
-    /// accountant is the plan's. The noise is over the widened clip norm, less the error `history` of the
-    /// history term.
+    /// The input of the plan's Monte Carlo accountant, with the conditions of its theorem checked on the
+    /// rounded C; `None` if the plan has another accountant. The noise is divided by the widened clip norm
+    /// and reduced by the error `history` of the history term.
     pub(crate) fn simulated(&self, history: f64) -> Result<Option<MonteCarloMechanism>> {
         if self.privacy.accountant.failure_probability().is_none() {
             return Ok(None);
@@ -219,16 +223,16 @@ impl Plan {
         monte_carlo::mechanism(&encoder, self.sampler, (self.batch_size, self.examples), std)
     }
 
-    /// nu = sigma sens(C, Pi) w, rounded up, where w is [`Plan::widened_clip_norm`] and the sensitivity is
-    /// enlarged by [`Plan::rounding_factor`]: the standard deviation of seed noise, which is added to
-    /// the *sum* of clipped gradients.
+    /// nu: the standard deviation of the seed noise, from which the noise on *sums* of clipped gradients is
+    /// computed. It is sigma times the sensitivity, [`Plan::rounding_factor`] and
+    /// [`Plan::widened_clip_norm`], rounded up.
     pub fn noise_std(&self) -> f64 {
         let sensitivity = (self.sensitivity.value * self.rounding_factor).next_up();
         ((self.noise_multiplier * sensitivity).next_up() * self.widened_clip_norm()).next_up()
     }
 
-    /// w: an upper bound on the l2 norm of one unit's effect on a step's noisy sum: clip_norm (1 +
-    /// [`CLIP_ROUNDING`]), plus spacing sqrt(dim) on a grid; rounded up.
+    /// w: an upper bound on the l2 norm of one unit's effect on a step's noisy sum. It is clip_norm (1 +
+    /// [`CLIP_ROUNDING`]), plus spacing sqrt(dim) on a grid, rounded up.
     ///
     /// NaN if the arithmetic's numbers are out of range, which verified plans exclude.
     ///
@@ -237,8 +241,8 @@ impl Plan {
         self.arithmetic.widened(self.clip_norm).unwrap_or(f64::NAN)
     }
 
-    /// The allowance for floating-point errors in a clipped sum, in l2 norm. The program that computes sums
-    /// must stay below it.
+    /// The maximum l2 norm of floating-point errors in a clipped sum, which the program that computes sums
+    /// must not exceed.
     pub fn sum_allowance(&self) -> f64 {
         self.clip_norm * CLIP_ROUNDING
     }
@@ -268,22 +272,23 @@ impl Plan {
         self.sampler.batch_size_law(step, self.examples, self.batch_size)
     }
 
-    /// The divisor of a noisy sum.
+    /// The number by which a noisy sum is divided to give a mean gradient.
     pub fn expected_batch_size(&self) -> f64 {
         self.sampler.expected_batch_size(self.examples, self.batch_size)
     }
 }
 
-/// Effect of rounding on the sensitivity of a plan's strategy.
+/// The effect of rounding on the sensitivity of a plan's strategy.
 pub(crate) struct Rounding {
-    /// Smallest valid [`Plan::rounding_factor`].
+    /// The smallest valid [`Plan::rounding_factor`].
     pub factor: f64,
-    /// Bound on the shift of the mean by rounding of the history term, in units of seed noise.
+    /// Upper bound on how far rounding of the history term shifts the mean of C G + Z, in standard deviations
+    /// of the seed noise.
     pub history: f64,
 }
 
-/// The number of zero-out changes between neighbouring data sets: a replacement removes one unit and adds
-/// another.
+/// The number of zero-out changes that a change between neighbouring data sets amounts to: two for a
+/// replacement, which removes a unit and adds another.
 pub(crate) fn zero_outs(adjacency: Adjacency) -> u64 {
     match adjacency {
         Adjacency::ZeroOut => 1,
@@ -291,5 +296,5 @@ pub(crate) fn zero_outs(adjacency: Adjacency) -> u64 {
     }
 }
 
-/// Margin for figures that are recomputed on another machine.
+/// Margin that covers the rounding of figures that are recomputed on another machine.
 pub(crate) const RECOMPUTATION_MARGIN: f64 = 1.0 + 4e-9;

@@ -35,7 +35,7 @@ pub struct Request {
     pub batch_size: usize,
     /// Epochs or steps.
     pub length: Length,
-    /// How units participate.
+    /// How batches are formed, or units participate.
     pub setting: Setting,
     /// Target epsilon. Default 1.
     pub epsilon: f64,
@@ -43,10 +43,10 @@ pub struct Request {
     pub delta: f64,
     /// Whose data the statement protects. Default example.
     pub unit: PrivacyUnit,
-    /// M: the number of a user's examples of which one step uses the mean gradient, clipped as one. Default
-    /// `None`; plans for users whose sampler forms batches need it.
+    /// M: the maximum number of a user's examples in a step, which uses the mean of their gradients, clipped
+    /// as one gradient. Default `None`; plans for users whose sampler forms batches need it.
     pub max_examples_per_user: Option<usize>,
-    /// Neighbouring relation of data sets. Default zero-out.
+    /// How neighbouring data sets differ. Default zero-out.
     pub adjacency: Adjacency,
     /// The workload A. Default prefix sums.
     pub workload: Workload,
@@ -54,11 +54,11 @@ pub struct Request {
     pub objective: Objective,
     /// Upper bound on the l2 norm of one example's gradient. Default 1.
     pub clip_norm: f64,
-    /// m: model parameters, for the size of the noise's state and the spacing of the grid. Default 0: sizes
-    /// are unknown, and the grid is made for 2^30 coordinates.
+    /// m: the number of model parameters, from which the size of the noise state and the spacing of the grid
+    /// follow. Default 0: unknown, with a grid for 2^30 coordinates.
     pub dim: usize,
-    /// Upper bound on the spacing of the grid, unless noise so large needs a coarser one. Default `None`: as
-    /// coarse as the clip norm and `dim` allow.
+    /// Upper bound on the spacing of the grid, except where large noise needs a coarser grid. Default `None`:
+    /// as coarse as the clip norm and `dim` allow.
     pub spacing: Option<f64>,
     /// The arithmetic of noisy sums. Default on a grid.
     pub arithmetic: ArithmeticKind,
@@ -67,17 +67,18 @@ pub struct Request {
     /// Limit on the estimated seconds of one core for a step's noise; candidates above it are not chosen.
     /// Needs `dim`.
     pub noise_time: Option<f64>,
-    /// Relative increase of the loss that is accepted for a smaller state. Default 0.05; 0 for the least
-    /// loss.
+    /// Relative increase of the loss that is accepted for a smaller noise state. Default 0.05; with 0 the
+    /// least loss is chosen.
     pub tolerance: f64,
     /// The mechanisms to compare with independent noise. Default `None`: those of `strategies` or, if there
     /// are none, those that fit the schema.
     pub specs: Option<Vec<StrategySpec>>,
-    /// Finished strategies to compare with independent noise and with those of `specs`, as they are: of other
-    /// libraries ([`AnyStrategy::of_matrix`]) or of one's own code ([`AnyStrategy::of`]). Default none.
+    /// Finished strategies that compete, unchanged, with independent noise and with those of `specs`: from
+    /// other libraries ([`AnyStrategy::of_matrix`]) or the caller's own code ([`AnyStrategy::of`]). Default
+    /// none.
     pub strategies: Vec<AnyStrategy>,
-    /// Whether a search includes mechanisms that take seconds to optimise or to account for, and have up to a
-    /// fifth less loss. Default true.
+    /// Whether the search includes mechanisms whose design or accounting takes seconds, and whose loss is up
+    /// to a fifth smaller. Default true.
     pub thorough: bool,
 }
 
@@ -109,12 +110,12 @@ impl Request {
         }
     }
 
-    /// This request in another setting.
+    /// The same request with another setting.
     pub(crate) fn under(&self, setting: Setting) -> Self {
         Self { setting, ..self.clone() }
     }
 
-    /// Whether the request names the mechanisms to choose from.
+    /// Whether the request names the mechanisms from which to choose.
     pub(crate) fn names_mechanisms(&self) -> bool {
         self.specs.is_some() || !self.strategies.is_empty()
     }

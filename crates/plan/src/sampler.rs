@@ -1,6 +1,7 @@
 //! Samplers: the examples that take part in each step.
 //!
-//! A sampler takes a secure generator from its caller, so that a run can be resumed with the same batches.
+//! A sampler draws from a secure random generator of the caller, so that a run can be resumed with the same
+//! batches.
 
 use antinoise_input::{InvalidParameter, between};
 use rand_core::Rng;
@@ -13,26 +14,27 @@ pub enum Sampler {
     /// Examples are shuffled once and cut into groups, whose sizes differ by at most one; step t takes group
     /// t mod groups.
     Cyclic {
-        /// Steps in an epoch.
+        /// Number of groups, which is the number of steps in an epoch.
         groups: usize,
     },
     /// Block-cyclic Poisson: examples are shuffled once and cut into groups as for cyclic batches; step t
     /// takes every example of group t mod groups independently with probability groups batch_size / examples.
     /// One group is plain Poisson sampling.
     Poisson {
-        /// Steps between two turns of an example.
+        /// Number of groups: an example's group has its turn in every `groups`-th step.
         #[serde(default = "one")]
         groups: usize,
     },
-    /// Balls in bins: every example is assigned to a bin, uniformly, independently and for the whole run;
-    /// step t takes bin t mod bins.
+    /// Balls in bins: every example is assigned to a bin, uniformly at random, independently and for the
+    /// whole run; step t takes the examples of bin t mod bins.
     BallsInBins {
         /// Number of bins: an example takes part in every `bins`-th step.
         bins: usize,
     },
     /// b-min-sep: after a participation an example sits out `min_sep - 1` steps; otherwise it joins a step
-    /// independently with probability B / (N - (min_sep - 1) B). Its initial delay is j steps with
-    /// probability B/N for each j from 1 to `min_sep - 1`, so that every batch has B examples on average.
+    /// independently with probability B / (N - (min_sep - 1) B). At the start it sits out j steps with
+    /// probability B/N for each j from 1 to `min_sep - 1`, so that every batch has B of N examples on
+    /// average.
     BMinSep {
         /// b: smallest number of steps between two participations of an example.
         min_sep: usize,
@@ -40,7 +42,7 @@ pub enum Sampler {
     /// Examples are taken once, in their given order: step t takes the examples from t batch_size up to
     /// (t + 1) batch_size. Nothing is random.
     Stream,
-    /// Units participate on their own initiative; the user of the plan enforces the schema.
+    /// Batches are formed outside of this library; the program that forms them must enforce the schema.
     External,
 }
 
@@ -63,7 +65,7 @@ impl Sampler {
         }
     }
 
-    /// The name in plans and messages.
+    /// The name of the sampler in plans and messages.
     ///
     /// ```
     /// assert_eq!(antinoise_plan::Sampler::BallsInBins { bins: 4 }.name(), "balls-in-bins");
@@ -79,7 +81,7 @@ impl Sampler {
         }
     }
 
-    /// Distance of two participations of an example; `None` if it is not the sampler that limits it.
+    /// The distance between two participations of an example; `None` if the sampler does not determine it.
     ///
     /// ```
     /// use antinoise_plan::{Sampler, Spacing};
@@ -120,7 +122,7 @@ impl Sampler {
     }
 }
 
-/// Distance of two participations of an example.
+/// The distance between two participations of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spacing {
     /// The smallest distance, in steps.
@@ -134,19 +136,19 @@ fn start_of_group(g: usize, groups: usize, examples: usize) -> usize {
     (g as u128 * examples as u128 / groups as u128) as usize
 }
 
-/// The batches of one run, in random access: step t does not depend on earlier steps.
+/// The batches of one run. The batch of a step does not depend on earlier steps.
 pub struct Batches {
     /// The examples, group by group.
     order: Vec<usize>,
-    /// Index of each group's beginning in `order`, and of the last group's end.
+    /// The index in `order` at which each group begins, and that at which the last one ends.
     starts: Vec<usize>,
-    /// Whether groups are used cyclically instead of once.
+    /// Whether groups are used again and again in cyclic order, not only once.
     repeats: bool,
-    /// An example of the step's group participates if 64 random bits are below this.
+    /// An example of the step's group takes part if 64 random bits, as a number, are below this threshold.
     threshold: u128,
 }
 
-/// A threshold above any 64 random bits.
+/// The threshold for which every example takes part.
 const ALL: u128 = 1 << 64;
 /// Maximum number of examples of a run, and of entries in all batches that are drawn ahead.
 const MAX_EXAMPLES: usize = 1 << 31;
@@ -155,11 +157,12 @@ const MAX_STEPS: usize = 1 << 26;
 const MEMORY_LIMIT: &str = "the memory limit";
 
 impl Batches {
-    /// The batches of `sampler` in `steps` steps over `examples` examples, of expected size `batch_size` if
-    /// it draws them, in an order drawn from `rng`.
+    /// Forms the batches of `sampler` in `steps` steps over `examples` examples, in an order drawn from
+    /// `rng`. Sampled batches have the expected size `batch_size`.
     ///
     /// # Errors
-    /// For [`Sampler::External`], whose batches are not formed here, and as the sampler's own function.
+    /// For [`Sampler::External`], whose batches are not formed here, and as the functions for the other
+    /// samplers below.
     pub fn new(
         sampler: Sampler,
         examples: usize,
@@ -196,7 +199,7 @@ impl Batches {
         Ok(Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL })
     }
 
-    /// Balls in bins: every example in a bin drawn from `rng`.
+    /// Balls in bins: the bin of every example is drawn from `rng`.
     ///
     /// # Errors
     /// When there are no examples or more than 2^31, no bins, or more bins than examples.
@@ -215,8 +218,8 @@ impl Batches {
         Ok(Self { order, starts, repeats: true, threshold: ALL })
     }
 
-    /// b-min-sep batches of expected size `batch_size` in `steps` steps, all drawn from `rng` at once,
-    /// example by example, for random access.
+    /// b-min-sep batches of expected size `batch_size` in `steps` steps. All batches are drawn from `rng`
+    /// here, example by example.
     ///
     /// # Errors
     /// When there are no examples or more than 2^31, `min_sep` batches exceed the number of examples, a
@@ -235,7 +238,7 @@ impl Batches {
         let joins = Coin::new(batch_size, examples - (min_sep - 1) * batch_size);
         let mut of_step = vec![Vec::new(); steps];
         for example in 0..examples {
-            // Each delay from 1 to min_sep - 1 has B of the N outcomes; the rest are no delay.
+            // Each delay from 1 to min_sep - 1 has probability B / N; otherwise there is no delay.
             let wait = 1 + below(examples as u64, rng) as usize / batch_size;
             let mut next = if wait < min_sep { wait } else { 0 };
             while next < steps {
@@ -280,13 +283,13 @@ impl Batches {
         for ends in batches.starts.windows(2) {
             batches.order[ends[0]..ends[1]].sort_unstable();
         }
-        // Rounded down: a smaller probability is never less private.
+        // The probability is rounded down, since a smaller one is never less private.
         let threshold = ((batch_size as u128 * groups as u128) << 64) / examples as u128;
         Ok(Self { threshold, ..batches })
     }
 
-    /// The examples of step `step`, in increasing order except for cyclic batches. `rng` is the step's own
-    /// generator, which only Poisson batches use.
+    /// The examples of the batch of step `step`, in increasing order except for cyclic batches. `rng` is a
+    /// generator for this step alone, which only Poisson batches use.
     ///
     /// ```
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -316,8 +319,8 @@ impl Batches {
     }
 }
 
-/// A coin of exact rational probability `chances / of`. 64 random bits decide unless they equal its first 64
-/// bits.
+/// A coin with exactly the probability `chances / of`. 64 random bits decide a toss, unless they equal the
+/// first 64 bits of the probability.
 struct Coin {
     first_bits: u64,
     rest: u64,
@@ -345,7 +348,7 @@ impl Coin {
     }
 }
 
-/// A uniform number below `bound`, by rejection of the last, incomplete stretch.
+/// Returns a uniform random number below `bound`, by rejection sampling.
 fn below(bound: u64, rng: &mut impl Rng) -> u64 {
     let limit = u64::MAX - u64::MAX % bound;
     loop {

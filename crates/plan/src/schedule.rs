@@ -1,4 +1,4 @@
-//! How batches are formed, and which privacy analysis that allows.
+//! Schedules: how batches are formed, and which accountant applies.
 
 use antinoise_accounting::MonteCarloMechanism;
 use antinoise_input::{at_least, between};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Figure, unsound};
 use crate::{Result, Sampler};
 
-/// How epsilon was computed.
+/// The accountant by which epsilon is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accountant {
-    /// 1/sigma-GDP, exact; no amplification is claimed.
+    /// Gaussian differential privacy with mu = 1/sigma, which is exact; no amplification is claimed.
     Gdp,
-    /// Privacy loss distributions of a DP-SGD run that is no more private than banded noise under
-    /// block-cyclic Poisson sampling: amplified.
+    /// Privacy loss distributions, for banded noise under block-cyclic Poisson sampling: amplified. They are
+    /// those of a DP-SGD run that is no more private.
     SampledGaussian,
     /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, with a stated
     /// failure probability.
@@ -26,7 +26,7 @@ pub enum Accountant {
 }
 
 impl Accountant {
-    /// The failure probability of a statistical accountant.
+    /// The failure probability of a Monte Carlo accountant.
     pub fn failure_probability(self) -> Option<f64> {
         match self {
             Self::Gdp | Self::SampledGaussian => None,
@@ -34,7 +34,7 @@ impl Accountant {
         }
     }
 
-    /// Whether epsilon counts amplification by sampling.
+    /// Whether epsilon includes amplification by sampling.
     pub(crate) fn is_amplified(self) -> bool {
         match self {
             Self::Gdp => false,
@@ -42,9 +42,9 @@ impl Accountant {
         }
     }
 
-    /// Groups of the DP-SGD run as which a run composes with others, with other examples of a user, and step
-    /// by step. `None` for runs that compose as a Gaussian mechanism without sampling, whose figures bound
-    /// those of sampled batches.
+    /// The number of groups of the DP-SGD run that stands for a run in compositions with other runs, in group
+    /// privacy, and in figures by step. `None` for runs that are treated as a Gaussian mechanism without
+    /// sampling, whose figures are upper bounds if batches are sampled.
     pub(crate) fn dp_sgd_groups(self, sampler: Sampler) -> Option<usize> {
         match (self, sampler) {
             (Self::SampledGaussian, Sampler::Poisson { groups }) => Some(groups),
@@ -63,7 +63,7 @@ impl Accountant {
     }
 }
 
-/// The steps, the batches, and whether the randomness of sampling is accounted for.
+/// The steps, the sampler, the participation schema, and whether amplification by sampling is accounted for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Schedule {
@@ -74,7 +74,7 @@ pub struct Schedule {
     /// Pi: the schema that the sampler keeps and for which the sensitivity holds. Single under amplified
     /// Poisson sampling, whose accountant composes a unit's participations one by one.
     pub participation: Participation,
-    /// Whether sampling amplifies privacy, for samplers for which there is such an analysis.
+    /// Whether amplification by sampling is accounted for, if the sampler has such an accountant.
     pub amplified: bool,
 }
 
@@ -84,21 +84,21 @@ impl Schedule {
         Self { steps, sampler, participation, amplified: false }
     }
 
-    /// This schedule under amplified block-cyclic Poisson sampling. `groups` is the number of bands of the
-    /// strategy.
+    /// The same schedule under amplified block-cyclic Poisson sampling. `groups` is the number of bands of
+    /// the strategy.
     #[must_use]
     pub fn with_poisson(&self, groups: usize) -> Self {
         let (sampler, participation) = (Sampler::Poisson { groups }, Participation::Single);
         Self { steps: self.steps, sampler, participation, amplified: true }
     }
 
-    /// This schedule under amplified balls-in-bins sampling, with the same schema.
+    /// The same schedule and schema under amplified balls-in-bins sampling.
     #[must_use]
     pub(crate) fn with_balls_in_bins(&self, bins: usize) -> Self {
         Self { sampler: Sampler::BallsInBins { bins }, amplified: true, ..self.clone() }
     }
 
-    /// This schedule under amplified b-min-sep sampling.
+    /// The same schedule under amplified b-min-sep sampling.
     #[must_use]
     pub(crate) fn with_b_min_sep(&self, min_sep: usize) -> Self {
         let participation = match self.steps.div_ceil(min_sep) {
@@ -108,7 +108,7 @@ impl Schedule {
         Self { steps: self.steps, sampler: Sampler::BMinSep { min_sep }, participation, amplified: true }
     }
 
-    /// The accountant of epsilon. Derived here alone; a plan's file states it, and must state this one.
+    /// The accountant that the schedule implies. The file of a plan must state the same one.
     pub fn accountant(&self) -> Accountant {
         match self.sampler {
             _ if !self.amplified => Accountant::Gdp,
@@ -119,12 +119,12 @@ impl Schedule {
         }
     }
 
-    /// Whether the accountant's epsilon counts amplification by sampling.
+    /// Whether the accountant's epsilon includes amplification by sampling.
     pub fn is_amplified(&self) -> bool {
         self.accountant().is_amplified()
     }
 
-    /// Refuses a sampler that does not keep the schema, for batches of `batch_size` of `examples` examples.
+    /// Refuses a sampler that can violate the schema, for batches of `batch_size` out of `examples` examples.
     pub(crate) fn check(&self, examples: usize, batch_size: usize) -> Result<()> {
         let keeps = match self.sampler {
             Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } => {
@@ -156,7 +156,7 @@ impl Schedule {
         Err(unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler)))
     }
 
-    /// Whether the schema has every pattern of steps at least `spacing` apart.
+    /// Whether the schema contains every pattern whose steps are at least `spacing` apart.
     fn allows_at_least(&self, spacing: usize) -> bool {
         let participations = self.steps.div_ceil(spacing);
         match self.participation {
@@ -165,12 +165,12 @@ impl Schedule {
                 spacing >= min_sep && participations <= max_participations
             }
             Participation::Single | Participation::Cyclic { .. } => participations <= 1,
-            // A list may omit some patterns.
+            // A list of patterns may omit some.
             Participation::Patterns { .. } => false,
         }
     }
 
-    /// Whether the schema has every pattern of steps exactly `spacing` apart.
+    /// Whether the schema contains every pattern whose steps are exactly `spacing` apart.
     fn allows_every(&self, spacing: usize) -> bool {
         match self.participation {
             Participation::Cyclic { min_sep, max_participations } => {

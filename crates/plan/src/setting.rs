@@ -1,11 +1,12 @@
-//! Settings: what a caller says about the participation of privacy units.
+//! Settings: how a caller describes batches or the participation of units.
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::Participation;
 
 use crate::{Result, Sampler};
 
-/// Defines the settings by one table; a row is a setting, its numbers with examples of them, and its name.
+/// Defines the settings by a table. Each row is a setting, with its numbers and example values of them, and
+/// its name.
 macro_rules! define_settings {
     ($($(#[doc = $doc:literal])* $setting:ident
         $({ $($(#[$of_number:meta])* $number:ident: $type:ty = $example:expr,)* })? = $name:literal;)*) => {
@@ -26,7 +27,7 @@ macro_rules! define_settings {
             pub const ALL: &'static [(Self, &'static str)] =
                 &[$((Self::$setting $({ $($number: $example,)* })?, concat!($($doc,)*)),)*];
 
-            /// The name on the command line and in Python.
+            /// The name of the setting on the command line and in Python.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$setting $({ $($number: _,)* })? => $name,)* }
             }
@@ -60,11 +61,11 @@ define_settings! {
 }
 
 impl Setting {
-    /// The setting of that name; only the federated setting has numbers.
+    /// Returns the setting with this name. Only the federated setting has numbers.
     ///
     /// # Errors
-    /// When there is no such setting, a number is given that it does not have, or `min_sep` is absent that it
-    /// has.
+    /// When there is no such setting, when a number is given that the setting does not have, or when
+    /// `min_sep` is absent for the federated setting.
     pub fn named(
         name: &str,
         min_sep: Option<usize>,
@@ -89,7 +90,7 @@ impl Setting {
         }
     }
 
-    /// Whether batches are sampled if that gains anything.
+    /// Whether batches are sampled where this improves privacy.
     pub fn is_sampled(self) -> bool {
         match self {
             Self::Poisson | Self::BMinSep => true,
@@ -97,7 +98,7 @@ impl Setting {
         }
     }
 
-    /// The setting whose independent noise is listed for comparison.
+    /// The setting in which independent noise is listed for comparison.
     pub(crate) fn compared(self) -> Option<Self> {
         match self {
             Self::Cyclic | Self::Single => Some(Self::Poisson),
@@ -106,8 +107,8 @@ impl Setting {
         }
     }
 
-    /// The sampler of `steps` steps, with `groups` batches in an epoch, and the schema that it keeps; of
-    /// sampled settings, those of Poisson sampling without amplification.
+    /// The sampler and the schema for `steps` steps with `groups` batches in an epoch. For sampled settings,
+    /// they are those of Poisson sampling without amplification.
     pub(crate) fn batches(self, steps: usize, groups: usize) -> Result<(Sampler, Participation)> {
         let cyclic = Sampler::Cyclic { groups };
         if matches!(self, Self::Single | Self::Stream) {

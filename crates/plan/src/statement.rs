@@ -1,4 +1,4 @@
-//! The privacy claim in words, and that of several models from the same data.
+//! Privacy claims in words, of one model and of several models from the same data.
 
 use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledGaussian, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between, rounded_to_4};
@@ -10,16 +10,15 @@ use crate::statement_text::{
 };
 use crate::{Result, VerifiedPlan};
 
-/// Bounds on the epsilon of all `models` together at `delta`: each plan is used the given number of
-/// times, from the same data, with a key for each model, in any order, and each may be chosen knowing all
-/// earlier models. Models accounted by Monte Carlo (balls in bins, b-min-sep) are composed at their
-/// unamplified epsilon.
+/// Bounds on the epsilon of all `models` together at `delta`. Each plan is used the given number of times on
+/// the same data, with a key of its own for each model, in any order; each plan may depend on earlier models.
+/// Models with a Monte Carlo accountant (balls in bins, b-min-sep) are composed without amplification.
 ///
 /// If you train several models and publish the best one by its results on the private data, count all of
 /// them.
 ///
 /// # Errors
-/// When there is no model, a count is 0 or the plans protect other units or compare other data sets.
+/// When there is no model, a count is 0, or the plans have different units or adjacencies.
 ///
 /// ```
 /// use antinoise_plan::{Length, Request, Setting, choose, compose};
@@ -30,7 +29,8 @@ use crate::{Result, VerifiedPlan};
 pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
-    // With a Poisson-sampled model all are composed under zero-out, whose noise over sensitivity is larger.
+    // If one model is Poisson-sampled, all are composed under zero-out, under which noise multipliers are
+    // larger.
     let zero_out = match models.iter().any(|(plan, _)| plan.dp_sgd_groups().is_some()) {
         true => first.privacy.adjacency.sensitivity_factor(),
         false => 1.0,
@@ -62,7 +62,7 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
         return Ok(Bounds { lower: full.epsilon_lower(delta)?, upper: full.epsilon_upper(delta)? });
     }
     if full.mu() > 0.0 {
-        // A full-batch step with noise rounded down.
+        // A Gaussian mechanism is a step at sampling rate 1, with its noise multiplier rounded down.
         sampled.push(PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
     }
     Ok(Composition::new(sampled)?.group_epsilon(delta, zero_outs(first.privacy.adjacency))?)
@@ -111,8 +111,8 @@ impl VerifiedPlan {
         }
     }
 
-    /// The statement of `models` models made by this plan from the same data, all of them known to the
-    /// observer.
+    /// The statement for `models` models that are trained by this plan on the same data, all of which the
+    /// observer knows.
     ///
     /// # Errors
     /// When `models` is 0, or too large for a finite epsilon of all models together.
@@ -127,8 +127,8 @@ impl VerifiedPlan {
         self.statement_among(&[(self, models)])
     }
 
-    /// The statement of this plan's mechanism for a model that was picked from all of `models`, which include
-    /// this plan's own. epsilon is that of [`compose`] at this plan's delta.
+    /// The statement for a model of this plan that was selected from all of `models`, which include it.
+    /// epsilon is that of [`compose`] at this plan's delta.
     ///
     /// # Errors
     /// As [`compose`].
@@ -161,11 +161,12 @@ impl VerifiedPlan {
     /// increasing order. The bounds are non-decreasing and at most the plan's own. A run that is stopped
     /// after t steps, for a reason that does not depend on the data, has this epsilon.
     ///
-    /// For Monte Carlo accountants, whose figures take long, it is the minimum of the plan's epsilon and the
-    /// unamplified one.
+    /// For Monte Carlo accountants, whose figures take long to compute, they are the minimum of the plan's
+    /// epsilon and the epsilon without amplification.
     ///
     /// # Errors
-    /// When a t is 0, above n or not above its predecessor, or the run has too many steps to materialise C.
+    /// When a t is 0, above n or not above the previous one, or the run has too many steps to hold C in
+    /// memory.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
@@ -184,7 +185,7 @@ impl VerifiedPlan {
             Some(groups) => self.sampled_by_step(groups, after)?,
             None => self.unamplified_by_step(after)?,
         };
-        // A bound for more steps bounds fewer steps too.
+        // A bound for more steps is also a bound for fewer steps.
         let mut most = self.privacy.epsilon;
         for epsilon in found.iter_mut().rev() {
             most = most.min(*epsilon);
@@ -194,7 +195,7 @@ impl VerifiedPlan {
     }
 
     /// Epsilon by step under amplified block-cyclic Poisson sampling, where a unit participates at most once
-    /// in each round of `groups` steps, the last one incomplete.
+    /// in each round of `groups` steps (the last of which may be incomplete).
     fn sampled_by_step(&self, groups: usize, after: &[usize]) -> Result<Vec<f64>> {
         let units = zero_outs(self.privacy.adjacency);
         let epsilon = |&steps: &usize| -> Result<f64> {

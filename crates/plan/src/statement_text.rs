@@ -15,7 +15,7 @@ fn figure(x: f64) -> String {
     }
 }
 
-/// The singular and the plural of the unit that the sampler draws.
+/// The singular and the plural of what the sampler draws: examples or users.
 fn drawn(plan: &VerifiedPlan) -> (&'static str, &'static str) {
     match plan.max_examples_per_user {
         Some(_) => ("user", "users"),

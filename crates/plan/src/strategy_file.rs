@@ -1,4 +1,4 @@
-//! Strategies in files: of this program, and matrices of other libraries.
+//! Reading strategies from files that antinoise wrote, and matrices from other libraries.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::Result;
 
-/// Largest file: 10^8 numbers as text.
+/// Maximum size of a file: 10^8 numbers as text.
 const MAX_BYTES: u64 = 1 << 32;
 
 /// Rows of matrices in TOML; row t of a lower-triangular matrix may end at its diagonal.
@@ -36,7 +36,7 @@ struct Rows {
 /// A matrix becomes a strategy by [`AnyStrategy::of_matrix`].
 ///
 /// # Errors
-/// Names the file, when it cannot be read or holds no such strategy.
+/// When the file cannot be read or holds no such strategy. The error names the file.
 ///
 /// ```
 /// use antinoise_mechanism::Workload;
@@ -57,10 +57,11 @@ type Refused = (String, String);
 
 fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Refused> {
     let refused = |got: String| (got, "a regular file of at most 4 GiB that can be read".to_string());
-    // Checked before opening: a pipe would wait for its writer, and a device may never end.
+    // Checked before the file is opened: opening a pipe would wait for its writer, and a device may have no
+    // end.
     let found = std::fs::metadata(path).map_err(|error| refused(format!("not readable: {error}")))?;
     if !found.is_file() || found.len() > MAX_BYTES {
-        return Err(refused(format!("no regular file, or one of {} bytes", found.len())));
+        return Err(refused(format!("not a regular file, or a file of {} bytes", found.len())));
     }
     let unusable = |error: String| (format!("unusable: {error}"), "a file with a valid strategy".to_string());
     let factors = match path.extension().and_then(|name| name.to_str()) {
@@ -116,7 +117,7 @@ enum Given {
 fn of_text(text: &str) -> std::result::Result<Given, Refused> {
     let refused = |error: toml::de::Error| {
         let must_be = "a strategy that antinoise saved, or C and at most B and A as lists of rows";
-        (format!("not such a text: {error}"), must_be.to_string())
+        (format!("text of another form: {error}"), must_be.to_string())
     };
     let table: toml::Table = toml::from_str(text).map_err(refused)?;
     if table.contains_key("class") {

@@ -1,4 +1,4 @@
-//! The privacy of the participation that really happened, under an external sampler.
+//! The privacy of the participation that was observed in a run, under an external sampler.
 
 use antinoise_accounting::{Bounds, Gdp, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between};
@@ -7,7 +7,8 @@ use antinoise_mechanism::{Participation, PrivacyUnit, Separation, rounded};
 
 use crate::{Result, Sampler, VerifiedPlan};
 
-/// Largest numbers of steps and of inner products for which the sensitivity is that of the listed patterns.
+/// Maximum numbers of steps and of inner products for which the sensitivity is computed from the observed
+/// patterns.
 const MAX_STEPS: usize = 4096;
 const MAX_PRODUCTS: usize = 1 << 28;
 
@@ -15,13 +16,14 @@ const MAX_PRODUCTS: usize = 1 << 28;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ObservedPrivacy {
-    /// Smallest distance of two steps of one user; `None` if no user has two.
+    /// Minimum distance between two steps of a user; `None` if no user took part twice.
     pub min_sep: Option<usize>,
-    /// Largest number of steps of one user.
+    /// Maximum number of steps of a user.
     pub max_participations: usize,
     /// sens(C, Pi) for the observed Pi, under the plan's adjacency, with its proof.
     pub sensitivity: Sensitivity,
-    /// The plan's noise over the sensitivity of the rounded strategy, rounded down; at least the plan's own.
+    /// The plan's noise divided by the sensitivity of the rounded strategy for the observed participation,
+    /// rounded down; at least the plan's noise multiplier.
     pub noise_multiplier: f64,
 }
 
@@ -37,7 +39,8 @@ impl ObservedPrivacy {
 }
 
 impl VerifiedPlan {
-    /// (b, k): any two steps of a user are at least b apart, and a user has at most k steps.
+    /// The limits (b, k) of a federated plan: any two steps of a user are at least b apart, and a user has at
+    /// most k steps.
     ///
     /// # Errors
     /// When the plan is not for users who participate on their own initiative (`min-sep:b,k`, external
@@ -64,11 +67,11 @@ impl VerifiedPlan {
         }
     }
 
-    /// The privacy of a run in which the steps of each user were one of `patterns`, sets of finished steps.
+    /// The privacy of a run in which the finished steps of each user were one of `patterns`.
     ///
-    /// The sensitivity is the maximum over the patterns. If they are too many or too long, it is that of the
-    /// min-sep schema with the observed separation and number of steps. The figure is valid after the fact,
-    /// under the conditions that [`VerifiedPlan::statement_of_observed`] states.
+    /// The sensitivity is the maximum over the patterns. If there are too many patterns or they are too long,
+    /// it is that of the min-sep schema with the observed separation and number of steps. The figure holds in
+    /// hindsight, under the conditions that [`VerifiedPlan::statement_of_observed`] states.
     ///
     /// # Errors
     /// When the plan is not for users who participate on their own initiative, or a pattern is not one that
@@ -106,8 +109,8 @@ impl VerifiedPlan {
         Ok(ObservedPrivacy { min_sep, max_participations, sensitivity, noise_multiplier })
     }
 
-    /// The sensitivity under a schema that is part of the plan's, and the plan's noise over the sensitivity
-    /// of the rounded strategy, which includes rounding of the history term.
+    /// The sensitivity under a schema that the plan's schema contains, and the plan's noise divided by the
+    /// sensitivity of the rounded strategy (with the rounding of the history term).
     fn under(&self, participation: &Participation) -> Result<(Sensitivity, f64)> {
         let (strategy, kind) = (&*self.strategy, self.arithmetic.kind());
         let stated = strategy.sensitivity(participation)?;

@@ -1,16 +1,15 @@
-//! The unit that a plan's sampler draws.
+//! A check of the privacy unit against what the sampler draws.
 
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::PrivacyUnit;
 
 use crate::Result;
 
-/// Refuses a unit that the sampler does not draw.
+/// Refuses a privacy unit that the sampler does not draw.
 ///
-/// A sampler that draws examples keeps a schema of examples, in which a user with two examples participates
-/// twice as often. It draws users only if the plan states the maximum number of a user's examples of which a
-/// step uses the mean gradient: then each user adds one clipped vector, and participates when the sampler
-/// draws the user.
+/// If a sampler draws examples, a user with two examples can take part twice as often as the schema allows. A
+/// sampler draws users only if the plan states `max_examples_per_user`: then each user adds one clipped
+/// gradient, the mean over the user's examples, when the sampler draws the user.
 pub(crate) fn check_unit(
     unit: PrivacyUnit,
     is_external: bool,

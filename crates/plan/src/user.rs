@@ -1,4 +1,4 @@
-//! The claim of a user who has several examples, by group privacy.
+//! The privacy of a user who has several examples, by group privacy.
 
 use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian};
 use antinoise_input::{InvalidParameter, at_least};
@@ -8,13 +8,13 @@ use crate::plan::zero_outs;
 use crate::{Result, VerifiedPlan};
 
 impl VerifiedPlan {
-    /// An upper bound on the epsilon of a user with `examples` of the plan's examples, at the plan's delta:
-    /// all of them change together.
+    /// An upper bound, at the plan's delta, on the epsilon of a user who has `examples` of the examples:
+    /// neighbouring data sets differ in all of them.
     ///
-    /// Under Gaussian differential privacy mu grows by the factor `examples`. With Poisson sampling the bound
-    /// is the smaller one of [`Composition::group_epsilon`] and the bound without sampling, which every
-    /// number of examples has. With balls in bins or b-min-sep sampling, amplification is not used for more
-    /// than one example.
+    /// Under Gaussian differential privacy, mu is multiplied by `examples`. With Poisson sampling the bound
+    /// is the smaller one of [`Composition::group_epsilon`], which may not exist, and of the bound without
+    /// sampling. With balls-in-bins or b-min-sep sampling, the bound for more than one example has no
+    /// amplification.
     ///
     /// # Errors
     /// When `examples` is 0, or the plan's unit is a user already.
@@ -41,7 +41,8 @@ impl VerifiedPlan {
         }
         if let Some(run) = self.sampled_run(self.steps)? {
             let size = size.saturating_mul(zero_outs(privacy.adjacency));
-            // Without sampling every turn counts, and all of them are one Gaussian mechanism.
+            // Without sampling, the unit takes part in every turn of its group, and all turns together are
+            // one Gaussian mechanism.
             let turns = Gdp::from_noise_multiplier_upper(unsampled(&run))?;
             let unsampled = turns.group_upper(size)?.epsilon_upper(privacy.delta)?;
             let sampled = Composition::new([run])?.group_epsilon_upper(privacy.delta, size);
@@ -52,14 +53,15 @@ impl VerifiedPlan {
     }
 }
 
-/// Noise multiplier of all turns of a run together, for an example in each of them, rounded down.
+/// The noise multiplier of a Gaussian mechanism that stands for all turns of a run, if the unit takes part in
+/// each of them; rounded down.
 fn unsampled(run: &PoissonSampledGaussian) -> f64 {
     run.noise_multiplier() / (run.steps() as f64).sqrt() * (1.0 - 4.0 * f64::EPSILON)
 }
 
 impl VerifiedPlan {
-    /// Refuses a plan whose sampler draws users: a program that mistakes the indices of users for those of
-    /// examples, and clips each example separately, would violate its claim.
+    /// Refuses a plan whose sampler draws users. A program that takes the indices of users for indices of
+    /// examples, and clips each example separately, would violate the plan's claim.
     ///
     /// # Errors
     /// When the plan has `max_examples_per_user`.
@@ -94,7 +96,8 @@ mod tests {
         choose(&request).unwrap().plan
     }
 
-    /// A user with k examples moves the noisy sum k times as far: the noise multiplier is divided by k.
+    /// A user with k examples moves the noisy sum k times as far, as if the noise multiplier were divided by
+    /// k.
     #[test]
     fn k_examples_cost_what_a_kth_of_the_noise_does() {
         let plan = plan(Setting::Cyclic);
@@ -120,8 +123,8 @@ mod tests {
         }
     }
 
-    /// Group privacy of sampled steps has no finite bound for some numbers of examples; that without sampling
-    /// has.
+    /// For some numbers of examples, group privacy of sampled steps has no finite bound; the bound without
+    /// sampling is always finite.
     #[test]
     fn every_number_of_examples_has_a_bound_under_poisson_sampling() {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {

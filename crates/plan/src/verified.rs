@@ -1,4 +1,4 @@
-//! Verified plans: the claim is recomputed from the numbers, and every number is in its range.
+//! Verified plans, whose claim was recomputed from their numbers.
 
 use std::ops::Deref;
 
@@ -16,18 +16,18 @@ use crate::{Arithmetic, ArithmeticKind, Error, Plan, Privacy, Request, Result, S
 
 /// The version of the file format.
 pub(crate) const VERSION: u32 = 2;
-/// Relative tolerance for a stated figure that is recomputed on another machine.
+/// Relative tolerance for figures that are recomputed on another machine.
 const ROUNDING: f64 = 1e-9;
-/// Largest number of examples: whole numbers up to here are exact in double precision.
+/// Maximum number of examples; larger whole numbers are not exact in double precision.
 const MAX_EXAMPLES: usize = match 1usize.checked_shl(53) {
     Some(most) => most,
     None => usize::MAX,
 };
-/// Largest number of steps, over which the norms of the noise's rows are added up.
+/// Maximum number of steps, over which the row norms of the noise are summed.
 const MAX_STEPS: usize = 100_000_000;
 
-/// A plan whose claim follows from its numbers, with what verification found. Only [`Plan::verify`], the last
-/// step of reading a plan, makes one.
+/// A plan whose claim follows from its numbers, with results of the verification. Only [`Plan::verify`], the
+/// last step of reading a plan, creates one.
 ///
 /// ```
 /// use antinoise_plan::{Length, Plan, Request, Setting, choose};
@@ -47,7 +47,8 @@ pub struct VerifiedPlan {
 }
 
 impl VerifiedPlan {
-    /// The plan that runs `strategy` on `schedule` with noise multiplier `noise_multiplier`.
+    /// Makes and verifies the plan that runs `strategy` on `schedule` with noise multiplier
+    /// `noise_multiplier`.
     pub(crate) fn new(
         request: &Request,
         schedule: &Schedule,
@@ -59,7 +60,7 @@ impl VerifiedPlan {
         let noise = request.arithmetic.noise(&strategy.recursion()?, schedule.steps)?;
         let arithmetic = match request.arithmetic {
             ArithmeticKind::Grid => {
-                // Rounding, which the plan's own noise covers later, less than doubles the noise.
+                // The final noise, which also covers rounding, is less than twice as large.
                 let std_per_clip_norm = 2.0 * noise_multiplier * sensitivity.value;
                 Arithmetic::on_grid(
                     request.clip_norm,
@@ -108,18 +109,18 @@ impl VerifiedPlan {
         plan.verify()
     }
 
-    /// The plan's numbers, to alter and verify anew.
+    /// Returns the plan's numbers, which can be changed and verified again.
     pub fn into_plan(self) -> Plan {
         self.plan
     }
 
-    /// How batches are formed, and whether that amplifies.
+    /// How batches are formed, and whether amplification is accounted for.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// The mechanism of a Monte Carlo accountant, from which [`Privacy::epsilon`] follows; `None` if another
-    /// accountant is the plan's.
+    /// The input of the plan's Monte Carlo accountant, from which [`Privacy::epsilon`] is computed; `None` if
+    /// the plan has another accountant.
     ///
     /// # Errors
     /// When the mechanism's numbers exceed the range of doubles.
@@ -129,7 +130,8 @@ impl VerifiedPlan {
         self.simulated(self.history_error)
     }
 
-    /// 1 / mu, rounded down, for units with sensitivity `rounded` of the rounded strategy, in clip norms.
+    /// The noise multiplier 1 / mu, rounded down, if the sensitivity of the rounded strategy is `rounded`, in
+    /// clip norms.
     pub(crate) fn noise_over(&self, rounded: f64) -> f64 {
         let moved = (rounded * RECOMPUTATION_MARGIN * self.privacy.adjacency.sensitivity_factor()).next_up();
         let per_noise = ((moved * self.widened_clip_norm()).next_up() / self.noise_std()).next_up();
@@ -159,18 +161,19 @@ impl Serialize for VerifiedPlan {
     }
 }
 
-/// Candidates for the lower end of epsilon, as fractions of epsilon.
+/// Candidates for the lower bound on epsilon, as fractions of epsilon.
 const LOWER_FRACTIONS: [f64; 4] = [0.98, 0.95, 0.9, 0.8];
-/// Factor on delta in the search for a lower end: the margin for the samples of verification.
+/// Factor on delta in the search for a lower bound: a margin for the randomness of the samples by which it is
+/// verified.
 const LOWER_MARGIN: f64 = 1.2;
 
 impl Plan {
     /// Recomputes the claim from the numbers.
     ///
     /// # Errors
-    /// When a number is out of range, the sampler does not keep the schema or draws other units than the
-    /// claim is for, noise cannot be added as the plan says, the sensitivity is understated or epsilon is
-    /// below what the noise gives.
+    /// When a number is out of range, the sampler can violate the schema or draws other units than the claim
+    /// protects, noise cannot be added as the plan states, the sensitivity is too small, or epsilon is
+    /// smaller than the noise gives.
     pub fn verify(self) -> Result<VerifiedPlan> {
         self.check_numbers()?;
         let schedule = self.schedule()?;
@@ -212,7 +215,7 @@ impl Plan {
             return self.check_simulated_claim(&mechanism);
         }
         let Bounds { lower, upper } = self.epsilon()?;
-        // Written as >= and <= so that NaN is refused.
+        // A comparison with NaN is false, so that NaN is refused.
         let (covers, reached) =
             (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
         if !covers {
@@ -224,8 +227,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks both ends of epsilon on samples that follow from the numbers, which no file can choose. No
-    /// tolerance for rounding: the samples are reproducible.
+    /// Checks both bounds on epsilon by Monte Carlo. The random numbers are derived from the plan's numbers,
+    /// so that the author of a file cannot choose them. The result is reproducible and needs no tolerance for
+    /// rounding.
     fn check_simulated_claim(&self, mechanism: &MonteCarloMechanism) -> Result<()> {
         let privacy = &self.privacy;
         let holds_unamplified = privacy.epsilon >= self.epsilon()?.upper;
@@ -262,8 +266,8 @@ impl Plan {
         in_single_precision("noise_std", noise_std)
     }
 
-    /// The bounds that verification is to certify: `epsilon` itself as the upper one, and as the lower one
-    /// the largest candidate that a quick simulation supports.
+    /// The bounds that verification will certify: `epsilon` as the upper bound, and as the lower bound the
+    /// largest candidate that a quick simulation supports.
     fn simulated_epsilon(&self, mechanism: &MonteCarloMechanism, epsilon: f64) -> Result<Bounds> {
         for lower in LOWER_FRACTIONS.map(|fraction| fraction * epsilon) {
             if mechanism.certified_delta_lower(lower)? > LOWER_MARGIN * self.privacy.delta {

@@ -1,17 +1,17 @@
-//! The widened clip norm: the clip norm plus allowances for rounding, a bound on how far one unit moves a sum
-//! that is computed in floating point and rounded.
+//! The widened clip norm: the clip norm plus allowances for rounding. It is an upper bound on how far one
+//! unit moves a sum that is computed in floating point and rounded.
 
 use antinoise_input::between;
 use antinoise_mechanism::Grid;
 
 use crate::Result;
 
-/// Allowance for floating-point errors in a clipped sum, relative to the clip norm. The program that computes
-/// the sum must stay below it.
+/// Maximum norm of floating-point errors in a clipped sum, relative to the clip norm. The program that
+/// computes the sum must not exceed it.
 pub const CLIP_ROUNDING: f64 = 1.0 / (1u64 << 20) as f64;
 
-/// clip_norm (1 + [`CLIP_ROUNDING`]), plus spacing sqrt(dim) for sums of `dim` coordinates on a grid; rounded
-/// up.
+/// Returns clip_norm (1 + [`CLIP_ROUNDING`]), plus spacing sqrt(dim) for sums of `dim` coordinates on a grid,
+/// rounded up.
 pub(crate) fn widened(clip_norm: f64, grid: Option<(Grid, usize)>) -> Result<f64> {
     let summed = (clip_norm * (1.0 + CLIP_ROUNDING)).next_up();
     let Some((grid, dim)) = grid else { return Ok(summed) };

@@ -8,14 +8,14 @@ use super::candidate::{Candidate, design};
 use super::trials::powers_up_to;
 use crate::{Request, Result, Schedule, Setting};
 
-/// Candidates with one number of bands at one privacy target.
+/// The candidates with one number of bands for one privacy target.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Bands {
     /// Number of bands of C.
     pub bands: usize,
-    /// C under block-cyclic Poisson sampling with a group for each band. The relative loss compares with one
-    /// band: DP-SGD with Poisson sampling.
+    /// C under block-cyclic Poisson sampling, with as many groups as bands. Its relative loss is relative to
+    /// one band, which is DP-SGD with Poisson sampling.
     pub amplified: Candidate,
     /// C under cyclic batches, without amplification.
     pub unamplified: Candidate,
@@ -42,8 +42,8 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
     Ok(powers_up_to(1, most).collect())
 }
 
-/// Banded Toeplitz strategies with each of `bands`, calibrated for each request with and without
-/// amplification.
+/// Designs a banded Toeplitz strategy for each number in `bands`, and calibrates it for each request with and
+/// without amplification.
 ///
 /// Returns one list for each request. `requests` share everything but batch size and privacy target; their
 /// setting is ignored. A number of bands whose groups would be smaller than a batch is omitted.
@@ -60,7 +60,7 @@ pub fn default_bands(request: &Request) -> Result<Vec<usize>> {
 /// let mut request = Request::new(1000, 50, Length::Epochs(4), Setting::Poisson);
 /// request.epsilon = 4.0;
 /// let found = sweep_bands(&[request], &[1, 4, 20])?;
-/// // Between DP-SGD and the multi-epoch mechanism there is something better than both.
+/// // A number of bands between those of DP-SGD and of the multi-epoch mechanism is better than both.
 /// assert!(found[0][1].amplified.rms_loss < found[0][0].amplified.rms_loss);
 /// assert!(found[0][1].amplified.rms_loss < found[0][2].amplified.rms_loss);
 /// # Ok::<(), antinoise_plan::Error>(())
@@ -112,7 +112,7 @@ fn compare(request: &Request, rows: &mut [Bands]) -> Result<()> {
     Ok(())
 }
 
-/// Other mechanisms for the same request under cyclic batches, without amplification.
+/// Candidates of other mechanisms for the same request under cyclic batches, without amplification.
 ///
 /// # Errors
 /// As [`crate::choose`].

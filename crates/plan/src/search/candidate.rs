@@ -1,4 +1,5 @@
-//! One mechanism for a request: its design, the noise that its privacy needs, and its cost.
+//! Candidates: mechanisms that are designed for a request, with the noise that the privacy target needs, and
+//! their costs.
 
 use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
 use antinoise_input::InvalidParameter;
@@ -8,12 +9,12 @@ use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recurs
 
 use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
-/// Largest number of retries with [`NOISE_INCREMENT`] more noise, for a claim that Monte Carlo does not
-/// certify.
+/// Maximum number of retries, each with [`NOISE_INCREMENT`] more noise, if Monte Carlo does not certify a
+/// claim.
 const MAX_RETRIES: u32 = 20;
 const NOISE_INCREMENT: f64 = 0.005;
 
-/// One mechanism for the request, calibrated.
+/// A mechanism for a request, with calibrated noise.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
@@ -25,20 +26,20 @@ pub struct Candidate {
     pub is_given: bool,
     /// How the design of C ended.
     pub status: Status,
-    /// Sampler and schema. Amplified Poisson sampling has a group for each band.
+    /// Sampler and schema. Amplified Poisson sampling has as many groups as C has bands.
     pub schedule: Schedule,
     /// The noise multiplier sigma.
     pub noise_multiplier: f64,
     /// Errors and losses at noise multiplier 1.
     pub unit_loss: Loss,
-    /// Standard deviation of the worst query of the mean gradient: unit max loss x sigma x clip norm / B. The
-    /// widening of the clip norm, a two-thousandth on a grid and the same for all candidates, is not
-    /// included.
+    /// Maximum standard deviation of a query's noise, for mean gradients: unit max loss x sigma x clip norm /
+    /// B. It does not include the widening of the clip norm, which is a two-thousandth on a grid and the same
+    /// for all candidates.
     pub max_loss: f64,
-    /// Root mean square of the standard deviations of all queries of the mean gradient, computed as
-    /// `max_loss`.
+    /// Root mean square of the standard deviations of all queries' noise, for mean gradients: unit RMS loss x
+    /// sigma x clip norm / B.
     pub rms_loss: f64,
-    /// The objective's loss over that of independent noise.
+    /// The loss that the request minimises, divided by that of independent noise.
     pub relative_to_independent: f64,
     /// Bytes of noise state for the model's dimension.
     pub state_bytes: u64,
@@ -47,20 +48,22 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The best strategy of `spec` on `schedule`, with the least noise that the request's privacy allows.
+    /// Designs the best strategy of `spec` for `schedule`, and calibrates the least noise for the request's
+    /// privacy target.
     pub(crate) fn designed(request: &Request, schedule: Schedule, spec: StrategySpec) -> Result<Self> {
         let design = design(request, schedule.steps, schedule.participation.clone(), spec)?;
         Self::calibrated(request, schedule, spec, design)
     }
 
-    /// The best banded strategy of `spec` under block-cyclic Poisson sampling with a group for each band.
+    /// Designs the best banded strategy of `spec` under block-cyclic Poisson sampling, with as many groups as
+    /// bands.
     pub(crate) fn with_poisson(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Self> {
         let design = design(request, schedule.steps, Participation::Single, spec)?;
         let schedule = schedule.with_poisson(design.value.encoder()?.bandwidth());
         Self::calibrated(request, schedule, spec, design)
     }
 
-    /// `design` on `schedule`, with the least noise that the request's privacy allows.
+    /// Calibrates the least noise for `design` on `schedule` and the request's privacy target.
     pub(crate) fn calibrated(
         request: &Request,
         schedule: Schedule,
@@ -92,8 +95,8 @@ impl Candidate {
         })
     }
 
-    /// A strategy of the request under the sampler that suits it: block-cyclic Poisson sampling if batches
-    /// are sampled and its bands are at most as many as the disjoint batches, else the batches of
+    /// Calibrates a strategy that the request gives. Its sampler is block-cyclic Poisson sampling if batches
+    /// are sampled and C has at most as many bands as there are disjoint batches; otherwise it is that of
     /// `unsampled`.
     pub(crate) fn given(request: &Request, unsampled: &Schedule, strategy: &AnyStrategy) -> Result<Self> {
         strategy.check()?;
@@ -110,7 +113,7 @@ impl Candidate {
         Ok(Self { is_given: true, ..found })
     }
 
-    /// Class and size, and whether the strategy was given, in words.
+    /// Names the candidate: its class and size, and whether the request gave the strategy.
     ///
     /// ```
     /// # use antinoise_plan::{Length, Request, Setting, choose};
@@ -166,12 +169,12 @@ impl Candidate {
         self.schedule.is_amplified()
     }
 
-    /// Expected number of per-example gradients of a run: steps x expected batch size.
+    /// The expected number of per-example gradients of a run: steps x expected batch size.
     pub fn gradients(&self, request: &Request) -> f64 {
         self.schedule.steps as f64 * batch_size(request, &self.schedule)
     }
 
-    /// The loss that `objective` names.
+    /// The candidate's loss for an objective.
     pub fn objective(&self, objective: Objective) -> f64 {
         match objective {
             Objective::Max => self.max_loss,
@@ -179,7 +182,7 @@ impl Candidate {
         }
     }
 
-    /// The candidate's plan. The samples of a Monte Carlo claim may need slightly more noise than the
+    /// Makes the candidate's plan. Certifying a Monte Carlo claim may need slightly more noise than the
     /// estimate.
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
         let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
@@ -209,8 +212,8 @@ pub(crate) fn design(
     Ok(spec.design(&problem)?)
 }
 
-/// The divisor of the noisy sum. Cyclic batches divide all examples among them and may exceed the requested
-/// size.
+/// The number by which noisy sums are divided. Cyclic batches can be larger than requested, since together
+/// they have all examples.
 fn batch_size(request: &Request, schedule: &Schedule) -> f64 {
     schedule.sampler.expected_batch_size(request.examples, request.batch_size)
 }
@@ -229,8 +232,8 @@ fn monte_carlo_noise(
     }
 }
 
-/// The least noise multiplier for the request's privacy; for Monte Carlo accountants, that of the unamplified
-/// mechanism.
+/// The least noise multiplier for the request's privacy target; for Monte Carlo accountants, that of the
+/// mechanism without amplification.
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
     Ok(match schedule.accountant().dp_sgd_groups(schedule.sampler) {
         Some(groups) => {
@@ -256,9 +259,10 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
     })
 }
 
-/// Estimated nanoseconds of one core for one coordinate's noise in one step, on a grid. An order of magnitude
-/// for the choice of a mechanism, fitted to streams on one machine: 2.2 ns for independent noise, 12 ns for
-/// 120 bands, and 38 ns for the 600 weights of an average row of a dense strategy over 1200 steps.
+/// An estimate of the nanoseconds that one core takes for the noise of one coordinate in one step, on a grid.
+/// It is an order of magnitude for the choice of a mechanism, fitted to streams on one machine: 2.2 ns for
+/// independent noise, 12 ns for 120 bands, and 38 ns for the 600 weights of an average row of a dense
+/// strategy over 1200 steps.
 fn nanoseconds(recursion: &Recursion, steps: usize) -> f64 {
     const SEED: f64 = 2.0;
     const PAST_VECTOR: f64 = 0.08;

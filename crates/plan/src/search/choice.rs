@@ -8,20 +8,20 @@ use super::candidate::Candidate;
 use super::trials;
 use crate::{Plan, Request, Result, VerifiedPlan};
 
-/// States up to here count as equal: they are small compared with a model in training.
+/// Noise states of up to this many bytes count as equally small, since a model in training needs more.
 const NEGLIGIBLE_STATE: u64 = 256 << 20;
-/// Relative difference of losses that count as equal, for any tolerance of the request.
+/// Losses whose relative difference is at most this count as equal, whatever the request's tolerance is.
 const NEGLIGIBLE_LOSS: f64 = 1e-4;
 
-/// The candidates in the order of their trial, the index of the chosen one and its plan.
+/// The result of a search: the candidates, the chosen one and its plan.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Independent noise first.
+    /// All candidates, in the order in which they were tried; the first is independent noise.
     pub candidates: Vec<Candidate>,
-    /// Independent noise in the other kind of batches: Poisson (DP-SGD) if the request has cyclic batches,
-    /// cyclic if it has Poisson batches. Empty if only one of the two is possible: for users, for streams,
-    /// and for single passes that are too short to sample.
+    /// Independent noise with the other kind of batches: Poisson (DP-SGD) if the request has cyclic batches,
+    /// and cyclic if it has Poisson batches. Empty if only one kind is possible: for users, for streams, and
+    /// for single passes that are too short to sample.
     pub baselines: Vec<Candidate>,
     /// Index into `candidates`.
     pub chosen: usize,
@@ -64,12 +64,14 @@ impl Choice {
         self.candidates[candidate].plan(request)
     }
 
-    /// Index of the candidate of least loss within the request's memory and time, however large its state.
+    /// Index of the candidate of least loss within the request's limits on memory and time, whatever the size
+    /// of its noise state.
     pub fn least(&self, request: &Request) -> usize {
         least(request, &self.candidates, &within(request, &self.candidates)).unwrap_or(self.chosen)
     }
 
-    /// Indices of the candidates that no other beats in both loss and state, by increasing state.
+    /// Indices of the Pareto-optimal candidates (no other has both a smaller loss and a smaller noise state),
+    /// by increasing state.
     pub fn pareto_front(&self, request: &Request) -> Vec<usize> {
         let loss = |i: usize| loss(request, &self.candidates, i);
         let mut order: Vec<_> = (0..self.candidates.len()).collect();
@@ -87,12 +89,12 @@ impl Choice {
     }
 }
 
-/// Compares independent noise with the mechanisms that fit the request. Among the mechanisms within memory
-/// and time whose loss is at most [`Request::tolerance`] above the least, the one with the smallest state is
-/// chosen. States up to 256 MiB count as equal; among these the least loss decides.
+/// Compares independent noise with the mechanisms that fit the request. Among the mechanisms within the
+/// limits on memory and time whose loss exceeds the least one by at most the fraction [`Request::tolerance`],
+/// the one with the smallest noise state is chosen. States of up to 256 MiB count as equal; among these the
+/// least loss decides.
 ///
-/// If `request.specs` or `request.strategies` names mechanisms, one of them is chosen, so that a user who
-/// names one gets it.
+/// If `request.specs` or `request.strategies` names mechanisms, one of them is chosen.
 ///
 /// In the Poisson setting, strategies under amplified Poisson sampling compete with strategies under
 /// balls-in-bins sampling, if that can be accounted for, and in cyclic batches. The plan names its sampler.
@@ -106,7 +108,7 @@ impl Choice {
 /// let mut request = Request::new(342_477, 1000, Length::Steps(2052), setting);
 /// let choice = choose(&request)?;
 /// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "banded-toeplitz:342");
-/// // For many parameters, a small state is worth a few percent of loss.
+/// // With many parameters, a small noise state is worth a few percent of loss.
 /// request.dim = 4_000_000;
 /// let choice = choose(&request)?;
 /// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "blt:4+column-normalized");
@@ -138,8 +140,8 @@ pub fn choose(request: &Request) -> Result<Choice> {
 }
 
 impl Plan {
-    /// The plan of one strategy, whatever made it: its noise, sensitivity and loss follow from its matrix. A
-    /// strategy with at most N / B bands is amplified where the setting samples batches.
+    /// Makes the plan of a given strategy: noise, sensitivity and loss are computed from its matrix. If the
+    /// setting samples batches, a strategy with at most N / B bands is amplified.
     ///
     /// ```
     /// use antinoise_linear::Matrix;
@@ -160,35 +162,36 @@ impl Plan {
     }
 }
 
-/// Independent noise in batches of the other kind: sampled if the request is for cyclic batches, and cyclic
-/// if it is for sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
+/// Independent noise with the other kind of batches: sampled if the request has cyclic batches, and cyclic if
+/// it has sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
 /// reached.
 fn baselines(request: &Request) -> Vec<Candidate> {
     let Some(other) = request.setting.compared() else { return Vec::new() };
     trials::named(&request.under(other), &[], &[]).unwrap_or_default()
 }
 
-/// The part of the budget that a candidate exceeds, in words.
+/// Describes the limit (memory or time) that a candidate exceeds, if any.
 fn excess_of_budget(request: &Request, candidate: &Candidate) -> Option<String> {
     let (bytes, seconds) = (candidate.state_bytes, candidate.noise_seconds);
     if let Some(memory) = request.memory.filter(|&memory| bytes > memory) {
-        return Some(format!("its state, {bytes} bytes, is above the memory, {memory}"));
+        return Some(format!("its noise state, {bytes} bytes, is above the limit, {memory} bytes"));
     }
     let limit = request.noise_time.filter(|&limit| seconds > limit)?;
-    Some(format!("its noise, about {seconds:.2} s a step, is above the time, {limit} s"))
+    Some(format!("its noise takes about {seconds:.2} s a step, above the limit, {limit} s"))
 }
 
-/// The loss that the request compares.
+/// The loss of candidate `i` that the request minimises.
 fn loss(request: &Request, candidates: &[Candidate], i: usize) -> f64 {
     candidates[i].objective(request.objective)
 }
 
-/// The index of the first eligible candidate: independent noise, unless others are named.
+/// The index of the first candidate that can be chosen: 0, independent noise, unless the request names
+/// others.
 fn first(request: &Request, candidates: &[Candidate]) -> usize {
     usize::from(request.names_mechanisms() && candidates.len() > 1)
 }
 
-/// The eligible candidates within the budget.
+/// The candidates that can be chosen and are within the limits.
 fn within(request: &Request, candidates: &[Candidate]) -> Vec<usize> {
     let fits = |&i: &usize| excess_of_budget(request, &candidates[i]).is_none();
     (first(request, candidates)..candidates.len()).filter(fits).collect()
@@ -216,7 +219,7 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
     Ok(equal.into_iter().min_by_key(|&i| (state(i), i != best)).unwrap_or(best))
 }
 
-/// The error of a budget that every eligible candidate exceeds, with the smallest sufficient one.
+/// Returns the error for limits that all candidates exceed; it states the smallest sufficient limit.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
     let may = &candidates[first(request, candidates)..];
     let whose = if request.names_mechanisms() { "of the named strategies" } else { "of all that were tried" };

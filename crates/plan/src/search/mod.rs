@@ -1,5 +1,5 @@
-//! The search for the mechanism of a request: candidates, the trials of a search, the choice, sweeps over
-//! numbers of bands, and proposed requests.
+//! The search for the mechanism of a request: candidates, the mechanisms that are tried, the choice, sweeps
+//! over numbers of bands, and proposed requests.
 
 mod bands;
 mod candidate;

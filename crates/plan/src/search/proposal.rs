@@ -1,4 +1,4 @@
-//! Proposed requests, from the number of examples, epsilon and a compute budget.
+//! Proposed requests for a number of examples, a target epsilon and a compute budget.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
@@ -23,7 +23,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The number of examples and epsilon, with defaults for the rest.
+    /// The budget for this number of examples and epsilon, with defaults for the other fields.
     pub fn new(examples: usize, epsilon: f64) -> Self {
         Self { examples, epsilon, dim: 0, memory: None, epochs: 16.0 }
     }
@@ -37,7 +37,7 @@ pub struct Proposal {
     pub request: Request,
     /// Expected passes over the data.
     pub epochs: f64,
-    /// The mechanism of least loss among those that take less than seconds to optimise.
+    /// The mechanism of least loss among those whose design takes less than a few seconds.
     pub candidate: Candidate,
     /// The plan of that mechanism.
     pub plan: VerifiedPlan,
@@ -47,19 +47,20 @@ pub struct Proposal {
     pub rejected: Vec<Rejected>,
 }
 
-/// Steps of a proposal. Enough for an optimizer, so that a larger compute budget goes into larger batches.
+/// Number of steps of a proposal. It is enough for an optimizer, so that a larger compute budget gives larger
+/// batches instead of more steps.
 const STEPS: usize = 1000;
-/// Smallest batch; small data sets have fewer steps instead.
+/// Minimum batch size; small data sets get fewer steps instead of smaller batches.
 const MIN_BATCH: usize = 16;
 /// Proposed passes over the data, below the budget.
 const EPOCHS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
-/// Proposals by increasing passes over the data; for each number, with sampled batches and then with cyclic
-/// batches.
+/// Returns proposals in the order of increasing passes over the data; for each number of passes, first with
+/// sampled and then with cyclic batches.
 ///
 /// All proposals have 1000 steps, or fewer for small data, and delta is the power of ten at or below 0.1 / N.
-/// A larger budget gives larger batches, which average the same noise: Ponomareva et al. (2023), "How to
-/// DP-fy ML", section 5.
+/// A larger budget gives larger batches, over which the same noise is averaged: Ponomareva et al. (2023),
+/// "How to DP-fy ML", section 5.
 ///
 /// # Errors
 /// When a number is out of range; names the parameter.
@@ -92,7 +93,7 @@ pub fn advise(budget: &Budget) -> Result<Vec<Proposal>> {
 fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> {
     let gradients = epochs * budget.examples as f64;
     let batch_size = ((gradients / STEPS as f64) as usize).clamp(MIN_BATCH, budget.examples);
-    // Cyclic batches divide all examples among them and are slightly larger than requested.
+    // Cyclic batches can be slightly larger than requested, since together they have all examples.
     let largest = budget.examples as f64 / (budget.examples / batch_size) as f64;
     let steps = (gradients / largest) as usize;
     let mut request =
@@ -116,13 +117,13 @@ fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> 
     })
 }
 
-/// The delta for N units where none is given: the power of ten at or below 0.1 / N.
+/// The default delta for N units: the largest power of ten that is at most 0.1 / N.
 ///
 /// ```
 /// assert_eq!(antinoise_plan::default_delta(60_000), 1e-6);
 /// ```
 pub fn default_delta(examples: usize) -> f64 {
     let digits = (examples.max(1) as f64).log10().ceil() as i32 + 1;
-    // Parsed, because a decimal literal is rounded correctly and `10f64.powi(-digits)` is not.
+    // Parsed, since decimal literals are rounded correctly, and `10f64.powi(-digits)` is not.
     format!("1e-{digits}").parse().expect("a decimal literal")
 }

@@ -1,4 +1,4 @@
-//! Mechanisms that are tried for a request.
+//! The mechanisms that a search tries for a request.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -8,26 +8,27 @@ use rayon::prelude::*;
 use super::candidate::Candidate;
 use crate::{Request, Result, Schedule, Setting, monte_carlo};
 
-/// Largest number of bands in a search: 5000 bands over 80,000 steps are designed and accounted in half a
-/// minute on two cores. With as many bands as groups, Poisson sampling is never worse than cyclic batches.
+/// Maximum number of bands in a search. Designing 5000 bands over 80,000 steps and computing their privacy
+/// takes half a minute on two cores. With as many bands as groups, Poisson sampling is never worse than
+/// cyclic batches.
 const MAX_BANDS: usize = 1 << 14;
-/// Numbers of BLT buffers in a search. More than six hardly ever lower a loss.
+/// Numbers of BLT buffers in a search. More than six rarely lower the loss.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=8;
-/// Relative reduction of the loss below which another BLT buffer is dropped.
+/// Minimum relative reduction of the loss for which another BLT buffer is kept.
 const MIN_BUFFER_GAIN: f64 = 1e-4;
-/// Largest number of steps of a dense strategy: 15 s on two busy cores. Longer runs restart such a strategy
-/// once.
+/// Maximum number of steps of a dense strategy, whose design then takes 15 s on two busy cores. Longer runs
+/// restart a dense strategy once.
 const MAX_DENSE_STEPS: usize = 1280;
-/// As [`MAX_DENSE_STEPS`], for the maximum loss, whose solver takes more iterations.
+/// As [`MAX_DENSE_STEPS`], for the max loss, whose solver needs more iterations.
 const MAX_DENSE_STEPS_FOR_MAX: usize = 160;
-/// Largest number of steps of trees, whose rows are materialised.
+/// Maximum number of steps of trees, whose rows are held in memory.
 const MAX_TREE_STEPS: usize = 1 << 14;
-/// Largest n^2 x bands for optimising every entry of the bands, or scaling columns to norm 1: 10 s on two
-/// busy cores.
+/// Maximum n^2 x bands for which all entries of the bands are optimised, or columns are scaled to norm 1;
+/// this then takes 10 s on two busy cores.
 const MAX_FREE_ENTRIES: usize = 200_000_000;
 /// Largest number of steps for which the columns of a BLT are scaled to norm 1.
 const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
-/// Bands of banded inverses, whose state is small, for requests with a memory limit.
+/// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit.
 const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
 /// Largest number of steps for which a banded inverse is designed in seconds.
 const MAX_INVERSE_STEPS: usize = 1 << 14;
@@ -42,7 +43,7 @@ struct Trial {
     amplified: bool,
 }
 
-/// `specs` and `given`, after independent noise.
+/// The candidates of `specs` and `given`, preceded by independent noise.
 pub(crate) fn named(
     request: &Request,
     specs: &[StrategySpec],
@@ -64,8 +65,8 @@ pub(crate) fn named(
         .collect())
 }
 
-/// Independent noise under Poisson sampling, and `specs` and `given`, which must have bands, under b-min-sep
-/// sampling.
+/// The candidates of `specs` and `given`, which must be banded, under b-min-sep sampling, preceded by
+/// independent noise under Poisson sampling.
 fn with_b_min_sep(
     request: &Request,
     specs: &[StrategySpec],
@@ -94,8 +95,8 @@ fn with_b_min_sep(
     Ok(found)
 }
 
-/// Candidates under b-min-sep sampling: with the number of Toeplitz bands that is best under block-cyclic
-/// Poisson sampling, and with twice that number. And mechanisms that could not be tried.
+/// Candidates under b-min-sep sampling, and the mechanisms that failed. The numbers of Toeplitz bands are the
+/// best one under block-cyclic Poisson sampling and twice that number.
 fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
     let most = most_bands(request, &unsampled(request).schedule()?);
     let trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: true }).collect();
@@ -107,8 +108,8 @@ fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> 
     Ok((with_b_min_sep(request, &specs, &[])?, failures))
 }
 
-/// The candidate's C under balls-in-bins sampling with certified noise, if that is less noise and the loss is
-/// at most `max_loss`.
+/// The C of `cyclic` under balls-in-bins sampling with certified noise, if it then needs less noise and its
+/// loss is at most `max_loss`.
 fn with_balls_in_bins(request: &Request, cyclic: &Candidate, max_loss: f64) -> Option<Candidate> {
     let bins = request.examples / request.batch_size;
     let may = request.setting == Setting::Poisson && request.adjacency == Adjacency::ZeroOut;
@@ -123,8 +124,8 @@ fn with_balls_in_bins(request: &Request, cyclic: &Candidate, max_loss: f64) -> O
     (found.noise_multiplier < cyclic.noise_multiplier).then_some(found)
 }
 
-/// Re-accounts the best cyclic BLT and the best other eligible candidate under balls-in-bins sampling, if
-/// they may then be chosen. Only these two, since certifying a claim takes seconds.
+/// Computes the noise of the best cyclic BLT, and of the best other candidate, again under balls-in-bins
+/// sampling, if they could then be chosen. There are only two, since certifying a claim takes seconds.
 fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
     let mut order: Vec<_> = (0..found.len()).collect();
     order.sort_by(|&i, &j| {
@@ -143,9 +144,9 @@ fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
     }
 }
 
-/// The mechanisms that fit the request, independent noise first, and those that failed. Toeplitz bands are
-/// searched on a coarse ladder, then near its best, and with every entry free; dense strategies, BLTs and
-/// trees are added.
+/// The candidates that fit the request, with independent noise first, and the mechanisms that failed.
+/// Toeplitz strategies are tried with a few numbers of bands, then with numbers near the best of them and
+/// with every entry free; dense strategies, BLTs and trees are added.
 pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
     let sampled = match request.setting {
         Setting::BMinSep => return fitting_min_sep(request),
@@ -169,8 +170,8 @@ pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
 }
 
-/// The trials after `first`: numbers of Toeplitz bands near the best one, up to `most`, costlier strategies
-/// of its number of bands, and the best BLT with columns of norm 1.
+/// The trials that follow `first`: numbers of Toeplitz bands near the best one, up to `most`; strategies with
+/// that number of bands whose design takes longer; and the best BLT with columns of norm 1.
 fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) -> Vec<Trial> {
     let amplified = request.setting == Setting::Poisson;
     let best = |class, amplified| best_of(class, first, request.objective, amplified).map(|best| best.spec);
@@ -188,7 +189,7 @@ fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) ->
     trials(bands, amplified).chain(trials(unamplified, false)).collect()
 }
 
-/// The request with cyclic batches in place of sampled ones.
+/// The same request with cyclic instead of sampled batches.
 fn unsampled(request: &Request) -> Request {
     if request.setting.is_sampled() { request.under(Setting::Cyclic) } else { request.clone() }
 }
@@ -215,7 +216,7 @@ fn candidate(request: &Request, trial: Trial) -> Result<Candidate> {
     }
 }
 
-/// Drops BLTs whose last buffer lowers the loss by less than [`MIN_BUFFER_GAIN`].
+/// Removes BLTs whose last buffer lowers the loss by less than the fraction [`MIN_BUFFER_GAIN`].
 fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
     let mut least = f64::INFINITY;
     found.retain(|c| {
@@ -227,14 +228,14 @@ fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
     });
 }
 
-/// The strategy of `class` of least loss in `found`.
+/// The candidate of `class` of least loss in `found`.
 fn best_of(class: Class, found: &[Candidate], objective: Objective, amplified: bool) -> Option<&Candidate> {
     let of_class = |c: &&Candidate| c.spec.class == class && c.is_amplified() == amplified;
     found.iter().filter(of_class).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
 }
 
-/// The classes with bands, whose noise Poisson sampling amplifies. A restarted strategy keeps the bands of
-/// its block.
+/// Whether the class is banded, so that Poisson sampling amplifies privacy. A restarted strategy has the
+/// bands of its block.
 fn is_banded(spec: StrategySpec) -> bool {
     matches!(spec.class, Class::Identity | Class::BandedToeplitz | Class::Banded)
 }
@@ -243,8 +244,8 @@ fn toeplitz(bands: usize) -> StrategySpec {
     StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::BandedToeplitz) }
 }
 
-/// The largest useful number of bands: the separation, or the number of disjoint batches. Up to it the
-/// columns of a unit's participations are orthogonal.
+/// The maximum useful number of bands: the separation, or the number of disjoint batches. Up to this number,
+/// the columns of a unit's participations are orthogonal.
 fn most_bands(request: &Request, unsampled: &Schedule) -> usize {
     let b = unsampled.participation.separation(unsampled.steps).min_sep;
     let groups = if request.setting.is_sampled() { request.examples / request.batch_size } else { b };
@@ -258,8 +259,8 @@ pub(crate) fn powers_up_to(first: usize, most: usize) -> impl Iterator<Item = us
         .chain((most >= first).then_some(most))
 }
 
-/// The first numbers of bands to try: powers of 2 up to 64, then of 4, and `most`. Wide bands over many steps
-/// take seconds each.
+/// The first numbers of bands to try: powers of 2 up to 64, then powers of 4, and `most`. With many bands and
+/// steps, each takes seconds.
 fn ladder(most: usize) -> impl Iterator<Item = usize> {
     let next = |&bands: &usize| Some(if bands < 64 { 2 * bands } else { 4 * bands });
     std::iter::successors(Some(2), next)
@@ -267,15 +268,17 @@ fn ladder(most: usize) -> impl Iterator<Item = usize> {
         .chain((most >= 2).then_some(most))
 }
 
-/// Half to twice `bands`, in steps of sqrt(2): under amplification the optimum lies in between.
+/// Numbers from half of `bands` to twice `bands`, by factors of sqrt(2), between which the optimum lies under
+/// amplification.
 fn near(bands: usize, most: usize) -> Vec<usize> {
     let factors = [0.5, 0.5f64.sqrt(), 2f64.sqrt(), 2.0];
     let scaled = factors.map(|factor| (factor * bands as f64).round() as usize);
     scaled.into_iter().filter(|&b| b > 1 && b <= most).collect()
 }
 
-/// Bands with columns of norm 1, and with every entry free: a few percent better than Toeplitz bands, at a
-/// cost that limits the steps. Not for as many bands as steps, which is a dense strategy.
+/// Banded specs with columns of norm 1, and with every entry free. They are a few percent better than
+/// Toeplitz bands, but their design time limits the number of steps. None if there are as many bands as
+/// steps, which would be a dense strategy.
 fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
     let work = steps.saturating_mul(steps).saturating_mul(bands);
     if bands < 2 || bands >= steps || work > MAX_FREE_ENTRIES {
@@ -285,7 +288,8 @@ fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
     vec![StrategySpec { column_normalize: true, ..toeplitz(bands) }, free]
 }
 
-/// BLTs; dense strategies and trees if affordable; banded inverses if memory is limited.
+/// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses if memory is
+/// limited.
 fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let (steps, participation) = (unsampled.steps, &unsampled.participation);
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
