@@ -4,10 +4,10 @@ use antinoise_input::{InvalidParameter, at_least, positive};
 
 use crate::{PoissonSampledGaussian, Result, calibrate};
 
-/// Block-cyclic Poisson sampling of batches, which amplifies the privacy of a banded mechanism.
+/// Block-cyclic Poisson sampling, which amplifies the privacy of a mechanism with a banded strategy C.
 ///
-/// The data are split once into `bands` groups, independently of their content; step t takes every example of
-/// group `t mod bands` with probability `bands batch_size / examples`, independently. The noise is `C^-1 Z`
+/// The data are split once into `bands` groups, independently of their content. Step t takes each example of
+/// group `t mod bands`, independently, with probability `bands batch_size / examples`. The noise is `C^-1 Z`
 /// for a lower-triangular C with at most `bands` bands.
 ///
 /// ```
@@ -20,7 +20,7 @@ use crate::{PoissonSampledGaussian, Result, calibrate};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockCyclicPoisson {
-    /// Bands of C, and the number of groups of examples.
+    /// Number of bands of C, which is also the number of groups of examples.
     pub bands: usize,
     /// Number of steps.
     pub steps: usize,
@@ -31,7 +31,7 @@ pub struct BlockCyclicPoisson {
 }
 
 impl BlockCyclicPoisson {
-    /// Largest number of steps of one group, and an example's probability of participation in each of them,
+    /// The maximum number of steps of a group, and the probability that an example takes part in one of them,
     /// rounded up.
     ///
     /// # Errors
@@ -55,8 +55,8 @@ impl BlockCyclicPoisson {
         Ok((steps.div_ceil(bands) as u64, rate.min(1.0)))
     }
 
-    /// The least noise multiplier, standard deviation of an entry of Z over the largest column norm of C (and
-    /// over the clip norm), with which the run is `(epsilon, delta)`-private.
+    /// The smallest noise multiplier for which the run is `(epsilon, delta)`-private: the standard deviation
+    /// of an entry of Z divided by the largest column norm of C and by the clip norm.
     ///
     /// # Errors
     /// As [`block_cyclic_poisson_reduction`] and [`calibrate::noise_multiplier_upper`].
@@ -67,10 +67,11 @@ impl BlockCyclicPoisson {
     }
 }
 
-/// Below this the error of a product or quotient may underflow, so that a fused difference does not show it.
+/// For numbers below this bound, the rounding error of a product or quotient may underflow, so that a fused
+/// multiply-add does not show it.
 const MIN_EXACT: f64 = 1e-280;
 
-/// x y rounded up; a fused difference shows the direction of rounding.
+/// x y rounded up; a fused multiply-add shows in which direction the product was rounded.
 fn product_up(x: f64, y: f64) -> f64 {
     let product = x * y;
     if product < MIN_EXACT || x.mul_add(y, -product) > 0.0 { product.next_up() } else { product }
@@ -94,20 +95,20 @@ fn whole_down(n: usize) -> f64 {
     if near as u128 > n as u128 { near.next_down() } else { near }
 }
 
-/// A DP-SGD run (independent noise, Poisson sampling) that is no more private than the banded mechanism:
-/// `ceil(steps / bands)` steps at rate `bands batch_size / examples` with `noise_multiplier`, the standard
-/// deviation of an entry of Z over the largest l2 norm of a column of C.
+/// Returns a DP-SGD run (independent noise, Poisson sampling) that is no more private than the banded
+/// mechanism. It has `ceil(steps / bands)` steps at sampling rate `bands batch_size / examples` and the same
+/// `noise_multiplier`, the standard deviation of an entry of Z divided by the largest column norm of C.
 ///
-/// One example is in one group; its contributions are `bands` steps apart, so that they affect disjoint rows
-/// of C, and each is one subsampled Gaussian release whose sensitivity is the column's norm. If the number of
-/// steps is not a multiple of the bands, all groups are counted with the larger number of participations. One
-/// band is DP-SGD itself; `bands = examples / batch_size` is the unamplified multi-epoch mechanism. Under
-/// zero-out; under add-or-remove as well if neither an example's group nor the rate depends on the other
-/// examples, which a shuffled and cut data set does not ensure for more than one band.
+/// An example is in one group, so that its contributions are `bands` steps apart and affect disjoint rows of
+/// C. Each is a subsampled Gaussian release whose sensitivity is a column norm. If the number of steps is not
+/// a multiple of the bands, the larger number of participations is counted for all groups. With one band,
+/// this is DP-SGD; with `bands = examples / batch_size`, it is the unamplified multi-epoch mechanism. The
+/// reduction holds under zero-out. It holds under add-or-remove if neither an example's group nor the rate
+/// depends on the other examples, which is not the case if a shuffled data set is cut into several groups.
 ///
 /// # Errors
-/// When a parameter is out of its range; when there are more bands than steps; when the rate would exceed 1:
-/// a group then has fewer examples than a batch.
+/// When a parameter is out of its range; when there are more bands than steps; when the rate would exceed 1,
+/// since a group has fewer examples than a batch.
 ///
 /// # Source
 /// Choquette-Choo et al., "(Amplified) banded matrix factorization" (2023); theorem 3.21 of
@@ -126,7 +127,7 @@ pub fn block_cyclic_poisson_reduction(
 ) -> Result<PoissonSampledGaussian> {
     let (steps, rate) = sampling.steps_and_rate_upper()?;
     let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
-    // Rounded down, like the privacy: the rate was rounded up.
+    // The noise multiplier is rounded down, and the rate up, so that the run is not more private.
     PoissonSampledGaussian::new(noise_multiplier.next_down(), rate, steps)
 }
 
@@ -134,13 +135,13 @@ pub fn block_cyclic_poisson_reduction(
 mod tests {
     use super::*;
 
-    /// m 2^e with whole m below 2^53.
+    /// Returns the whole number m < 2^53 and the exponent e with x = m 2^e.
     fn parts(x: f64) -> (u128, i32) {
         let bits = x.to_bits();
         ((u128::from(bits) & ((1 << 52) - 1)) + (1 << 52), ((bits >> 52) as i32) - 1075)
     }
 
-    /// rate examples >= bands batch_size, in whole numbers.
+    /// Checks rate * examples >= bands * batch_size in exact whole numbers.
     #[test]
     fn rates_are_never_below_the_true_ones() {
         let mut state = 1u64;

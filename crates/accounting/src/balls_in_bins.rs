@@ -1,9 +1,9 @@
-//! Balls-in-bins sampling: the mixture over bins against the origin, by importance sampling with bounded
-//! weights.
+//! Balls-in-bins sampling: delta of the mixture over bins against the noise alone, by importance sampling
+//! with bounded weights.
 //!
-//! In units of the noise, let m_i be the sum of the columns of C that bin i takes, and x the release. The
-//! loss depends on x only through u_i = <x, m_i>, Gaussian with the Gram matrix G of the means: L = ln mean_i
-//! e^{v_i} with v_i = u_i - G_ii/2. delta is the mean of Y = (1 - e^{epsilon - L})_+ under the mixture
+//! In units of the noise, let m_i be the sum of the columns of C for the steps of bin i, and x the release.
+//! The loss depends on x only through u_i = <x, m_i>, Gaussian with the Gram matrix G of the means: L = ln
+//! mean_i e^{v_i} with v_i = u_i - G_ii/2. delta is the mean of Y = (1 - e^{epsilon - L})_+ under the mixture
 //! (removal), and of (1 - e^{epsilon + L})_+ under N(0, 1) (addition).
 //!
 //! - Mixture: x is drawn around (1 + tau) m_i instead of m_i. The weight e^L / mean_i e^{(1 + tau) v_i - tau
@@ -23,15 +23,16 @@ use crate::monte_carlo::simulation::{Simulation, ln_largest_excess, predicted_up
 use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
 use crate::{Gdp, Result};
 
-/// Samples per block of draws.
+/// Number of samples in a block of draws.
 const LANES: usize = 8;
-/// Candidate tilts in each direction.
+/// Number of candidate tilts in each direction.
 const TILTS: usize = 7;
-/// Samples on which the noise search predicts upper limits, and on which it chooses tilts.
+/// Numbers of samples from which the search for the noise predicts upper confidence limits, and from which it
+/// chooses tilts.
 const SEARCH_SAMPLES: usize = 16_384;
 const SEARCH_TILT_SAMPLES: usize = 1024;
 
-/// The means m_i for noise of standard deviation 1, and a common scale.
+/// The dominating pair: the means m_i in units of the noise, up to a common scale.
 #[derive(Debug, Clone)]
 pub(crate) struct BinsPair {
     bins: usize,
@@ -41,11 +42,11 @@ pub(crate) struct BinsPair {
     gram: Vec<f64>,
     /// <m_i, m>, where m is the mean of all m_i.
     toward_mean: Vec<f64>,
-    /// Factor on all means.
+    /// The common factor of all means.
     scale: f64,
 }
 
-/// A block of samples before the means are scaled.
+/// A block of samples, before means are scaled.
 struct Draws {
     /// <z, m_i> for standard normal z, bin by bin within each sample.
     noise: Vec<f64>,
@@ -54,7 +55,8 @@ struct Draws {
 }
 
 impl BinsPair {
-    /// The pair of `columns`, each from the diagonal of C down; its hypotheses are checked.
+    /// Creates the pair for `columns`, each from the diagonal of C down; checks the conditions of the
+    /// theorem.
     pub fn new<C: AsRef<[f64]>>(columns: &[C], bins: usize, noise_std: f64) -> Result<Self> {
         let steps = at_least("columns", columns.len(), 1)?;
         let noise_std = positive("noise_std", noise_std)?;
@@ -73,7 +75,7 @@ impl BinsPair {
         Self::of_means(&means)
     }
 
-    /// The pair of `means`, in units of the noise.
+    /// Creates the pair for `means` in units of the noise.
     fn of_means(means: &[Vec<f64>]) -> Result<Self> {
         let (bins, steps) = (means.len(), means[0].len());
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
@@ -84,7 +86,8 @@ impl BinsPair {
         let mut given = gram_of(means);
         let largest_square = largest((0..bins).map(|i| given[i * (bins + 1)]));
         Gdp::new(largest_square.sqrt())?;
-        // Every entry of G, and of F F^T, is wrong by at most (steps + bins + 16) ulps of the largest.
+        // Every entry of G and of F F^T has an error of at most (steps + bins + 16) ulps of the largest
+        // entry.
         let rounding = 2.0 * bins as f64 * (steps + bins + 16) as f64 * f64::EPSILON * largest_square;
         (0..bins).for_each(|i| given[i * (bins + 1)] += rounding);
         let rows = cholesky(&given, bins);
@@ -93,7 +96,7 @@ impl BinsPair {
         Ok(Self { bins, factor: rows.concat(), gram, toward_mean, scale: 1.0 })
     }
 
-    /// The pair with means times `factor`.
+    /// The pair with its means multiplied by `factor`.
     fn scaled(&self, factor: f64) -> Self {
         Self { scale: self.scale * factor, ..self.clone() }
     }
@@ -113,7 +116,7 @@ impl BinsPair {
         (scale * self.toward_mean.iter().sum::<f64>() / bins, scale * trace / bins)
     }
 
-    /// The sums over the weighted samples of Y at `draws`.
+    /// Returns the sums over the weighted samples of Y for `draws`.
     fn tally_of(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &[Draws]) -> Tally {
         let tallies: Vec<Tally> = draws
             .par_iter()
@@ -154,7 +157,7 @@ impl BinsPair {
         }
     }
 
-    /// Weighted Y of one sample; `v` is scratch.
+    /// Returns the weighted Y of one sample; `v` is scratch memory.
     fn one(
         &self,
         direction: Direction,
@@ -204,7 +207,7 @@ impl Simulation for BinsPair {
         self.largest_square().sqrt()
     }
 
-    /// Tilts that move the losses toward epsilon.
+    /// Candidate tilts, which move the losses towards epsilon.
     fn proposals(&self, direction: Direction, epsilon: f64) -> Vec<f64> {
         let (none, best) = match direction {
             Direction::Remove => {
@@ -239,7 +242,7 @@ impl Simulation for BinsPair {
         })
     }
 
-    /// Predicts the upper limit by noise scale; all scales share the same draws.
+    /// All noise scales share the same draws.
     fn upper_by_noise(&self, epsilon: f64) -> impl Fn(f64) -> f64 {
         let mut normals = Normals::new(&Source::of_seed(0), 0, 0);
         let draws: Vec<_> = self.draws(&mut normals, SEARCH_SAMPLES).collect();
@@ -253,7 +256,7 @@ impl Simulation for BinsPair {
     }
 }
 
-/// ln of the mean of e^x over `terms`.
+/// The logarithm of the mean of e^x over `terms`.
 fn ln_mean(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     let peak = terms.clone().fold(f64::MIN, f64::max);
     let (mut sum, mut count) = (0.0, 0.0);

@@ -1,8 +1,9 @@
-//! Solves for one of noise multiplier, steps and sampling rate, given the others and a privacy target.
+//! Solvers for the noise multiplier, the number of steps or the sampling rate, given the other two and a
+//! privacy target.
 //!
-//! The upper bound on epsilon was evaluated at every answer and meets the target; the answer is within a
-//! relative 1e-4 of the best one by that bound. (epsilon and delta themselves are [`Composition::epsilon`]
-//! and [`Composition::delta`].)
+//! For every answer, the upper bound on epsilon was evaluated and meets the target. The answer differs
+//! relatively by at most 1e-4 from the best one for that bound. (epsilon and delta themselves are
+//! [`Composition::epsilon`] and [`Composition::delta`].)
 //!
 //! ```
 //! use antinoise_accounting::{Composition, PoissonSampledGaussian, calibrate};
@@ -32,7 +33,7 @@ const TOLERANCE: f64 = 1e-4;
 pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
     PoissonSampledGaussian::new(1.0, sampling_rate, steps)?;
-    // The unamplified answer has a closed form, and bounds the amplified one.
+    // The answer without sampling has a closed form, and is an upper bound.
     let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * (steps as f64).sqrt();
     if unamplified > 1e12 {
         return in_reach("noise_multiplier", false, unamplified);
@@ -49,7 +50,7 @@ pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delt
 /// The largest number of steps at `noise_multiplier` and `sampling_rate` that is `(epsilon, delta)`-private.
 ///
 /// # Errors
-/// When a parameter is out of its range, or not even one step is that private.
+/// When a parameter is out of its range, or even a single step does not meet the target.
 ///
 /// ```
 /// let steps = antinoise_accounting::calibrate::steps_lower(2.0, 0.01, 1.0, 1e-5)?;
@@ -66,13 +67,13 @@ pub fn steps_lower(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delt
     Ok(taken(target.least("steps", 1.0, 1.0 / MAX_STEPS as f64, run)?))
 }
 
-/// Upper end of the search for a number of steps.
+/// Maximum number of steps in a search.
 const MAX_STEPS: u64 = 1 << 40;
 
 /// The largest sampling rate at which `steps` steps with `noise_multiplier` are `(epsilon, delta)`-private.
 ///
 /// # Errors
-/// When a parameter is out of its range, or no rate above 1e-12 is that private.
+/// When a parameter is out of its range, or no rate above 1e-12 meets the target.
 ///
 /// ```
 /// let rate = antinoise_accounting::calibrate::sampling_rate_lower(1.0, 1000, 2.0, 1e-6)?;
@@ -101,7 +102,7 @@ impl Target {
         Ok(Self { epsilon: non_negative("epsilon", epsilon)?, delta: in_open_unit("delta", delta)? })
     }
 
-    /// Relative excess of epsilon over the target: at most 0 if the target is met.
+    /// The relative excess of epsilon over the target, which is at most 0 if the target is met.
     fn excess(&self, run: PoissonSampledGaussian) -> Result<f64> {
         let epsilon = Composition::new([run])?.epsilon(self.delta)?.upper;
         Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
@@ -125,8 +126,8 @@ impl Target {
         Ok(value)
     }
 
-    /// The least value >= `low` that meets the target, for a parameter in which epsilon decreases. `start` is
-    /// a first guess.
+    /// The least value >= `low` that meets the target, for a parameter that decreases epsilon. `start` is a
+    /// first guess.
     fn least(
         &self,
         parameter: &'static str,
@@ -161,7 +162,7 @@ impl Target {
         if works.0 <= low {
             return Ok(works.0);
         }
-        // The relative excess is nearly linear in ln of the parameter.
+        // The relative excess is nearly linear in the logarithm of the parameter.
         let end = works.0.ln();
         let (_, found) = crossing((fails.0.ln(), fails.1), (end, works.1), TOLERANCE, |ln| {
             excess(ln.exp()).unwrap_or(f64::INFINITY)
@@ -170,7 +171,7 @@ impl Target {
         Ok(if found == end { works.0 } else { found.exp() })
     }
 
-    /// An estimate of the least value by a cheap approximation of epsilon.
+    /// An estimate of the least value, from a fast approximation of epsilon.
     fn near(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<PoissonSampledGaussian>) -> Result<f64> {
         let excess = |value: f64| -> Result<f64> {
             let epsilon = Composition::new([run(value)?])?.epsilon_near(self.delta);

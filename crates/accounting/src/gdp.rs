@@ -28,7 +28,7 @@ pub struct Gdp {
 }
 
 impl Gdp {
-    /// `mu`-GDP; `mu` = 0 reveals nothing.
+    /// Creates `mu`-GDP; `mu` = 0 is perfect privacy.
     ///
     /// # Errors
     /// When `mu` is not in 0..=1e150.
@@ -82,7 +82,7 @@ impl Gdp {
         let epsilon = non_negative("epsilon", epsilon)?;
         let ln_target = in_open_unit("delta", delta)?.ln();
         let meets = |mu: f64| Self { mu }.ln_delta_upper(epsilon) <= ln_target;
-        // mu = 0 always meets the target, so there is a greatest.
+        // mu = 0 always meets the target, so that there is a largest mu.
         Ok(Self { mu: greatest_float(LARGEST_MU, meets).unwrap_or(0.0) })
     }
 
@@ -127,7 +127,7 @@ impl Gdp {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn compose_upper(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
-        // hypot errs by one ulp at most and neither overflows nor underflows.
+        // The error of hypot is at most one ulp, and it neither overflows nor underflows.
         let mu = parts.into_iter().fold(0.0, |sum: f64, part| match (sum, part.mu) {
             (sum, 0.0) => sum,
             (0.0, mu) => mu,
@@ -154,7 +154,8 @@ impl Gdp {
         }
     }
 
-    /// ln of [`delta`](Self::delta_to_nearest), which has no underflow; minus infinity at `mu` = 0.
+    /// The logarithm of [`delta`](Self::delta_to_nearest), which does not underflow; minus infinity at `mu` =
+    /// 0.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -231,7 +232,7 @@ impl Gdp {
     /// ```
     pub fn epsilon_upper(self, delta: f64) -> Result<f64> {
         let ln_target = in_open_unit("delta", delta)?.ln();
-        // At mu <= 1e150, delta(f64::MAX) is 0, so the search always ends at a finite epsilon.
+        // For mu <= 1e150, delta(f64::MAX) is 0, so that the search always finds a finite epsilon.
         Ok(least_float(|epsilon| self.ln_delta_upper(epsilon) <= ln_target).unwrap_or(f64::MAX))
     }
 

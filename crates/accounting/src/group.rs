@@ -8,7 +8,8 @@ use crate::{Bounds, Composition, Error, Gdp, Result};
 /// one unit: `(k epsilon, delta (e^{k epsilon} - 1)/(e^epsilon - 1))`, rounded up; a delta of 1 or more gives
 /// no privacy.
 ///
-/// A `size` of 2 leads from add-or-remove to replace-one: one unit is removed, another added.
+/// With `size` 2 it gives replace-one privacy from add-or-remove privacy: one unit is removed, and another is
+/// added.
 ///
 /// # Errors
 /// When `epsilon` is negative or not finite, `delta` not between 0 and 1, or `size` is 0.
@@ -31,7 +32,7 @@ pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, 
     if total.is_infinite() {
         return Ok((f64::MAX, 1.0));
     }
-    // sum of e^{j epsilon} for j < k, without cancellation or overflow of the quotient.
+    // The sum of e^{j epsilon} over j < k, as a quotient without cancellation or overflow.
     let growth = if epsilon == 0.0 { k } else { (total.exp_m1() / epsilon.exp_m1()).max(k) };
     let grown = delta * growth * (1.0 + 1e-12);
     Ok((total, if grown < 1.0 { grown } else { 1.0 }))
@@ -39,7 +40,8 @@ pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, 
 
 impl Composition {
     /// An upper bound on epsilon at `delta` for a group of `size` units, or a user with `size` examples:
-    /// [`group_privacy_upper`] at the largest sufficient delta for one unit, to a millionth.
+    /// [`group_privacy_upper`] for the largest delta of one unit that suffices, up to a relative error of a
+    /// millionth.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or the group is too large for a finite bound.
@@ -54,8 +56,8 @@ impl Composition {
         Ok(self.group_epsilon(delta, size)?.upper)
     }
 
-    /// Bounds on the epsilon at `delta` that group privacy gives. A `size` of 2 leads from zero-out or
-    /// add-or-remove to replace-one.
+    /// Bounds on the epsilon at `delta` that group privacy gives for a group of `size` units. With `size` 2
+    /// it is replace-one privacy from zero-out or add-or-remove privacy.
     ///
     /// # Errors
     /// As [`Composition::group_epsilon_upper`].
@@ -74,8 +76,8 @@ impl Composition {
             return self.epsilon(delta);
         }
         let (k, mut one) = (size as f64, delta / size as f64);
-        // The bound on epsilon bounds the growth factor, which bounds delta for one unit, which bounds
-        // epsilon: iterate.
+        // A bound on epsilon bounds the growth factor, which bounds delta for one unit, which gives a better
+        // bound on epsilon: iterate.
         let mut least = self.epsilon(one)?.lower;
         for _ in 0..4 {
             least = self.epsilon((delta / growth_lower(least, k)).max(f64::MIN_POSITIVE))?.lower;
@@ -86,7 +88,8 @@ impl Composition {
             if grown <= delta {
                 return Ok(Bounds { lower: lower.min(upper), upper });
             }
-            // The delta that this growth allows. Its epsilon is larger, so that a margin is needed.
+            // The delta of one unit that this growth factor allows. Its epsilon, and so the factor, is
+            // larger, which needs a margin.
             one *= delta / grown * (1.0 - 1e-6);
             if one < f64::MIN_POSITIVE {
                 break;

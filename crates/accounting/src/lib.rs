@@ -1,16 +1,16 @@
 //! Differential privacy accounting whose rounding direction is part of each operation's name.
 //!
-//! An accountant turns a noise multiplier `sigma` (noise standard deviation over l2 sensitivity) into
-//! `(epsilon, delta)`. A figure from a function named `_upper` is never below the truth and may be stated. A
+//! An accountant computes `(epsilon, delta)` from a noise multiplier `sigma` (noise standard deviation over
+//! l2 sensitivity). A figure from a function named `_upper` is never below the truth and may be stated. A
 //! figure from `_lower` is never above the truth and shows how tight the upper bound is.
 //!
-//! - [`Gdp`]: one release, or any unamplified composition, exactly;
-//! - [`Composition`] of [`PoissonSampledGaussian`] phases: Poisson sampling, bounded from above and below;
-//!   [`calibrate`] inverts it;
-//! - [`block_cyclic_poisson_reduction`]: banded correlated noise under block-cyclic Poisson sampling, as such
-//!   phases;
-//! - [`MonteCarloMechanism`]: non-negative correlated noise under balls-in-bins or b-min-sep sampling,
-//!   statistically;
+//! - [`Gdp`]: Gaussian mechanisms and their compositions without sampling, exactly;
+//! - [`Composition`] of [`PoissonSampledGaussian`] phases: DP-SGD with Poisson sampling, bounded from above
+//!   and below; [`calibrate`] solves for noise, steps or sampling rate;
+//! - [`block_cyclic_poisson_reduction`]: banded correlated noise under block-cyclic Poisson sampling, reduced
+//!   to such a phase;
+//! - [`MonteCarloMechanism`]: correlated noise with C >= 0 under balls-in-bins or b-min-sep sampling, by
+//!   statistical bounds;
 //! - [`group_privacy_upper`]: groups of units, and replace-one from add-or-remove (groups of two);
 //! - [`PrivacyStatement`]: the claim in words.
 //!

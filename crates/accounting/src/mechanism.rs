@@ -1,16 +1,16 @@
-//! Correlated noise under sampling that only Monte Carlo can account for.
+//! Correlated noise under samplers whose privacy is computed by Monte Carlo.
 
 use crate::b_min_sep::{MinSepPair, SamplingLaw};
 use crate::balls_in_bins::BinsPair;
 use crate::monte_carlo::simulation;
 use crate::{Bounds, MonteCarlo, Result, StatisticalDelta};
 
-/// A lower-triangular C without negative entries, under a sampling scheme whose privacy loss is simulated.
+/// A lower-triangular C without negative entries, under a sampler whose privacy loss is simulated.
 ///
 /// The dominating pair is the mixture of `N(m_x, noise_std^2)` over the patterns x of participation against
-/// `N(0, noise_std^2)`, where m_x is the sum of the columns of C in pattern x. For C >= 0 no contributions of
-/// norm 1 are worse, even if they depend on earlier releases. Figures hold in both directions, under zero-out
-/// and add-or-remove.
+/// `N(0, noise_std^2)`, where m_x is the sum of the columns of C in pattern x. For C >= 0, contributions of
+/// norm at most 1 have no larger privacy loss than this pair, even if they depend on earlier releases.
+/// Figures cover both directions (removal and addition), and hold under zero-out and add-or-remove.
 ///
 /// ```
 /// use antinoise_accounting::{MonteCarlo, MonteCarloMechanism};
@@ -31,7 +31,7 @@ enum Pair {
     BMinSep(MinSepPair),
 }
 
-/// Evaluates an expression for the pair of either kind.
+/// Evaluates an expression for either kind of pair.
 macro_rules! with_pair {
     ($mechanism:expr, $pair:ident => $value:expr) => {
         match &$mechanism.pair {
@@ -44,8 +44,9 @@ macro_rules! with_pair {
 impl MonteCarloMechanism {
     /// The failure probability of each certified figure.
     ///
-    /// An adversary who varies the last digits of a claim until its samples happen to support a false one
-    /// needs about 10^20 claims, each of which takes a second.
+    /// The samples of a claim are derived from the claim itself. An adversary who varies the last digits
+    /// until the samples happen to support a false claim needs about 10^20 attempts, each of which takes a
+    /// second.
     pub const CLAIM_FAILURE: f64 = simulation::CLAIM_FAILURE;
 
     /// Balls-in-bins sampling: every example is assigned to one of `bins` bins, uniformly, independently and
@@ -74,12 +75,12 @@ impl MonteCarloMechanism {
 
     /// b-min-sep sampling, for at most b = `min_sep` bands: after a participation an example sits out
     /// `min_sep - 1` steps; otherwise it joins a step independently with probability
-    /// `p = B / (N - (min_sep - 1) B)`. Its initial delay is j steps with probability B/N for each j from 1
-    /// to `min_sep - 1`, else 0, so that every step takes B = `batch_size` of N = `examples` examples on
-    /// average.
+    /// `p = B / (N - (min_sep - 1) B)`. At the start it sits out j steps with probability B/N for each j from
+    /// 1 to `min_sep - 1`, and none otherwise, so that every step takes B = `batch_size` of N = `examples`
+    /// examples on average.
     ///
-    /// `min_sep` 1 is Poisson sampling; `min_sep` N/B makes p = 1, which is balls in bins. `columns` and
-    /// `noise_std` are as for [`MonteCarloMechanism::balls_in_bins`].
+    /// With `min_sep` 1 this is Poisson sampling; with `min_sep` N/B, p is 1, and it is balls-in-bins
+    /// sampling. `columns` and `noise_std` are as for [`MonteCarloMechanism::balls_in_bins`].
     ///
     /// # Errors
     /// When there are no columns, `min_sep` batches exceed the number of examples, a column has more than
@@ -134,9 +135,9 @@ impl MonteCarloMechanism {
     /// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
     /// includes the failure of the upper one.
     ///
-    /// A pilot suggests an epsilon. A fixed ladder of larger ones is climbed for the upper bound, and one of
-    /// smaller ones for the lower, until a test on fresh samples holds; each test has its share of the
-    /// failure probability.
+    /// A pilot suggests an epsilon. For the upper bound, a fixed sequence of increasing epsilons above it is
+    /// tested on fresh samples until one passes; for the lower bound, a sequence of decreasing ones below it.
+    /// The tests share the failure probability.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, a setting is out of its range, or no tested epsilon holds:
@@ -153,11 +154,12 @@ impl MonteCarloMechanism {
         with_pair!(self, pair => simulation::epsilon(pair, delta, settings))
     }
 
-    /// delta at `epsilon`, on samples that follow from the claim itself: their ChaCha20 key is the SHA-256
-    /// digest of C, noise, sampling and epsilon. The figure is reproducible, and nobody can choose the
-    /// samples.
+    /// delta at `epsilon`, from samples that are derived from the claim itself: the ChaCha20 key is the
+    /// SHA-256 digest of C, noise, sampling and epsilon. So the figure is reproducible, and nobody can choose
+    /// the samples.
     ///
-    /// `upper` includes [`MonteCarloMechanism::CLAIM_FAILURE`], missing tails of the normals and rounding.
+    /// `upper` includes [`MonteCarloMechanism::CLAIM_FAILURE`], the truncated tails of normals, and rounding
+    /// errors.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -175,7 +177,7 @@ impl MonteCarloMechanism {
         with_pair!(self, pair => simulation::certified(pair, epsilon, false))
     }
 
-    /// A lower bound on delta at `epsilon` on fewer samples, which shows how tight a claim is.
+    /// A lower bound on delta at `epsilon`, from fewer samples. It shows how tight a claim is.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -191,8 +193,8 @@ impl MonteCarloMechanism {
     }
 
     /// A factor on the noise for which [`MonteCarloMechanism::certified_delta`] at `epsilon` is expected to
-    /// be at most `delta`, estimated on independent samples with a margin. It proves nothing. Never more than
-    /// the factor of the unamplified mechanism.
+    /// be at most `delta`. It is estimated on independent samples, with a margin, and proves nothing. It is
+    /// at most the factor that the mechanism without amplification needs.
     ///
     /// # Errors
     /// When epsilon or delta is out of range, or the target is met with almost no noise.

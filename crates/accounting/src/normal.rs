@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 /// ln sqrt(2 pi).
 pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 
-/// Beyond this point the continued fraction of the Mills ratio converges in [`FRACTION_TERMS`] terms.
+/// From this point on, the continued fraction of the Mills ratio converges in [`FRACTION_TERMS`] terms.
 const FRACTION_FROM: f64 = 12.0;
 const FRACTION_TERMS: u32 = 14;
 
@@ -16,7 +16,8 @@ pub(crate) fn mills(x: f64) -> f64 {
     }
     let t = x * FRAC_1_SQRT_2;
     let square = t * t;
-    // exp(t^2) at the t that erfc sees: without the rounding error of t * t it would lose t^2 ulps.
+    // exp(t^2) for the t of erfc. The rounding error of t * t is added back; without it, t^2 ulps would be
+    // lost.
     let rest = t.mul_add(t, -square);
     FRAC_PI_2.sqrt() * square.exp() * (1.0 + rest) * libm::erfc(t)
 }
@@ -41,8 +42,8 @@ fn fraction(x: f64) -> f64 {
 
 /// m(a) - m(b) for -1 <= a < b = a + width, given both ends; to a relative 1e-13.
 ///
-/// The difference cancels when the interval is short against the scale on which m changes; then it is
-/// the integral of -m' by Gauss-Legendre instead, whose integrand has one sign.
+/// If the interval is short compared with the scale on which m changes, the difference would cancel; it is
+/// then computed as the integral of -m' > 0 by Gauss-Legendre quadrature.
 pub(crate) fn mills_drop(a: f64, b: f64, width: f64) -> f64 {
     if SHORT * width > a.max(1.0) {
         return mills(a) - mills(b);
@@ -54,8 +55,8 @@ pub(crate) fn mills_drop(a: f64, b: f64, width: f64) -> f64 {
     width * 0.5 * LEGENDRE.into_iter().map(mean).sum::<f64>()
 }
 
-/// An interval is integrated if it is this many times shorter than the scale on which m changes; a difference
-/// over a longer interval loses up to this many ulps.
+/// An interval is integrated if it is at least this factor shorter than the scale on which m changes; the
+/// difference over a longer interval loses up to this many ulps.
 const SHORT: f64 = 30.0;
 
 /// The positive nodes of the 4-point Gauss-Legendre rule on [-1, 1], with their weights.

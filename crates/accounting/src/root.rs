@@ -1,11 +1,10 @@
-//! Thresholds of monotone predicates, found without tolerances.
+//! Exact thresholds of monotone predicates, sign changes and minima of functions.
 
 /// The least float in `[0, f64::MAX]` at which `holds` is true, for a predicate that is first false and then
 /// true; `None` if it is false at `f64::MAX`.
 ///
-/// Bisection over the bits of floats: at most 64 evaluations. The predicate was evaluated to true at the
-/// returned float itself, so that whatever it proves holds there, even if rounding makes it non-monotone near
-/// its threshold.
+/// Bisection over the bits of floats: at most 64 evaluations. The predicate was evaluated as true at the
+/// returned float itself, even if rounding makes the predicate non-monotone near its threshold.
 pub(crate) fn least_float(holds: impl Fn(f64) -> bool) -> Option<f64> {
     if holds(0.0) {
         return Some(0.0);
@@ -13,7 +12,7 @@ pub(crate) fn least_float(holds: impl Fn(f64) -> bool) -> Option<f64> {
     if !holds(f64::MAX) {
         return None;
     }
-    // The bits of non-negative floats are ordered as the floats are.
+    // The bits of non-negative floats have the same order as the floats.
     let (mut fails, mut works) = (0u64, f64::MAX.to_bits());
     while works - fails > 1 {
         let middle = fails + (works - fails) / 2;
@@ -51,8 +50,8 @@ pub(crate) fn crossing(
         if (high.0 - low.0).abs() <= tolerance {
             break;
         }
-        // The secant, alternately slightly beyond its root on either side, so that both ends move; every
-        // fourth time the midpoint.
+        // The secant's root, moved slightly to one side or the other in turn, so that both ends move; every
+        // fourth time, the midpoint.
         let part = low.1 / (low.1 - high.1);
         let nudge = if round % 2 == 0 { 0.5 } else { -0.5 } * tolerance / (high.0 - low.0);
         let part =
@@ -69,7 +68,8 @@ pub(crate) fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut at_left, mut at_right) = (f(left), f(right));
-    // The width shrinks by 2e-9, about the square root of the rounding error: the best accuracy of a minimum.
+    // The interval shrinks by a factor of 2e-9, about the square root of the rounding error, which limits the
+    // accuracy of a minimum.
     for _ in 0..45 {
         if at_left < at_right {
             (high, right, at_right) = (right, left, at_left);

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Neighbours;
 
-/// A privacy claim with everything a reader needs to believe it, as text, TOML or JSON.
+/// A privacy claim, with everything that a reader needs to verify it, as text, TOML or JSON.
 ///
-/// The text opens with three sentences for readers who decide and do not compute: what is protected against
-/// whom, how strongly, and on which conditions. A table of the details follows, then assumptions and what is
-/// not covered.
+/// The text opens with three sentences for decision makers: what is protected against whom, how strongly, and
+/// on which conditions. A table of the details follows, then assumptions and what is not covered.
 ///
 /// ```
 /// use antinoise_accounting::{Neighbours, PrivacyStatement};
@@ -45,24 +44,24 @@ pub struct PrivacyStatement {
     pub sampler: String,
     /// The clipping and the noise.
     pub mechanism: String,
-    /// The theorem or accountant that the figures follow from.
+    /// The theorem or accountant by which the figures were computed.
     pub accountant: String,
     /// The epsilon that is claimed, never below the truth.
     pub epsilon: f64,
     /// Lower bound on every epsilon that this accountant can prove, which shows how tight the claim is.
     pub epsilon_lower: f64,
-    /// The delta that is claimed; it contains the failure probability of statistical accountants.
+    /// The delta that is claimed; it includes the failure probability of Monte Carlo accountants.
     pub delta: f64,
-    /// The probability that a statistical accountant errs; `None` when the claim is proved.
+    /// The probability that the bounds of a Monte Carlo accountant are wrong; `None` for other accountants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<f64>,
     /// N, with which delta is compared; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<usize>,
-    /// The observer whom the claim holds against, as a noun phrase: "anyone who sees the last model".
+    /// The observer against whom the claim holds, as a noun phrase: "anyone who sees the last model".
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub observer: String,
-    /// Information that floating-point numbers may reveal, and how the claim covers it.
+    /// What floating-point numbers may reveal, and how the claim covers it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arithmetic: String,
     /// Facts that were checked by computation and not proved.
@@ -101,7 +100,8 @@ impl PrivacyStatement {
         self
     }
 
-    /// Delta, compared with the number of units; a warning if it permits publishing one unit's data.
+    /// Delta in words, compared with the number of units; with a warning if it permits publishing one unit's
+    /// data.
     fn delta_in_words(&self) -> String {
         let Self { delta, unit, .. } = self;
         let Some(units) = self.units else { return format!("{delta:e}") };
@@ -114,8 +114,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// Three sentences: what is protected against whom, how strongly, and on which conditions; of a statement
-    /// without assumptions, the first two.
+    /// Three sentences: what is protected against whom, how strongly, and on which conditions. A statement
+    /// without assumptions has only the first two.
     ///
     /// ```
     /// use antinoise_accounting::PrivacyStatement;
@@ -166,7 +166,7 @@ impl PrivacyStatement {
         sentences
     }
 
-    /// The rows of the table of details: a title and its text.
+    /// The rows of the table of details, each with its title and its text.
     ///
     /// ```
     /// use antinoise_accounting::PrivacyStatement;
@@ -261,7 +261,7 @@ fn two_digits_up(x: f64) -> String {
     }
 }
 
-/// The width that text is filled to.
+/// The number of columns to which text is filled.
 const WIDTH: usize = 100;
 
 /// The column at which a row's text begins, after its title.

@@ -1,4 +1,4 @@
-//! Privacy statements in the markup of papers and pages.
+//! Privacy statements in Markdown and LaTeX.
 
 use crate::PrivacyStatement;
 
@@ -21,7 +21,7 @@ pub enum Markup {
 }
 
 impl Markup {
-    /// `text` with the characters escaped that this markup gives a meaning, also inside a cell of a table.
+    /// `text` with the special characters of this markup escaped, also for the cells of a table.
     ///
     /// ```
     /// use antinoise_accounting::Markup;

@@ -1,9 +1,9 @@
 //! b-min-sep sampling of banded noise, by Monte Carlo with a confidence bound.
 //!
-//! An example that took part in a step sits out the next `b - 1` steps; otherwise it joins a step with
-//! probability p, on its own. Its initial state is drawn from the stationary distribution: it sits out
-//! exactly j steps with probability B/N, for each j from 1 to `b - 1`, and none otherwise. With
-//! `p = B / (N - (b-1) B)` every step takes B of N examples on average, from the first one on.
+//! An example that took part in a step sits out the next `b - 1` steps; otherwise it joins a step
+//! independently with probability p. Its initial state is drawn from the stationary distribution: it sits out
+//! the first j steps with probability B/N, for each j from 1 to `b - 1`, and none otherwise. With
+//! `p = B / (N - (b-1) B)`, every step, the first ones included, takes B of N examples on average.
 //!
 //! # The pair
 //!

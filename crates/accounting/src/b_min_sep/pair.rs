@@ -2,14 +2,15 @@
 //!
 //! - Mixture side: the proposal's density is proportional to `LR^a` times that of the noise, for a whole
 //!   number `a` of replicas of the example ([`ReplicaProposal`]). The weight is `W LR^{1 - a}` with
-//!   `W = E LR^a` over the noise: bounded where the loss is above epsilon. One replica with means stretched
-//!   by a factor has the weight `W LR / sum_x pi_x e^{factor v_x}`, bounded by the power-mean inequality.
+//!   `W = E LR^a` over the noise: bounded where the loss is above epsilon. A single replica whose means are
+//!   multiplied by a factor has the weight `W LR / sum_x pi_x e^{factor v_x}`, which the power-mean
+//!   inequality bounds.
 //! - Origin side: the proposal is normal around `-tau m`, where m is the mean of m_x under a thinned process
 //!   rho that joins with a fraction of the probability p. Gibbs' inequality
 //!   `ln LR >= <m, y> - E_rho |m_x|^2 / 2 - KL(rho, pi)` bounds `<m, y>` from above where the loss is
 //!   below -epsilon.
 //!
-//! The samples and the bounds of their weights are in one file because they must agree.
+//! Sampling and the bounds on the weights are in the same file because they must agree.
 
 use std::sync::Arc;
 
@@ -21,25 +22,26 @@ use crate::monte_carlo::simulation::{Simulation, ln_largest_excess, predicted_up
 use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
 use crate::{Gdp, Result};
 
-/// Fractions of p with which the thinned process joins.
+/// The joining probabilities of thinned processes, as fractions of p.
 const THINNING: [f64; 10] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1];
 /// Candidate tilts, as fractions of the tilt with the smallest bound: smaller tilts have less variance.
 const TILT_FRACTIONS: [f64; 3] = [1.0, 0.7, 0.4];
-/// Largest number of replicas.
+/// Maximum number of replicas.
 const MAX_REPLICAS: usize = 24;
 /// Products are computed directly if no factor exceeds `e^MAX_EXPONENT`, by logarithms otherwise. Direct
 /// products that leave `SMALL..=LARGE` are rescaled.
 const MAX_EXPONENT: f64 = 300.0;
 const SMALL: f64 = 1e-150;
 const LARGE: f64 = 1e150;
-/// Range of the stretch minus 1 in the search for the smallest bound, and the number of its reductions.
+/// Range of (stretch - 1) in the search for the smallest bound, and the number of steps of that search.
 const STRETCHES: (f64, f64) = (1e-3, 1e3);
 const STRETCH_CUTS: usize = 18;
-/// Samples on which the noise search predicts upper limits, and on which it chooses proposals.
+/// Numbers of samples from which the search for the noise predicts upper confidence limits, and from which it
+/// chooses proposals.
 const SEARCH_SAMPLES: usize = 8192;
 const SEARCH_PROPOSAL_SAMPLES: usize = 1024;
 
-/// C in units of the noise, and the law of the patterns.
+/// The dominating pair: C in units of the noise, and the distribution of the participation patterns.
 #[derive(Debug, Clone)]
 pub(crate) struct MinSepPair {
     law: SamplingLaw,
@@ -54,10 +56,11 @@ pub(crate) struct MinSepPair {
 pub(crate) enum Proposal {
     Mixture(Arc<ReplicaProposal>),
     Origin {
-        /// m: samples are centred at `-tilt m`.
+        /// The vector m; samples are centred at `-tilt m`.
         mean: Arc<Vec<f64>>,
         tilt: f64,
-        /// ln of a bound on the importance weight times `e^{tilt epsilon}`, without the factor of the excess.
+        /// The logarithm of a bound on the importance weight times `e^{tilt epsilon}`, without the factor for
+        /// `(1 - e^{epsilon - loss})_+`.
         ln_bound: f64,
         /// Squared norm of `mean`.
         square: f64,
@@ -65,7 +68,8 @@ pub(crate) enum Proposal {
 }
 
 impl MinSepPair {
-    /// The pair of `columns` with noise of standard deviation `noise_std`; its hypotheses are checked.
+    /// Creates the pair for `columns` and noise of standard deviation `noise_std`; checks the conditions of
+    /// the theorem.
     pub fn new<C: AsRef<[f64]>>(columns: &[C], law: SamplingLaw, noise_std: f64) -> Result<Self> {
         let steps = at_least("columns", columns.len(), 1)?;
         let noise_std = positive("noise_std", noise_std)?;
@@ -94,7 +98,7 @@ impl MinSepPair {
         Ok(found)
     }
 
-    /// The pair of columns that are in units of the noise already.
+    /// Creates the pair for columns that are already in units of the noise.
     fn of(columns: Vec<Vec<f64>>, law: SamplingLaw) -> Self {
         let gram = |t: usize| -> Vec<f64> {
             let lag = |lag: usize| {
@@ -107,7 +111,7 @@ impl MinSepPair {
         Self { law, columns, gram }
     }
 
-    /// The pair with columns times `factor`.
+    /// The pair with its columns multiplied by `factor`.
     fn scaled(&self, factor: f64) -> Self {
         let times = |column: &Vec<f64>| column.iter().map(|entry| factor * entry).collect();
         Self::of(self.columns.iter().map(times).collect(), self.law)
@@ -130,8 +134,8 @@ impl MinSepPair {
         }
     }
 
-    /// ln of the sum over patterns x of `pi_x prod_{t in x} e^{factor l_t}`; for factor 1, ln LR. `after` is
-    /// scratch.
+    /// The logarithm of the sum over patterns x of `pi_x prod_{t in x} e^{factor l_t}`, which is ln LR for
+    /// factor 1. `after` is scratch memory.
     fn ln_ratio(&self, losses: &[f64], factor: f64, after: &mut Vec<f64>) -> f64 {
         match losses.iter().any(|loss| factor * loss > MAX_EXPONENT) {
             true => self.ln_ratio_by_logarithms(losses, factor),
@@ -171,13 +175,13 @@ impl MinSepPair {
         ln_add(free.ln() + after[0], rate.ln() + waits)
     }
 
-    /// ln W of one replica whose means are multiplied by `stretch`.
+    /// ln W for a single replica whose means are multiplied by `stretch`.
     fn ln_weight_of_stretched(&self, stretch: f64) -> f64 {
         let halves: Vec<f64> = (0..self.steps()).map(|t| 0.5 * self.square(t)).collect();
         self.ln_ratio(&halves, stretch * (stretch - 1.0), &mut Vec::new())
     }
 
-    /// The mean m of m_x under the process rho that joins with probability `fraction` p, and
+    /// For the thinned process rho, which joins with probability `fraction` p: the mean m of m_x, and
     /// `E_rho |m_x|^2 / 2 + KL(rho, pi)`.
     fn thinned(&self, fraction: f64) -> (Vec<f64>, f64) {
         let SamplingLaw { min_sep, rate, free, join, stay } = self.law;
@@ -232,8 +236,8 @@ impl MinSepPair {
             let exponent = replicas.exponent();
             replicas.ln_weight - exponent * epsilon + ln_largest_excess(exponent)
         };
-        // Stop at the smallest bound: with more replicas a few samples have large weights, which a pilot may
-        // miss.
+        // No more replicas than give the smallest bound: with more, a few samples have large weights, which a
+        // pilot may miss.
         let mut all = vec![ReplicaProposal::new(self.law, &self.gram, 1, 1.0)];
         for count in (2..=MAX_REPLICAS)
             .take_while(|&count| ReplicaProposal::is_affordable(self.law.min_sep, self.steps(), count))
@@ -334,8 +338,8 @@ impl Simulation for MinSepPair {
 }
 
 impl MinSepPair {
-    /// The weighted `(1 - e^{epsilon - loss})_+` of one sample, from standard normal y; the other slices are
-    /// scratch.
+    /// Returns the weighted `(1 - e^{epsilon - loss})_+` of one sample. `y`, `losses` and `scratch` are
+    /// scratch memory.
     fn one(
         &self,
         epsilon: f64,

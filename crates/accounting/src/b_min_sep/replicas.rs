@@ -1,8 +1,9 @@
-//! Samples with density proportional to `LR^a` times that of the noise, by `a` replicas of the example.
+//! Samples whose density is proportional to `LR^a` times that of the noise, drawn by `a` replicas of the
+//! example.
 //!
-//! `LR^a` expands into a mixture over `a` independent patterns, where combinations are the more likely the
-//! more their means overlap. With k_t replicas in step t and means times beta, the mean over y of the product
-//! of the replicas' `e^{beta v_x}` is
+//! `LR^a` expands into a mixture over the patterns of `a` replicas, where combinations of patterns are more
+//! likely the more their means overlap. With k_t replicas in step t and means times beta, the mean over y of
+//! the product of the replicas' `e^{beta v_x}` is
 //! `exp(sum_t beta^2 k_t (k_t G_tt / 2 + sum_{s<t} k_s G_ts) - beta k_t G_tt / 2)`, where `G = C^T C`. G_ts =
 //! 0 for s at least b steps away, and a replica waits for b steps after a participation. So the waiting times
 //! of all replicas form the state of a Markov chain: weights are summed from the last step back, and a sample
@@ -15,9 +16,9 @@ use rayon::prelude::*;
 use super::sampling_law::SamplingLaw;
 use crate::monte_carlo::Normals;
 
-/// Largest number of states times steps: 64 MB, and half a second.
+/// Maximum number of states times steps, which takes 64 MB and half a second.
 const MAX_ENTRIES: usize = 1 << 22;
-/// States per parallel task.
+/// Number of states per parallel task.
 const SHARE: usize = 256;
 
 /// A proposal made of replicas of the example.
@@ -25,9 +26,9 @@ const SHARE: usize = 256;
 pub(crate) struct ReplicaProposal {
     /// a: the number of replicas.
     pub count: usize,
-    /// beta: factor on the means. 1 unless there is a single replica.
+    /// beta: the factor on the means, which is 1 unless there is a single replica.
     pub stretch: f64,
-    /// ln W: ln of the normalising constant of the density.
+    /// ln W: the logarithm of the normalising constant of the density.
     pub ln_weight: f64,
     states: Vec<State>,
     /// Probability of each initial state.
@@ -42,7 +43,7 @@ pub(crate) struct ReplicaProposal {
 
 #[derive(Debug)]
 struct State {
-    /// Replicas that do not wait.
+    /// Number of replicas that do not wait.
     free: usize,
     /// Steps since the last participation of each waiting replica.
     lags: Vec<usize>,
@@ -58,7 +59,7 @@ struct Weights {
 }
 
 impl Weights {
-    /// ln of the weight of k free replicas taking part.
+    /// The logarithm of the weight of k free replicas taking part.
     fn ln(self, state: &State, k: usize, gram: &[f64]) -> f64 {
         let stayed = state.free - k;
         let stay = if stayed > 0 { stayed as f64 * self.ln_stay } else { 0.0 };
@@ -83,7 +84,8 @@ impl ReplicaProposal {
         states * steps as f64 <= MAX_ENTRIES as f64
     }
 
-    /// `count` replicas with means times `stretch`; `gram[t][lag]` is `<c_t, c_{t-lag}>` for lags below b.
+    /// Creates the proposal of `count` replicas with means multiplied by `stretch`; `gram[t][lag]` is
+    /// `<c_t, c_{t-lag}>` for lags below b.
     pub fn new(law: SamplingLaw, gram: &[Vec<f64>], count: usize, stretch: f64) -> Self {
         let steps = gram.len();
         let (states, first) = states(law.min_sep, count, law.free, law.rate);
@@ -120,13 +122,13 @@ impl ReplicaProposal {
         Self { count, stretch, ln_weight, states, first, after, none, weights, gram: gram.to_vec() }
     }
 
-    /// a beta - 1: the weight falls as LR to the power of minus this.
+    /// The exponent a beta - 1: weights are proportional to LR^-exponent.
     pub fn exponent(&self) -> f64 {
         self.count as f64 * self.stretch - 1.0
     }
 
-    /// Draws the patterns of all replicas; `add(t, factor)` is called for each column c_t of their mean with
-    /// its factor.
+    /// Draws the patterns of all replicas, and calls `add(t, factor)` for each column c_t that their mean
+    /// contains, with its factor.
     pub fn draw(&self, normals: &mut Normals, mut add: impl FnMut(usize, f64)) {
         let mut at = pick(self.first.iter().copied(), normals);
         for (t, gram) in self.gram.iter().enumerate() {
@@ -149,8 +151,8 @@ impl ReplicaProposal {
     }
 }
 
-/// An index drawn by its probability. If the sum falls short of 1 by rounding, the last index of positive
-/// probability takes the rest.
+/// Draws an index with the given probabilities. If rounding makes their sum less than 1, the last index of
+/// positive probability gets the rest.
 fn pick(chances: impl Iterator<Item = f64>, normals: &mut Normals) -> usize {
     let (mut left, mut found) = (normals.uniform(), 0);
     for (index, chance) in chances.enumerate() {
@@ -165,7 +167,7 @@ fn pick(chances: impl Iterator<Item = f64>, normals: &mut Normals) -> usize {
     found
 }
 
-/// All states of `count` replicas that wait less than `min_sep` steps, and their initial probabilities.
+/// All states of `count` replicas with waiting times below `min_sep` steps, and their initial probabilities.
 fn states(min_sep: usize, count: usize, free: f64, rate: f64) -> (Vec<State>, Vec<f64>) {
     let mut lists = vec![vec![0usize; count]];
     loop {

@@ -4,10 +4,11 @@ use antinoise_input::{InvalidParameter, at_least, positive};
 
 use crate::Result;
 
-/// b-min-sep sampling of B of N examples a step: after a participation an example sits out b - 1 steps.
+/// The probabilities of b-min-sep sampling, which takes B of N examples a step on average; after a
+/// participation an example sits out b - 1 steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SamplingLaw {
-    /// b: smallest distance of two participations of an example, in steps.
+    /// b: the minimum number of steps from one participation of an example to the next.
     pub min_sep: usize,
     /// B/N: the probability of participation in a given step, and of each initial delay of 1, ..., b - 1
     /// steps.

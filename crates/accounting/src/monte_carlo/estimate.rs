@@ -1,6 +1,6 @@
-//! Means of bounded variables, with confidence bounds.
+//! Confidence bounds on means of bounded random variables.
 
-/// Sums over independent samples.
+/// Sums over independent samples, from which their mean and variance follow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
     pub count: usize,
@@ -23,7 +23,7 @@ impl Tally {
         }
     }
 
-    /// The sums expected of `count` samples with this mean and variance.
+    /// The expected sums of `count` samples with this mean and variance.
     pub fn rescaled_to(&self, count: usize) -> Self {
         let times = count as f64 / self.count as f64;
         Self { count, sum: times * self.sum, squares: times * self.squares }
@@ -40,8 +40,9 @@ impl Tally {
     }
 }
 
-/// Half-width of a confidence interval: the mean of variables in `[0, largest]` exceeds the sample mean by
-/// more than this with probability at most `failure_probability`; likewise it falls short by more.
+/// Half-width of a confidence interval for the mean of random variables in `[0, largest]`. The mean exceeds
+/// the sample mean by more than this with probability at most `failure_probability`, and falls short of it by
+/// more than this with at most the same probability.
 ///
 /// Source: Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization" (2009),
 /// theorem 4.
@@ -57,8 +58,8 @@ mod tests {
     use super::*;
     use crate::MonteCarlo;
 
-    /// A pilot that is rescaled has its mean and its variance, and the number of samples that it asks for has
-    /// the half-width that was wanted, and not half as many.
+    /// A rescaled pilot keeps its mean and variance. The number of samples that it predicts gives the wanted
+    /// half-width, and much fewer samples do not.
     #[test]
     fn a_pilot_predicts_the_half_width() {
         let mut pilot = Tally::default();

@@ -1,4 +1,4 @@
-//! delta of a mixture of normals by the trapezoid rule, against which the samplers are tested.
+//! The exact delta of a mixture of normals, by the trapezoid rule, with which tests compare Monte Carlo.
 
 /// One mean of a mixture, in units of the noise, and its probability.
 pub(crate) type Component = (Vec<f64>, f64);
@@ -8,8 +8,8 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// delta at `epsilon` of the mixture of N(m, 1) against N(0, 1), for the removal and for the addition of an
-/// example, in at most three dimensions.
+/// delta at `epsilon` of the mixture of N(m, 1) against N(0, 1), in at most three dimensions, for the removal
+/// and for the addition of an example.
 pub(crate) fn deltas(mixture: &[Component], epsilon: f64) -> [f64; 2] {
     let dimensions = mixture[0].0.len();
     let spacing: f64 = if dimensions < 3 { 0.04 } else { 0.16 };

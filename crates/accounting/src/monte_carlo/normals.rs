@@ -1,9 +1,9 @@
-//! Reproducible random numbers for simulation.
+//! Reproducible random numbers for simulations.
 
 use chacha20::ChaCha20;
 use cipher::{KeyIvInit, StreamCipher};
 
-/// A ChaCha20 key and the number of a purpose: together they determine a family of random streams.
+/// A ChaCha20 key and the number of a purpose, which determine a family of random streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     key: [u8; 32],
@@ -21,7 +21,7 @@ impl Source {
         Self::of_key(key)
     }
 
-    /// The same key, with streams that only `purpose` uses.
+    /// The source with the same key and the streams of `purpose`.
     pub fn for_purpose(&self, purpose: u8) -> Self {
         Self { purpose, ..*self }
     }
@@ -56,17 +56,17 @@ impl Normals {
         u64::from_le_bytes(word)
     }
 
-    /// Uniform on (0, 1].
+    /// Returns a uniform random number in (0, 1].
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform on 0..bins, to within bins / 2^53.
+    /// Returns a uniform random number in 0..bins, up to a bias of bins / 2^53.
     pub fn below(&mut self, bins: usize) -> usize {
         ((self.bits() >> 11) as f64 / (1u64 << 53) as f64 * bins as f64) as usize
     }
 
-    /// A standard normal variable (Box-Muller).
+    /// Returns a standard normal number (Box-Muller transform).
     pub fn next(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

@@ -14,12 +14,12 @@ use crate::Result;
 pub struct MonteCarlo {
     /// The probability that the stated figure is wrong. It is added to every stated delta.
     pub failure_probability: f64,
-    /// Target half-width of the confidence interval, relative to the estimate; it decides the number of
-    /// samples.
+    /// Target half-width of the confidence interval, relative to the estimate. The number of samples follows
+    /// from it.
     pub precision: f64,
     /// Largest number of samples in each direction, whatever the precision.
     pub max_samples: usize,
-    /// The same seed gives the same figures, on any number of threads.
+    /// Seed of the random numbers. The same seed gives the same figures on any number of threads.
     pub seed: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for MonteCarlo {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct StatisticalDelta {
-    /// The mean of the worse direction.
+    /// The estimate for the direction (removal or addition) with the larger delta.
     pub estimate: f64,
     /// Lower bound; it exceeds the true delta with probability at most `failure_probability`.
     pub lower: f64,
@@ -49,7 +49,7 @@ pub struct StatisticalDelta {
     pub upper: f64,
     /// The probability that the true delta is outside of the bounds.
     pub failure_probability: f64,
-    /// Samples in both directions.
+    /// Number of samples in both directions together.
     pub samples: usize,
 }
 
@@ -61,7 +61,8 @@ impl MonteCarlo {
         Ok(())
     }
 
-    /// The number of samples for which the half-width is expected to be `precision` times the pilot's mean.
+    /// The number of samples for which the half-width is expected to be `precision` times the mean of the
+    /// pilot.
     pub(crate) fn samples(&self, pilot: &Tally, largest: f64) -> usize {
         self.samples_for(self.precision * pilot.mean(), pilot, largest)
     }

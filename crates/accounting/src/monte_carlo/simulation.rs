@@ -1,5 +1,5 @@
-//! Importance sampling of a dominating pair: delta, epsilon, certified claims and the noise that a target
-//! needs.
+//! Importance sampling of a dominating pair: delta, epsilon, certified claims, and the noise for a privacy
+//! target.
 
 use antinoise_input::{in_open_unit, largest, non_negative, positive};
 
@@ -9,51 +9,52 @@ use super::{Direction, MonteCarlo, PILOT, Source, StatisticalDelta, Tally, half_
 use crate::root::crossing;
 use crate::{Bounds, Error, Gdp, Result, gaussian_noise_multiplier_upper};
 
-/// Purposes of random streams. The rungs of an epsilon ladder use `FIGURE`, `FIGURE + 1`, ....
+/// Purposes of random streams. The tests of a sequence of epsilons use `FIGURE`, `FIGURE + 1`, ....
 const FOR_PROPOSAL: u8 = 0;
 const FOR_PILOT: u8 = 1;
 const FIGURE: u8 = 2;
 
-/// Bound on the change of a mean by the missing tails of the normals (beyond 8.5 standard deviations),
+/// Bound on the change of a mean that comes from truncating the tails of normals at 8.5 standard deviations,
 /// relative to the largest possible sample.
 const TAILS: f64 = 1e-12;
 
-/// Tested epsilons, relative to the pilot's suggestion, in the order of testing.
+/// The epsilons that are tested, relative to the pilot's suggestion, in order.
 const LADDER: [f64; 9] = [1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.2, 1.5, 2.0];
 
-/// Tolerance of the pilot's suggestion, relative to the unamplified epsilon.
+/// Tolerance of the pilot's suggestion, relative to the epsilon without amplification.
 const SUGGESTION: f64 = 1e-3;
-/// |ln(delta / target)| above which the search for the suggestion uses only the sign.
+/// Maximum |ln(delta / target)| that the search for the suggestion uses; of larger values it uses only the
+/// sign.
 const FAR: f64 = 8.0;
 
 /// Failure probability of one certified figure.
 pub(crate) const CLAIM_FAILURE: f64 = 1e-20;
-/// Target half-width of the confidence interval, relative to the estimate: of the delta of a claim, and of
-/// the lower bound that shows its tightness.
+/// Target half-widths of confidence intervals, relative to the estimate: for the delta of a claim, and for
+/// the lower bound that shows how tight the claim is.
 const CLAIM_PRECISION: f64 = 0.05;
 const ROUGH_PRECISION: f64 = 0.5;
-/// Bound on the relative rounding error of a figure.
+/// Upper bound on the relative rounding error of a figure.
 const EVALUATION: f64 = 1e-9;
 /// Tolerance of the noise search, in ln(noise).
 const TOLERANCE: f64 = 5e-4;
-/// The noise search goes down from the unamplified noise in steps of this size, in ln(noise), and in at most
-/// this number of steps.
+/// The search for the noise starts at the noise without amplification and decreases ln(noise) in steps of
+/// this size; and the maximum number of steps.
 const NOISE_STEP: f64 = 0.25;
 const MAX_NOISE_STEPS: usize = 40;
 
-/// A dominating pair with several proposal distributions, all of bounded weight.
+/// A dominating pair with several proposal distributions, whose importance weights are bounded.
 pub(crate) trait Simulation: Sync {
     /// A proposal distribution.
     type Proposal: Clone;
 
-    /// Whether both directions are sampled to the precision of the worse one instead of each to its own.
+    /// Whether both directions are sampled to the absolute precision of the worse one, not each to its own.
     const SHARES_PRECISION: bool;
-    /// Largest number of samples of a claim in one direction.
+    /// Maximum number of samples of a claim in each direction.
     const MAX_CLAIM_SAMPLES: usize;
     /// Domain-separation label of the samples of this pair's claims.
     const CLAIM: &'static str;
 
-    /// All numbers that the pair's figures depend on.
+    /// All numbers on which the pair's figures depend.
     fn numbers(&self) -> impl Iterator<Item = f64>;
 
     /// The largest norm of a mean, in units of the noise: `mu` of the unamplified mechanism.
@@ -65,7 +66,7 @@ pub(crate) trait Simulation: Sync {
     /// An upper bound on the weighted sample `(1 - e^{epsilon - loss})_+`.
     fn largest_sample(&self, direction: Direction, epsilon: f64, proposal: &Self::Proposal) -> f64;
 
-    /// The sums over `count` weighted samples. A function of the arguments alone, for any number of threads.
+    /// The sums over `count` weighted samples, which do not depend on the number of threads.
     fn tally(
         &self,
         direction: Direction,
@@ -80,12 +81,13 @@ pub(crate) trait Simulation: Sync {
     fn upper_by_noise(&self, epsilon: f64) -> impl Fn(f64) -> f64;
 }
 
-/// ln of the maximum over d >= 0 of `(1 - e^-d) e^{-tilt d}`, where d is the loss minus epsilon.
+/// The logarithm of the maximum over d >= 0 of `(1 - e^-d) e^{-tilt d}`, where d is the loss minus epsilon.
 pub(crate) fn ln_largest_excess(tilt: f64) -> f64 {
     if tilt > 0.0 { -tilt * (1.0 / tilt).ln_1p() - tilt.ln_1p() } else { 0.0 }
 }
 
-/// The proposal with the smallest predicted upper limit; `tally` samples a proposal.
+/// Returns the proposal with the smallest predicted upper confidence limit; `tally` draws samples from a
+/// proposal.
 fn best_proposal<P: Simulation>(
     pair: &P,
     direction: Direction,
@@ -104,7 +106,7 @@ fn best_proposal<P: Simulation>(
     tried.fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
 }
 
-/// The best proposal, chosen on a small sample of its own from `source`.
+/// Returns the best proposal, chosen from separate small samples of `source`.
 fn proposal<P: Simulation>(
     pair: &P,
     direction: Direction,
@@ -118,14 +120,14 @@ fn proposal<P: Simulation>(
     })
 }
 
-/// delta at `epsilon`, on samples from the settings' seed.
+/// Estimates delta at `epsilon`, from samples of the settings' seed.
 pub(crate) fn delta(pair: &impl Simulation, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     settings.check()?;
     Ok(measure(pair, epsilon, settings, (&Source::of_seed(settings.seed), FIGURE)))
 }
 
-/// delta at `epsilon`, on the samples of a source for a purpose.
+/// Estimates delta at `epsilon`, from the samples of a source for a purpose.
 fn measure(
     pair: &impl Simulation,
     epsilon: f64,
@@ -136,7 +138,8 @@ fn measure(
         .figure(pair, source, purpose)
 }
 
-/// Pilots of a figure in both directions, which decide its proposals and numbers of samples.
+/// Small samples (pilots) in both directions, which decide the proposals and the numbers of samples of a
+/// figure.
 struct Pilots<'a, P: Simulation> {
     epsilon: f64,
     settings: &'a MonteCarlo,
@@ -180,7 +183,7 @@ impl<'a, P: Simulation> Pilots<'a, P> {
         StatisticalDelta::max_of([interval(remove), interval(add)], self.settings.failure_probability)
     }
 
-    /// The figure, on the samples of `source` for `purpose`.
+    /// The figure, from the samples of `source` for `purpose`.
     fn figure(&self, pair: &P, source: &Source, purpose: u8) -> StatisticalDelta {
         let source = source.for_purpose(purpose);
         let interval = |(direction, proposal, _, largest, samples): &PilotRun<P::Proposal>| {
@@ -201,9 +204,8 @@ impl<'a, P: Simulation> Pilots<'a, P> {
 /// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
 /// includes the failure.
 ///
-/// A pilot suggests an epsilon. A ladder of larger ones is climbed for the upper bound, and a ladder of
-/// smaller ones for the lower, until one holds. Each of the tests of a ladder has its share of the failure
-/// probability.
+/// A pilot suggests an epsilon. For the upper bound, increasing epsilons above it are tested until one
+/// passes; for the lower bound, decreasing ones below it. The tests share the failure probability.
 pub(crate) fn epsilon(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<Bounds> {
     let delta = in_open_unit("delta", delta)?;
     settings.check()?;
@@ -221,8 +223,8 @@ pub(crate) fn epsilon(pair: &impl Simulation, delta: f64, settings: &MonteCarlo)
     Ok(Bounds { lower: lower.unwrap_or(0.0), upper })
 }
 
-/// The first epsilon of `ladder` that holds by `test`. A rung whose pilot predicts that it does not hold is
-/// skipped. Each other rung is tested on fresh samples, enough to distinguish the pilot's delta from `delta`.
+/// Returns the first epsilon of `ladder` that passes `test`. An epsilon that its pilot predicts to fail is
+/// skipped. Each other one is tested on fresh samples, enough to distinguish the pilot's delta from `delta`.
 fn climb(
     pair: &impl Simulation,
     delta: f64,
@@ -241,10 +243,11 @@ fn climb(
     ladder.into_iter().enumerate().find(holds).map(|(_, epsilon)| epsilon)
 }
 
-/// An estimate of epsilon at `delta` on a small sample, between 0 and the unamplified epsilon.
+/// Estimates epsilon at `delta` from a small sample; the estimate is between 0 and the epsilon without
+/// amplification.
 fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
     let source = Source::of_seed(settings.seed);
-    // Far from the target, only the sign counts.
+    // Far from the target, only the sign is used.
     let excess = |epsilon: f64| {
         let means = Direction::BOTH.map(|direction| {
             let proposal = proposal(pair, direction, epsilon, settings, &source);
@@ -262,8 +265,8 @@ fn claim_settings<P: Simulation>(_: &P, precision: f64) -> MonteCarlo {
     MonteCarlo { failure_probability: CLAIM_FAILURE, precision, max_samples: P::MAX_CLAIM_SAMPLES, seed: 0 }
 }
 
-/// delta at `epsilon` on samples that follow from the claim alone: the key of their generator is the SHA-256
-/// digest of the pair's numbers, epsilon and the precision.
+/// Estimates delta at `epsilon` from samples that are derived from the claim alone: the key of their
+/// generator is the SHA-256 digest of the pair's numbers, epsilon and the precision.
 pub(crate) fn certified<P: Simulation>(pair: &P, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
     let epsilon = non_negative("epsilon", epsilon)?;
     let precision = if is_rough { ROUGH_PRECISION } else { CLAIM_PRECISION };
@@ -280,8 +283,8 @@ pub(crate) fn certified<P: Simulation>(pair: &P, epsilon: f64, is_rough: bool) -
 }
 
 /// Predicts the upper confidence limit of a claim at `epsilon`; `tally` draws a small sample (`true`) for the
-/// choice of the proposal and a larger one (`false`) for the prediction. A heuristic with a margin; it proves
-/// nothing.
+/// choice of the proposal, and a larger one (`false`) for the prediction. The prediction is a heuristic with
+/// a margin and proves nothing.
 pub(crate) fn predicted_upper<P: Simulation>(
     pair: &P,
     epsilon: f64,
@@ -302,8 +305,9 @@ pub(crate) fn predicted_upper<P: Simulation>(
     uppers[0].max(uppers[1])
 }
 
-/// A factor on the noise for which the claim `(epsilon, delta)` is expected to be certified, by
-/// [`Simulation::upper_by_noise`]; at most the factor that the unamplified mechanism needs.
+/// Returns a factor on the noise for which the claim `(epsilon, delta)` is expected to be certified,
+/// according to [`Simulation::upper_by_noise`]. It is at most the factor that the mechanism without
+/// amplification needs.
 pub(crate) fn noise_scale_for(pair: &impl Simulation, epsilon: f64, delta: f64) -> Result<f64> {
     let (epsilon, delta) = (positive("epsilon", epsilon)?, in_open_unit("delta", delta)?);
     let upper = pair.upper_by_noise(epsilon);

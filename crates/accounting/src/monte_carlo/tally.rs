@@ -4,13 +4,15 @@ use super::estimate::Tally;
 use super::normals::{Normals, Source};
 use crate::pld::Direction;
 
-/// Samples that decide the proposal and the number of samples; independent of those of the figure.
+/// Number of samples that decide the proposal and the number of samples of a figure; they are independent of
+/// the figure's own samples.
 pub(crate) const PILOT: usize = 8192;
-/// Samples that share a random stream. Fixed, so that results do not depend on the number of threads.
+/// Number of samples that share a random stream. It is fixed so that results do not depend on the number of
+/// threads.
 const CHUNK: usize = 512;
 
-/// The sums over `count` samples. `sample` adds its last argument's number of samples to a tally; chunks run
-/// in parallel. A function of the arguments alone, for any number of threads.
+/// Returns the sums over `count` samples, which do not depend on the number of threads.
+/// `sample(normals, tally, n)` adds n samples to a tally; chunks of samples are drawn in parallel.
 pub(crate) fn tally(
     count: usize,
     source: &Source,

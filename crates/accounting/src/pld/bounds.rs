@@ -12,7 +12,7 @@ use antinoise_input::larger;
 pub struct Bounds {
     /// Lower bound.
     pub lower: f64,
-    /// Upper bound: the figure to state.
+    /// Upper bound, which is the figure to state.
     pub upper: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Characteristic functions of tilted sums, with bounds on their errors.
+//! Characteristic functions of tilted sums of privacy losses, with bounds on their errors.
 
 use std::f64::consts::PI;
 
@@ -7,13 +7,14 @@ use num_complex::Complex;
 use super::discrete::{Bound, Discrete, Part};
 use super::tilt::ln_sum;
 
-/// Number of successive rotations of the atoms, one for each frequency, in a block, and number of such blocks
-/// before the angles are computed directly: errors grow with the number of rotations.
+/// From one frequency to the next, atoms are rotated by an angle. Number of such rotations in a block, and
+/// number of blocks before the angles are computed directly again, since errors grow with the number of
+/// rotations.
 const TURNS: usize = 12;
 /// Block length of a sum: errors grow with the longer of block length and number of blocks.
 const BLOCK: usize = 256;
 
-/// ln of sum p_i e^{theta l_i}.
+/// The logarithm of sum p_i e^{theta l_i}, where p_i is the mass of loss l_i.
 pub(crate) fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
     ln_sum(discrete.losses.iter().zip(&discrete.ln_masses).map(|(loss, ln)| ln + theta * loss))
 }
@@ -35,7 +36,8 @@ pub(crate) fn characteristic(
     count: usize,
     bound: Bound,
 ) -> Characteristic {
-    // ln size, phase, and T e / |A|.
+    // For each frequency: ln |A|, phase, and T e / |A|, where A is the characteristic function of a step, e
+    // its error and T the number of steps.
     let mut powers = vec![(0.0, 0.0, 0.0); count];
     let mut ln_mass = (0.0, 0.0);
     for part in parts {
@@ -59,8 +61,8 @@ pub(crate) fn characteristic(
             let angles = ln_size.abs() + phase.abs() + turned.abs();
             *growth += steps * (relative + 4.0 * f64::EPSILON * angles) + 8.0 * f64::EPSILON;
         };
-        // The widest vectors of this machine; lanes are fixed and nothing is fused, so the bits are the same
-        // on all.
+        // Uses the widest vectors of this machine. Lanes are fixed and no operations are fused, so that bits
+        // are the same on all machines.
         pulp::Arch::new().dispatch(Transform {
             atoms: &atoms,
             step: 2.0 * PI / period,
@@ -74,7 +76,7 @@ pub(crate) fn characteristic(
     (values.collect(), sizes.collect(), ln_mass)
 }
 
-/// ln |1 + w| and the angle of 1 + w, with errors in proportion to w.
+/// ln |1 + w| and the angle of 1 + w, with errors proportional to |w|.
 fn polar_of_one_plus(w: Complex<f64>) -> (f64, f64) {
     let square = w.norm_sqr();
     // Far from 0 an ulp of 1 is small compared with w.
@@ -82,10 +84,10 @@ fn polar_of_one_plus(w: Complex<f64>) -> (f64, f64) {
     (ln_size, w.im.atan2(1.0 + w.re))
 }
 
-/// A tilted measure, normalised: losses and masses. The masses are rounded to the side of the bound, at the
-/// cost of a relative error of delta of at most steps times their rounding. If the roundings were counted as
-/// errors of each frequency instead, the cost would be relative to the largest payoff, which may be far above
-/// the mean payoff.
+/// A normalised tilted measure: losses and masses. Masses are rounded to the side of the bound, which changes
+/// delta relatively by at most the number of steps times their rounding. If these roundings were counted as
+/// errors of each frequency instead, the change would be relative to the largest payoff, which may be far
+/// above the mean payoff.
 struct Atoms {
     /// The loss of the heaviest atom, and the differences of all losses from it.
     centre: f64,
@@ -108,7 +110,7 @@ impl Atoms {
             let exponents = ln.abs() + (theta * loss).abs() + ln_moment.abs();
             let rounding = f64::EPSILON * (8.0 + 4.0 * exponents);
             let mass = (ln + theta * loss - ln_moment).exp() * (1.0 + sign * rounding);
-            // Masses too small for any bound are dropped and counted as error.
+            // Masses that are too small to matter are dropped and counted as errors.
             if mass > 1e-40 {
                 losses.push(loss);
                 masses.push(mass);
@@ -135,7 +137,8 @@ impl Atoms {
     }
 }
 
-/// Calls `each` with W, the sum of mass (e^{i k step loss} - 1), for every k below `count`.
+/// Calls `each(k, W)` for every k below `count`, where W is the sum of mass (e^{i k step loss} - 1) over all
+/// atoms.
 struct Transform<'a, F> {
     atoms: &'a Atoms,
     step: f64,
@@ -173,7 +176,7 @@ impl<F: FnMut(usize, Complex<f64>)> pulp::NullaryFnOnce for Transform<'_, F> {
 struct Turn {
     cos: Vec<f64>,
     sin: Vec<f64>,
-    /// mass (e^{i angle} - 1).
+    /// The numbers mass (e^{i angle} - 1), one for each atom.
     from_one: (Vec<f64>, Vec<f64>),
 }
 
@@ -199,8 +202,8 @@ impl Turn {
     }
 }
 
-/// Number of additions that affect a value in a [`sum`]: eight lanes through a block, the lanes, and the
-/// blocks.
+/// Number of additions that affect a value in a [`sum`]: those within a lane of a block, over the eight
+/// lanes, and over the blocks.
 pub(crate) fn additions(count: usize) -> f64 {
     BLOCK as f64 / 8.0 + 8.0 + (count / BLOCK) as f64
 }

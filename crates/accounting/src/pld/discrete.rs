@@ -1,4 +1,4 @@
-//! Privacy loss distributions on finitely many losses, above and below the true one.
+//! Privacy loss distributions with finitely many losses that bound the true one from above and from below.
 //!
 //! A finite measure on losses l_i is a convex piecewise linear curve D with kinks at t_i = e^{l_i}: the
 //! change of slope at a kink is its mass under Q, and t_i times that is its mass under P. A curve above the
@@ -29,24 +29,25 @@ pub(crate) struct Part {
     pub steps: u64,
 }
 
-/// The side on which a measure bounds the true one.
+/// Whether a measure bounds the true one from above or from below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Above,
     Below,
 }
 
-/// Bound on the roundings of a mass, in units of the slopes on its two sides.
+/// Bound on the rounding error of a mass, relative to the slopes on its two sides.
 const SLOPE_ERROR: f64 = 6.0 * f64::EPSILON;
 
-/// A curve at the knots: D from the offset on, and D - (1 - t) up to it.
+/// The values of a curve at the knots: D from the origin on, and D - (1 - t) up to it.
 struct Knots {
     below: Vec<f64>,
     above: Vec<f64>,
 }
 
 impl Knots {
-    /// The slopes of the segments that end in each knot, and the level one beyond the last.
+    /// The slopes of the segments that end in each knot, and that of the segment beyond the last knot, which
+    /// is 0.
     fn slopes(&self, widths: &[f64]) -> Vec<f64> {
         let rise = |values: &[f64]| values.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
         let rises = std::iter::once(self.below[0]).chain(rise(&self.below)).chain(rise(&self.above));
@@ -57,7 +58,7 @@ impl Knots {
 /// Masses of the kinks between `slopes`, with rounding errors counted in direction `sign`.
 fn masses(grid: &Grid, slopes: &[f64], sign: f64) -> Vec<f64> {
     let ln_mass = |i: usize| {
-        // The two sides of the offset differ by the slope of 1 - t.
+        // At the origin, the slopes of the two sides differ in addition by that of 1 - t.
         let kink = slopes[i + 1] - slopes[i] + if i == grid.origin { 1.0 } else { 0.0 };
         let error = SLOPE_ERROR * (slopes[i].abs() + slopes[i + 1].abs());
         grid.losses[i] + larger(kink + sign * error, 0.0).ln()
@@ -75,12 +76,12 @@ pub(crate) fn pessimistic(profile: &Profile, grid: &Grid) -> Discrete {
 }
 
 /// The chords, lowered at each knot by as much as they can lie above the true curve, and made convex again;
-/// `None` where the grid is too coarse to leave a curve.
+/// `None` if the grid is too coarse for this.
 pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
     let points: Vec<Point> = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Down)).collect();
     let (widths, origin) = (grid.widths(), grid.origin);
     let mut slopes = lowered(&points, &widths, grid)?.slopes(&widths);
-    // Convex on each side of the offset; the kink there must not turn the other way.
+    // Each side of the origin is made convex; the kink at the origin must be convex too.
     let (below, above) = slopes.split_at_mut(origin + 1);
     make_monotone(below, &widths[..=origin]);
     make_monotone(above, &widths[origin + 1..]);
@@ -91,9 +92,11 @@ pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
     Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
 }
 
-/// Values of the curve at `points`, D above the offset and D - (1 - t) below it, rounded in direction `sign`.
+/// Values of the curve at `points`, D from the origin on and D - (1 - t) below it, rounded in direction
+/// `sign`.
 fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
-    // D - (D - (1 - t)) = 1 - t: where a form is not the one at hand, two positive numbers are added.
+    // The two forms of the curve differ by 1 - t; if the other form is needed, two positive numbers are
+    // added.
     let excess = |i: usize| -grid.losses[i].exp_m1();
     let at = |i: usize, above: bool| match (above, grid.losses[i] >= 0.0) {
         (true, false) => points[i].value + excess(i) * (1.0 + sign * 4.0 * f64::EPSILON),
@@ -106,16 +109,16 @@ fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
     }
 }
 
-/// Values at the knots whose chords lie below the curve; `None` when nothing is left above the offset.
+/// Values at the knots whose chords lie below the true curve; `None` if nothing is left above the origin.
 ///
-/// Under a convex curve between two knots lie its tangents there, so its chord is above it by at most the
-/// height of the triangle of chord and tangents: width alpha beta / (alpha + beta), with alpha and beta the
-/// differences between the slope of the chord and those at its ends.
+/// Between two knots, a convex curve is above its tangents at the knots. So its chord is above it by at most
+/// the height of the triangle of chord and tangents: width alpha beta / (alpha + beta), where alpha and beta
+/// are the differences between the slope of the chord and the slopes of the tangents.
 fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
     let (origin, last) = (grid.origin, grid.losses.len() - 1);
     let mut knots = knots(points, grid, -1.0);
     let chords = knots.slopes(widths);
-    // The slope of the curve, in the form of the side that segment i is on.
+    // The slope of the true curve at knot j, in the form (D or D - (1 - t)) of segment i.
     let tangent = |i: usize, j: usize| match (i > origin, grid.losses[j] >= 0.0) {
         (true, true) => -points[j].slope,
         (true, false) => points[j].slope - 1.0,
@@ -134,8 +137,9 @@ fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
     let lower = |i: usize| sags[i.saturating_sub(1)].max(sags[i.min(last - 1)]);
     knots.below.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(i));
     knots.above.iter_mut().enumerate().for_each(|(i, value)| *value -= lower(origin + i));
-    // The curve ends at 0 on a knot: the mass beyond is moved down to that knot, which takes a multiple of t
-    // from the curve, and only ever lowers it; the least multiple leaves all that is before not below 0.
+    // The curve must end with value 0 at a knot. The mass beyond the knot is moved down to it, which
+    // subtracts a multiple of t from the curve and so only lowers it. The smallest multiple is used that
+    // keeps earlier values non-negative.
     let left = knots.above.iter().position(|&value| value <= 0.0).unwrap_or(knots.above.len());
     let ratio = |i: usize| knots.above[i].ln() - grid.losses[origin + i];
     let end = (0..left).min_by(|&i, &j| ratio(i).total_cmp(&ratio(j)))?;
@@ -145,14 +149,14 @@ fn lowered(points: &[Point], widths: &[f64], grid: &Grid) -> Option<Knots> {
     knots.below.iter_mut().zip(&moved).for_each(|(value, share)| *value -= share);
     knots.above.iter_mut().zip(&moved[origin..]).for_each(|(value, share)| *value -= share);
     knots.above[end..].fill(0.0);
-    // The line from (0, 1) to the first knot is under the curve if it is not above 1 - t.
+    // The line from (0, 1) to the first knot is below the curve if it is not above 1 - t.
     knots.below[0] = knots.below[0].min(0.0);
     (end > 0).then_some(knots)
 }
 
-/// The nearest non-decreasing slopes of a curve under the given one: its lower convex hull.
+/// Replaces the slopes by those of the curve's lower convex hull.
 fn make_monotone(slopes: &mut [f64], widths: &[f64]) {
-    // Pool adjacent violators; a pool is (slope, width, length).
+    // The pool-adjacent-violators algorithm; a pool is (slope, width, number of segments).
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(slopes.len());
     for (&slope, &width) in slopes.iter().zip(widths) {
         let mut pool = (slope, width, 1);
@@ -177,7 +181,7 @@ mod tests {
     use super::*;
     use crate::pld::profile::Direction;
 
-    /// D, or D - (1 - t) below loss 0, of a measure, by the definition.
+    /// D of a measure (below loss 0, D - (1 - t)), by definition.
     fn curve(measure: &Discrete, loss: f64) -> f64 {
         let atoms = measure.losses.iter().zip(&measure.ln_masses);
         let beyond = |(&at, ln): (&f64, &f64)| {
@@ -224,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Where the curve changes its form, 1 - t is added with its rounding on the side of the bound.
+    /// Where the curve changes its form, 1 - t is added, rounded to the side of the bound.
     #[test]
     fn a_change_of_form_rounds_to_the_side_of_the_bound() {
         for (sigma, q, direction) in

@@ -1,6 +1,6 @@
-//! The range of losses that decide an answer, and their resolution.
+//! The choice of the range and resolution of losses for a computation.
 //!
-//! Nothing here is part of a bound: a bad fit makes a bracket wide, never wrong.
+//! Nothing here affects the validity of bounds: a bad choice makes them wide, never wrong.
 
 use super::bounds::{Bounds, WIDTH};
 use super::discrete::{Part, optimistic, pessimistic};
@@ -9,40 +9,41 @@ use super::grid::Grid;
 use super::profile::{Profile, Rounding};
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
-/// ln of the relative contribution allowed to losses half a period from the target, on either side.
+/// The logarithm of the allowed relative contribution of losses that are half a period from the target, on
+/// either side.
 const LN_OUTSIDE: f64 = -11.5;
-/// Minimum of the last frequency, in units of 1 / smoothing, where the smoothing leaves a factor of e^-21.
+/// Minimum of the last frequency, in units of 1 / smoothing; there the smoothing gives a factor of e^-21.
 const MIN_LAST: f64 = 6.5;
-/// Fraction of delta, over all steps, from losses that are so large that they are taken as infinite.
+/// Fraction of delta, over all steps, that may come from losses which are treated as infinite.
 const INFINITE: f64 = 1e-3;
 
-/// The unknown: epsilon or delta.
+/// The unknown of a computation: epsilon or delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aim {
     Epsilon,
     Delta,
 }
 
-/// The parameters of knots and smoothing.
+/// The parameters of the grid of losses (its knots) and of the smoothing.
 pub(crate) struct Fit {
     aim: Aim,
-    /// ln of the given delta, or of an estimate of the unknown one.
+    /// The logarithm of the given delta, or of an estimate of the unknown delta.
     ln_delta: f64,
     nodes: Vec<Nodes>,
-    /// Number of standard deviations of a step within which losses decide delta, and the highest such loss of
-    /// each part.
+    /// Number of standard deviations of a step within which losses contribute to delta, and the highest such
+    /// loss of each part.
     reach: f64,
     highest: Vec<f64>,
     theta: f64,
-    /// The epsilon at which the grid resolves delta.
+    /// The epsilon near which the grid resolves delta.
     pub target: f64,
     cumulants: Cumulants,
-    /// Factor on the resolution; below 1 after bounds came out wider than planned.
+    /// Factor on the distance of knots; it is reduced below 1 if bounds are wider than intended.
     fineness: f64,
 }
 
 impl Fit {
-    /// Fits the grid for the epsilon at delta = e^`ln_delta`.
+    /// Chooses the parameters for the epsilon at delta = e^`ln_delta`.
     pub fn new(phases: &[(Profile, u64)], ln_delta: f64) -> Self {
         let mut fit = Self {
             aim: Aim::Epsilon,
@@ -62,14 +63,14 @@ impl Fit {
         fit
     }
 
-    /// ln of the Rényi bound on delta at `epsilon`, to start from.
+    /// The logarithm of the Rényi bound on delta at `epsilon`, as a first estimate.
     pub fn renyi_ln_delta(phases: &[(Profile, u64)], epsilon: f64) -> f64 {
         let nodes = &Self::new(phases, -60.0).nodes;
         let theta = for_epsilon(nodes, epsilon);
         (cumulants(nodes, theta).value - theta * epsilon).clamp(-590.0, -0.1)
     }
 
-    /// Fits the grid for the delta at `epsilon`, which is about e^`ln_delta`.
+    /// Chooses the parameters for the delta at `epsilon`, which is about e^`ln_delta`.
     pub fn at(phases: &[(Profile, u64)], ln_delta: f64, epsilon: f64) -> Self {
         let mut fit = Self::new(phases, ln_delta);
         fit.aim = Aim::Delta;
@@ -77,10 +78,10 @@ impl Fit {
         fit
     }
 
-    /// Updates the fit from a bracket.
+    /// Improves the parameters after bounds were computed.
     pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bounds) {
         if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
-            // The Rényi bound was far off: the tilt was, too.
+            // If the Rényi bound was far off, so was the tilt.
             self.tilt(for_epsilon(&self.nodes, found.upper), found.upper);
             return;
         }
@@ -90,11 +91,11 @@ impl Fit {
         self.tilt(for_epsilon(&self.nodes, self.target), self.target);
     }
 
-    /// Sets the range of a step's losses that decide the answer at the current delta and resolution.
+    /// Sets the range of a step's losses that contribute to the result, at the current delta and resolution.
     fn resolve(&mut self, phases: &[(Profile, u64)]) {
         let steps: f64 = phases.iter().map(|&(_, steps)| steps as f64).sum();
         let least = self.ln_delta - steps.ln();
-        // Beyond the reach, all steps together add 1e-5 of delta at most.
+        // Losses beyond the reach contribute at most 1e-5 of delta, over all steps.
         self.reach = (2.0 * (11.5 - least)).sqrt().clamp(4.0, 37.5);
         let least = least + (INFINITE * self.fineness * self.fineness).ln();
         self.highest = phases.iter().map(|(profile, _)| highest(profile, self.reach, least)).collect();
@@ -106,14 +107,15 @@ impl Fit {
     }
 
     fn tilt(&mut self, theta: f64, target: f64) {
-        // Any tilt is sound; one far below the inverse spread of the loss would need a long period.
+        // Every tilt gives valid bounds; one far below the inverse standard deviation of the loss would need
+        // a long period.
         self.theta = theta.max(0.7 / cumulants(&self.nodes, theta).variance.sqrt());
         self.cumulants = cumulants(&self.nodes, self.theta);
         self.target = target;
     }
 
-    /// ln of the mean payoff under the tilt: delta is the product of the moment, e^{-theta epsilon} and the
-    /// payoff.
+    /// The logarithm of the mean payoff under the tilt: delta is the product of the moment M(theta),
+    /// e^{-theta epsilon} and this mean.
     fn ln_payoff(&self) -> f64 {
         (self.ln_delta - self.cumulants.value + self.theta * self.target).clamp(-60.0, 0.0)
     }
@@ -126,9 +128,10 @@ impl Fit {
         }
     }
 
-    /// All steps of `phases`, discretised above and below.
+    /// All steps of `phases`, discretised from above and from below.
     pub fn parts(&self, phases: &[(Profile, u64)]) -> (Vec<Part>, Option<Vec<Part>>) {
-        // A loss far above the target counts almost as an infinite one, unless the other steps pull it down.
+        // A loss far above the target contributes almost as much as an infinite one, unless other steps have
+        // negative losses.
         let pull: f64 =
             phases.iter().map(|(profile, steps)| profile.loss(0.0).min(0.0) * *steps as f64).sum();
         let spread = 5.0 * self.cumulants.variance.sqrt().min(20.0);
@@ -145,29 +148,29 @@ impl Fit {
         (above.collect(), below.collect())
     }
 
-    /// The distance of the knots, in standard deviations of a step. With a distance d, the second moments
-    /// that chords add and lowered chords remove make the bracket (1 + theta) d^2 roughness / 4 wide.
+    /// The distance of adjacent knots, in standard deviations of a step. For a distance d, the second moments
+    /// that chords add and lowered chords remove make the bounds (1 + theta) d^2 roughness / 4 apart.
     fn spacing(&self) -> f64 {
         let finest = 2.0 * self.reach / 100_000.0;
         let fitted = (2.0 * self.width() / ((1.0 + self.theta) * self.cumulants.roughness)).sqrt();
         (fitted.min(0.25) * self.fineness).max(finest)
     }
 
-    /// Settings for the transform. Smoothing by s costs about 1.5 (1 + theta) s^2 in epsilon.
+    /// The settings of the Fourier transform. Smoothing by s changes epsilon by about 1.5 (1 + theta) s^2.
     pub fn settings(&self) -> Settings {
         let ln_near = self.ln_payoff() + LN_OUTSIDE;
-        // The payoff is 1/(e theta) at most.
+        // The payoff is at most 1/(e theta).
         let ln_far = (ln_near + self.theta.ln() + 1.0).min(LN_OUTSIDE);
         let (lowest, below) = end(&self.nodes, self.theta, ln_far, -1.0);
         let (highest, above) = end(&self.nodes, self.theta, ln_far, 1.0);
         let half = (self.target - lowest).max(highest - self.target).max(-ln_near / self.theta);
         let smoothing = (self.width() / (5.0 * (1.0 + self.theta))).sqrt().min(0.25 / (1.0 + self.theta));
-        // The measures reach a little beyond the quadrature.
+        // The range of the measures is slightly larger than that of the quadrature.
         Settings {
             theta: self.theta,
             smoothing: smoothing * self.fineness,
             period: 2.1 * half,
-            // What is left out beyond the last frequency is relative to the payoff, not to its mean.
+            // The error of leaving out higher frequencies is relative to the largest payoff, not to its mean.
             last: (2.0 * (14.0 - self.ln_payoff())).sqrt().max(MIN_LAST),
             above,
             below,

@@ -1,20 +1,20 @@
-//! delta of a sum of many losses, in Fourier space under an exponential tilt.
+//! delta of a sum of many privacy losses, computed in Fourier space under an exponential tilt.
 //!
 //! Let S be the sum of all losses under P, M its moment generating function, and F the law of S tilted by
-//! e^{theta s}: delta(epsilon) = M(theta) e^{-theta epsilon} E_F g(S - epsilon) with
-//! g(v) = e^{-theta v} (1 - e^{-v}) for v > 0, 0 below. F makes the losses that decide delta the likely ones,
-//! so that every error below is relative to the delta sought, however small. g is replaced by a payoff
-//! that is periodic and smooth, so that E_F is a short sum over frequencies, of products of characteristic
-//! functions. For a Gaussian Z with standard deviation s:
+//! e^{theta s}: delta(epsilon) = M(theta) e^{-theta epsilon} E_F g(S - epsilon) with g(v) = e^{-theta v} (1 -
+//! e^{-v}) for v > 0, 0 below. Under F, the losses that contribute to delta are likely, so that all errors
+//! are relative to delta, however small it is. g is replaced by a payoff that is periodic and smooth, so that
+//! E_F is a short sum over frequencies, of products of characteristic functions. For a Gaussian Z with
+//! standard deviation s:
 //!
 //! - above: g(v + Z), with Z the loss of one more release of s-GDP, which can only enlarge delta;
-//! - below: E g*(v + sZ) less a Gaussian bump, where g* is g with its two exponentials scaled so that
-//!   smoothing brings them back. With a = (1 + theta) s, what smoothing spills over the kink of g is at most
+//! - below: E g*(v + sZ) minus a Gaussian bump, where g* is g with its two exponentials scaled so that
+//!   smoothing restores them. With a = (1 + theta) s, smoothing moves at most the bump across the kink of g:
 //!   s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2}, the bump.
 //!
-//! Both change epsilon by the order of (1 + theta) s^2, once for the whole sum. Making g periodic only adds;
-//! how much is bounded by Chernoff. The frequencies left out are bounded by the transform of the payoff,
-//! since a characteristic function is at most 1.
+//! Both change epsilon by about (1 + theta) s^2, once for the whole sum. Making g periodic only increases it,
+//! by an amount that Chernoff's inequality bounds. The error of leaving out high frequencies is bounded by
+//! the transform of the payoff, since a characteristic function is at most 1.
 
 use std::f64::consts::PI;
 
@@ -30,10 +30,10 @@ pub(crate) struct Settings {
     pub theta: f64,
     pub smoothing: f64,
     pub period: f64,
-    /// The last frequency, in units of 1 / smoothing, where the smoothing leaves a factor of e^(-last^2 / 2).
+    /// The last frequency, in units of 1 / smoothing; there the smoothing gives a factor of e^(-last^2 / 2).
     pub last: f64,
-    /// The tilts upwards and downwards in Chernoff's bounds on the mass that lies half a period above and
-    /// below.
+    /// The upward and downward tilts in Chernoff's bounds on the mass more than half a period above and below
+    /// the target.
     pub above: f64,
     pub below: f64,
 }
@@ -42,17 +42,17 @@ pub(crate) struct Settings {
 pub(crate) struct Spectrum {
     settings: Settings,
     bound: Bound,
-    /// Transform of the payoff times characteristic function, at the frequencies 2 pi k / period.
+    /// The transform of the payoff times the characteristic function, at the frequencies 2 pi k / period.
     terms: Vec<Complex<f64>>,
-    /// ln M(theta) of the sum.
+    /// ln M(theta), where M is the moment generating function of the sum.
     ln_moment: f64,
-    /// Bound on the rounding of the sum over terms, and on the terms left out.
+    /// Bound on the rounding error of the sum over `terms`, and on the terms that are left out.
     error: f64,
     /// The probability of S > x under F is at most e^(ln_above - above x).
     ln_above: f64,
     /// The probability of S < x under F is at most e^(ln_below + below x).
     ln_below: f64,
-    /// Sum of the sizes of the terms.
+    /// The sum of the absolute values of the terms.
     size: f64,
     infinity: f64,
 }
@@ -65,7 +65,7 @@ impl Settings {
         (self.last / self.smoothing * self.period / (2.0 * PI)).ceil() + 1.0
     }
 
-    /// The settings with enough smoothing for at most `most` frequencies, and whether they were unchanged.
+    /// The settings with enough smoothing for at most `most` frequencies, and whether they are unchanged.
     pub fn within(mut self, most: f64) -> (Self, bool) {
         let excess = self.frequencies() / most.min(MAX_FREQUENCIES);
         self.smoothing *= excess.max(1.0);
@@ -81,15 +81,15 @@ impl Settings {
 }
 
 impl Spectrum {
-    /// The bound for `parts` that are all on the side `bound`.
+    /// Computes the bound for `parts`, all of which are bounds on the side `bound`.
     pub fn new(parts: &[Part], settings: Settings, bound: Bound) -> Option<Self> {
         let Settings { theta, smoothing: s, period, above, below, .. } = settings;
         let count = settings.count()?;
-        // What `wrapped` and the bump take for granted; more smoothing than that bounds nothing well.
+        // `wrapped` and the bump assume this; with more smoothing, bounds would be useless.
         if bound == Bound::Below && (1.0 + theta) * s > 0.3 {
             return None;
         }
-        // Each sum or difference of logarithms errs by at most 1e-13.
+        // The error of each sum or difference of logarithms is at most 1e-13.
         let slack: f64 = parts.iter().map(|part| part.steps as f64 * 1e-13).sum();
         let moment =
             |tilt: f64| parts.iter().map(|p| p.steps as f64 * ln_moment(&p.discrete, tilt)).sum::<f64>();
@@ -104,7 +104,7 @@ impl Spectrum {
             error += twice / period * payoff.norm() * size * growth * mass;
         }
         let last = 2.0 * PI * count as f64 / period;
-        // Rounded up, masses may sum to a little more than 1.
+        // Masses that are rounded up may sum to slightly more than 1.
         error += left_out(theta, s, last) * mass.max(1.0);
         Some(Self {
             size: terms.iter().map(|term| term.norm()).sum(),
@@ -119,7 +119,7 @@ impl Spectrum {
         })
     }
 
-    /// ln of the bound on delta at `epsilon`; minus infinity where the bound is no more than 0.
+    /// The logarithm of the bound on delta at `epsilon`, or minus infinity if the bound is at most 0.
     pub fn ln_delta(&self, epsilon: f64) -> f64 {
         let theta = self.settings.theta;
         let step = -2.0 * PI / self.settings.period * epsilon;
@@ -129,7 +129,7 @@ impl Spectrum {
         };
         let values: Vec<f64> = self.terms.iter().enumerate().map(term).collect();
         let sum = sum(&values);
-        // A phase errs by its size in ulps, and the sum by half an ulp an addition.
+        // The error of a phase is its size in ulps, and that of the sum half an ulp for each addition.
         let last = step * values.len() as f64;
         let rounding = self.size * f64::EPSILON * (4.0 + last.abs() + additions(values.len()));
         let scale = self.ln_moment - theta * epsilon;
@@ -150,12 +150,12 @@ impl Spectrum {
     /// The epsilon at which the bound crosses e^`ln_delta`, rounded to the safe side; `None` if it does not
     /// cross.
     ///
-    /// The search starts at `guess`; for a lower bound it goes only downwards from there.
+    /// The search starts at `guess`, and for a lower bound considers only smaller values.
     pub fn epsilon(&self, ln_delta: f64, guess: f64) -> Option<f64> {
         let excess = |epsilon: f64| self.ln_delta(epsilon) - ln_delta;
         let first = (guess, excess(guess));
         let (mut low, mut high) = (first, first);
-        // A spectrum is useless far from its target.
+        // A spectrum gives useful bounds only near its target.
         let mut step = f64::min(2e-3 * guess, 1e-2 * self.settings.period);
         while low.1 <= 0.0 {
             if low.0 == 0.0 {
@@ -179,16 +179,18 @@ impl Spectrum {
         Some(if self.bound == Bound::Above { high } else { low })
     }
 
-    /// A bound on the error by periodicity: sum over m != 0 of g(v + m period).
+    /// A bound on the error from making g periodic: the sum over m != 0 of g(v + m period).
     fn wrapped(&self, epsilon: f64) -> f64 {
         let Settings { theta, period, above, below, .. } = self.settings;
-        // Where |v| <= period/2, only m >= 1 counts, and terms are below e^{-theta (m - 1/2) period}.
+        // For |v| <= period/2, only terms with m >= 1 are positive, and they are below e^{-theta (m - 1/2)
+        // period}.
         let near = (-0.5 * theta * period).exp() / (1.0 - (-theta * period).exp());
-        // Elsewhere a sum over points one period apart is at most the greatest term and the mean.
+        // For other v, a sum over points one period apart is at most the largest term plus the integral over
+        // the period.
         let far = greatest(theta) + 1.0 / (period * theta * (1.0 + theta));
         let over = (self.ln_above - above * (epsilon + 0.5 * period)).exp().min(1.0);
         let under = (self.ln_below + below * (epsilon - 0.5 * period)).exp().min(1.0);
-        // Smoothing spreads by s: 1.5 covers it, since s is below 0.3/(1 + theta).
+        // The factor 1.5 covers the smoothing by s, since s is below 0.3/(1 + theta).
         1.5 * (near + (over + under) * far)
     }
 }
@@ -221,14 +223,15 @@ fn payoff(theta: f64, s: f64, omega: f64, bound: Bound) -> Complex<f64> {
     }
 }
 
-/// A bound on the terms at and beyond the frequency `last`, whatever the characteristic function.
+/// A bound on the sum of the terms from the frequency `last` on, for every characteristic function.
 fn left_out(theta: f64, s: f64, last: f64) -> f64 {
     let a = (1.0 + theta) * s;
-    // |payoff| is at most this times e^{-s^2 omega^2/2}: 1/omega^2 and, below, a s/omega and the bump.
+    // |payoff| is at most e^{-s^2 omega^2/2} times this: 1/omega^2 and, for lower bounds, a s/omega and the
+    // bump.
     let bump = s * s * ((2.0 * PI).sqrt() * 2.0 * a + 1.0) * (0.5 * a * a).exp();
     let size = (0.5 * s * s * theta * (1.0 + theta)).exp() / (last * last) + a * s / last + bump;
-    // The sum over frequencies of 2/period times a falling function is at most its integral over pi, and one
-    // term.
+    // The sum of 2/period times a decreasing function over the frequencies is at most its integral divided by
+    // pi, plus one term.
     let tail = (-0.5 * s * s * last * last).exp();
     size * tail * (1.0 / (PI * s * s * last) + last)
 }

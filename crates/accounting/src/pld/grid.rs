@@ -2,11 +2,11 @@
 
 use super::profile::{Direction, Profile};
 
-/// Losses, ascending, at which curves may bend; the one at `origin` is neither the first nor the last.
+/// The knots of discretised curves: increasing losses, of which that at `origin` is neither the first nor the
+/// last.
 ///
-/// The origin is chosen where most of a step's mass is. There the curve changes from D - (1 - t) to D, and a
-/// knot there lets an optimistic measure keep that mass, which it would otherwise have to move down to the
-/// next knot.
+/// The origin is chosen where most of a step's mass is. There the curve changes from D - (1 - t) to D.
+/// Without a knot there, an optimistic measure would have to move that mass down to the next knot.
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
     pub losses: Vec<f64>,
@@ -14,9 +14,9 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Losses of `profile` at places `spacing` standard deviations apart, within `reach` of each mean of P;
-    /// losses above `highest` are cut to it. The origin is the loss at P's component at 0, where most of a
-    /// sampled step's mass is.
+    /// Creates the grid of the losses of `profile` at outputs that are `spacing` standard deviations apart,
+    /// within `reach` of each mean of P. Losses above `highest` are reduced to it. The origin is the loss at
+    /// P's component at 0, where most of a sampled step's mass is.
     pub fn new(profile: &Profile, reach: f64, spacing: f64, highest: f64) -> Self {
         let count = (reach / spacing).ceil() as i64;
         let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);
@@ -26,9 +26,9 @@ impl Grid {
             places.extend(around(profile.mu).filter(|&z| z > beyond + 0.1 * spacing));
         }
         let origin = profile.loss(0.0);
-        // What is within a standard deviation of the origin is never far.
+        // Losses within a standard deviation of the origin are always included.
         let highest = highest.max(profile.loss(1.0)).max(profile.loss(-1.0));
-        // A loss that differs from its neighbour by rounding alone is no knot of its own.
+        // Losses that differ only by rounding become one knot.
         let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
         let mut losses: Vec<f64> = places.into_iter().map(|z| profile.loss(z).min(highest)).collect();
         losses.sort_by(f64::total_cmp);
@@ -49,7 +49,7 @@ impl Grid {
         Self { losses: below, origin: at }
     }
 
-    /// t_0 - 0, t_1 - t_0, ..., for the segments that end in each knot.
+    /// The widths t_0 - 0, t_1 - t_0, ... of the segments that end in each knot.
     pub fn widths(&self) -> Vec<f64> {
         let later = self.losses.windows(2).map(|pair| pair[1].exp() * -(pair[0] - pair[1]).exp_m1());
         std::iter::once(self.losses[0].exp()).chain(later).collect()

@@ -22,9 +22,9 @@ use side::Side;
 
 /// The adaptive composition of any number of [`PoissonSampledGaussian`] phases.
 ///
-/// The accountant is that of privacy loss distributions: each step is bounded by discrete distributions
-/// above (connect-the-dots) and below it, whose sums are evaluated in Fourier space with every rounding,
-/// truncation and smoothing on the safe side. Full-batch phases alone are exact, by [`Gdp`].
+/// It is computed by privacy loss distributions: each step is bounded by discrete distributions from above
+/// (connect-the-dots) and from below, whose sums are evaluated in Fourier space. Rounding, truncation and
+/// smoothing are always on the safe side. Compositions of full-batch phases alone are exact, by [`Gdp`].
 ///
 /// # Source
 /// Doroshenko et al., "Connect the dots" (2022); Zhu, Dong and Wang, "Optimal accounting of differential
@@ -67,7 +67,7 @@ impl Composition {
         Ok(Self { sampled, full })
     }
 
-    /// The least `epsilon` at `delta`.
+    /// Bounds on the least `epsilon` at `delta`.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1.
@@ -96,7 +96,7 @@ impl Composition {
         Ok(one.worse(other).capped(unamplified))
     }
 
-    /// The least `delta` at `epsilon`.
+    /// Bounds on the least `delta` at `epsilon`.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -120,7 +120,7 @@ impl Composition {
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
         let mut found = one.worse(other);
         if Direction::BOTH.iter().any(|&direction| self.side(direction).reaches(epsilon)) {
-            // A positive delta that underflows is not 0.
+            // A positive delta that underflows must not be stated as 0.
             found.upper = found.upper.max(f64::MIN_POSITIVE);
         }
         Ok(found.capped(unamplified))
@@ -134,7 +134,7 @@ impl Composition {
         fit::Fit::new(&self.side(Direction::Remove).parts, delta.ln()).target
     }
 
-    /// The guarantee of the same steps without sampling, which is an upper bound.
+    /// The privacy of the same steps without sampling, which is an upper bound.
     fn unamplified(&self) -> Result<Gdp> {
         let repeated = |phase: &PoissonSampledGaussian| {
             Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)

@@ -3,12 +3,12 @@ use antinoise_input::{InvalidParameter, positive};
 use super::profile::{Direction, Profile};
 use crate::Result;
 
-/// `steps` steps that each add Gaussian noise to the sum over a Poisson sample.
+/// Steps of DP-SGD with Poisson sampling: each adds Gaussian noise to the sum over a Poisson sample of the
+/// examples.
 ///
-/// Every example takes part in a step with probability `sampling_rate`, independently; the noise has
-/// `noise_multiplier` times the largest norm of one example's contribution as its standard deviation.
-/// Neighbours differ in one example, which is there or not (add-or-remove), or contributes nothing
-/// (zero-out).
+/// Every example takes part in a step with probability `sampling_rate`, independently; the standard deviation
+/// of the noise is `noise_multiplier` times the maximum norm of one example's contribution. Neighbouring data
+/// sets differ in one example, which is present or not (add-or-remove), or contributes zero (zero-out).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoissonSampledGaussian {
     pub(super) noise_multiplier: f64,

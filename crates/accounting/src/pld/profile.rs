@@ -1,9 +1,9 @@
-//! One step of the sampled Gaussian as a hockey-stick curve.
+//! The hockey-stick curve of one step of the sampled Gaussian mechanism.
 //!
 //! For the pair (P, Q) of a direction, D(t) = integral of (P - t Q)_+ is convex in t = e^loss, and its slope
-//! is -Q(loss > ln t). Below loss 0 the curve is kept as D(t) - (1 - t) = integral of (t Q - P)_+, which is
-//! as small there as D is above: neither side cancels. With y = (t - 1)/q (or (1/t - 1)/q), the sampled curve
-//! is q times the Gaussian curve at ln(1 + y), or its mirror image.
+//! is -Q(loss > ln t). Below loss 0 the curve is represented by D(t) - (1 - t) = integral of (t Q - P)_+,
+//! which is as small there as D is above, so that nothing cancels. With y = (t - 1)/q (or (1/t - 1)/q), the
+//! sampled curve is q times the Gaussian curve at ln(1 + y), or its mirror image.
 //!
 //! Source: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling" (2018), theorem 2, which is an
 //! identity for this pair.
@@ -12,7 +12,7 @@ use antinoise_input::larger;
 
 use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
 
-/// The direction of a comparison: removal or addition of the example.
+/// The direction of a comparison: the example is removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// P is the mixture (1-q) N(0, 1) + q N(mu, 1), Q is N(0, 1).
@@ -25,14 +25,14 @@ impl Direction {
     pub const BOTH: [Self; 2] = [Self::Remove, Self::Add];
 }
 
-/// The direction in which the curve may err.
+/// The direction in which values of the curve are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
     Up,
     Down,
 }
 
-/// A step: noise multiplier 1/`mu`, sampling rate `q`, seen from one side.
+/// A step with noise multiplier 1/`mu` and sampling rate `q`, in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Profile {
     pub mu: f64,
@@ -43,24 +43,24 @@ pub(crate) struct Profile {
 /// The curve at one loss.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point {
-    /// D(t) where loss >= 0, D(t) - (1 - t) below; rounded as asked.
+    /// D(t) for loss >= 0, and D(t) - (1 - t) below; rounded in the requested direction.
     pub value: f64,
-    /// Q(beyond): Q(loss > ln t) where loss >= 0, Q(loss <= ln t) below; to nearest.
+    /// The absolute slope: Q(loss > ln t) for loss >= 0, and Q(loss <= ln t) below; to nearest.
     pub slope: f64,
 }
 
-/// Ten times the worst relative error of [`gaussian`] against 60-digit arithmetic, without the rounding of a
-/// and b.
+/// Ten times the largest relative error of [`gaussian`] in comparisons with 60-digit arithmetic, without the
+/// rounding of a and b.
 const EVALUATION_ERROR: f64 = 2e-12;
 
-/// Standard deviations beyond which a normal density is 0 in double precision.
+/// Number of standard deviations beyond which a normal density is 0 in double precision.
 const FARTHEST: f64 = 40.0;
 
 impl Profile {
-    /// The loss at `z` standard deviations of P's component at 0, towards the mixture's mean.
+    /// The loss at an output that is `z` standard deviations from 0, towards the mean of the mixture.
     pub fn loss(&self, z: f64) -> f64 {
         let exponent = self.mu * (z - 0.5 * self.mu);
-        // ln(1 - q + q e^exponent), by whichever form keeps a small loss small.
+        // ln(1 - q + q e^exponent), in the form that is accurate for small losses.
         let loss = if exponent < 30.0 {
             (self.q * exponent.exp_m1()).ln_1p()
         } else {
@@ -93,7 +93,7 @@ impl Profile {
     pub fn at(&self, loss: f64, rounding: Rounding) -> Point {
         let sign = if rounding == Rounding::Up { 1.0 } else { -1.0 };
         let (above, removing) = (loss >= 0.0, self.direction == Direction::Remove);
-        // Adding sees the curve of removing from the other side: loss -> -loss, and D -> t D.
+        // The curve for addition is that for removal with loss replaced by -loss and D by t D.
         let (toward, scale) = if removing { (loss, 1.0) } else { (-loss, loss.exp()) };
         let y = toward.exp_m1() / self.q;
         let (q, tails) = (self.q, if above == removing { self.outer(y, sign) } else { self.inner(y, sign) });
@@ -118,7 +118,7 @@ impl Profile {
 
     /// (1 + y) G(-ln(1 + y)) for -1 < y <= 0, with the two tails; None beyond the end of the support.
     fn inner(&self, y: f64, sign: f64) -> Option<(f64, f64, f64)> {
-        // Near the end of the support 1 + y cancels: the error of y is added before, not after.
+        // Near the end of the support 1 + y cancels, so that the error of y is added before the sum.
         let moved = y + sign * 6.0 * f64::EPSILON * y.abs();
         let w = (1.0 + moved) + sign * f64::EPSILON;
         if w <= 0.0 {
@@ -135,7 +135,7 @@ fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
     let (a, b) = ((-0.5 * mu).mul_add(mu, e) / mu, (0.5 * mu).mul_add(mu, e) / mu);
     let (density_a, density_b) = ((-0.5 * a * a - LN_SQRT_2PI).exp(), (-0.5 * b * b - LN_SQRT_2PI).exp());
     if a > FARTHEST {
-        // Both tails are below the least number there is.
+        // Both tails underflow.
         return (0.0, 0.0, 0.0, EVALUATION_ERROR);
     }
     let far = density_b * mills(b);

@@ -1,4 +1,4 @@
-//! One direction of add-or-remove, refined until its bounds are close.
+//! Bounds for one direction (removal or addition), refined until they are close.
 
 use super::bounds::Bounds;
 use super::discrete::Bound;
@@ -10,10 +10,10 @@ use crate::root::{crossing, greatest_float, least_float};
 /// Limits on refinements, and on atoms times frequencies, after which the current bounds are returned.
 const REFINEMENTS: usize = 8;
 const MAX_WORK: f64 = 1.5e8;
-/// Deltas below this are not resolved.
+/// The logarithm of the smallest delta that is resolved.
 const MIN_LN_DELTA: f64 = -600.0;
 
-/// The steps of a composition as pairs (P, Q) that all point the same way.
+/// The steps of a composition in one direction.
 pub(crate) struct Side {
     pub parts: Vec<(Profile, u64)>,
 }
@@ -54,13 +54,13 @@ impl Side {
         })
     }
 
-    /// Whether losses can sum to more than `epsilon`.
+    /// Whether the total loss can exceed `epsilon`.
     pub fn reaches(&self, epsilon: f64) -> bool {
         let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
         self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) > epsilon
     }
 
-    /// The one profile of a single step, whose curve needs no grid.
+    /// The profile of a composition of a single step, whose curve needs no grid.
     fn single(&self) -> Option<&Profile> {
         match &self.parts[..] {
             [(profile, 1)] => Some(profile),
@@ -68,7 +68,7 @@ impl Side {
         }
     }
 
-    /// An upper bound on epsilon at e^`ln_delta`, usually close.
+    /// A quick upper bound on epsilon at e^`ln_delta`, which is usually tight.
     fn rough(&self, ln_delta: f64) -> f64 {
         let read = |upper: Option<&Spectrum>, _: Option<&Spectrum>, target: f64| {
             let upper =
@@ -79,8 +79,8 @@ impl Side {
         self.refine(Fit::new(&self.parts, ln_delta), Bounds::ZERO, 2, read).upper
     }
 
-    /// Approximation of ln delta at `epsilon`, a guide for the fit: the ln delta at which [`Self::rough`]
-    /// gives `epsilon`.
+    /// An approximation of ln delta at `epsilon`, from which parameters are chosen: the ln delta at which
+    /// [`Self::rough`] gives `epsilon`.
     fn ln_delta_near(&self, epsilon: f64) -> f64 {
         let excess = |ln_delta: f64| (self.rough(ln_delta) - epsilon).min(f64::MAX);
         let mut high = (-0.01, 0.0);
@@ -97,7 +97,7 @@ impl Side {
     }
 
     /// Refines the grid until the bounds are close or `known` is tighter, for at most `rounds` rounds. `ask`
-    /// computes the bounds from the upper and lower spectrum, near a target.
+    /// computes the bounds from the upper and the lower spectrum, near a target.
     fn refine(
         &self,
         mut fit: Fit,

@@ -1,17 +1,18 @@
-//! The exponential tilt under which the losses that decide delta are likely, found by quadrature. It guides
-//! the choice of the grid and is never part of a bound.
+//! The exponential tilt under which the losses that contribute to delta are likely, found by quadrature. It
+//! guides the choice of the grid, and no bound depends on its accuracy.
 
 use super::profile::{Direction, Profile};
 use crate::root::golden_section;
 
-/// Losses of one step on nodes, with the logarithms of their P masses.
+/// Quadrature nodes for the loss of a step under P.
 pub(crate) struct Nodes {
-    /// The loss, the square of its derivative ([`Profile::steepness`]), and ln of the mass.
+    /// For each node: the loss, the square of its derivative ([`Profile::steepness`]), and the logarithm of
+    /// the mass.
     points: Vec<(f64, f64, f64)>,
     steps: f64,
 }
 
-/// K, K', K'' of the summed loss: the cumulant generating function ln E_P e^{theta loss}.
+/// The cumulant generating function K(theta) = ln E_P e^{theta loss} of the total loss, with K' and K''.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cumulants {
     pub value: f64,
@@ -22,7 +23,7 @@ pub(crate) struct Cumulants {
     pub roughness: f64,
 }
 
-/// Nodes per standard deviation of each normal component.
+/// Number of nodes per standard deviation of each normal component.
 const DENSITY: f64 = 10.0;
 
 impl Nodes {
@@ -103,8 +104,8 @@ pub(crate) fn for_epsilon(phases: &[Nodes], epsilon: f64) -> f64 {
     golden_section(-25.0, 25.0, bound).0.exp()
 }
 
-/// Chernoff bound on a quantile of the loss tilted by `theta`: mass e^`ln_tail` lies beyond it, above for
-/// `sign` 1 and below for -1. And the further tilt that attains the bound.
+/// Chernoff's bound on a quantile of the total loss under the tilt `theta`, beyond which there is at most the
+/// mass e^`ln_tail` (above for `sign` 1, below for -1); and the further tilt that gives the bound.
 pub(crate) fn end(phases: &[Nodes], theta: f64, ln_tail: f64, sign: f64) -> (f64, f64) {
     let base = cumulants(phases, theta);
     let normal = (-2.0 * ln_tail / base.variance.max(f64::MIN_POSITIVE)).sqrt().ln();
@@ -116,7 +117,7 @@ pub(crate) fn end(phases: &[Nodes], theta: f64, ln_tail: f64, sign: f64) -> (f64
     (sign * reach, ln_s.exp())
 }
 
-/// ln of the sum of e^x.
+/// The logarithm of the sum of e^x.
 pub(crate) fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     let peak = terms.clone().fold(f64::MIN, f64::max);
     peak + terms.map(|x| (x - peak).exp()).sum::<f64>().ln()
