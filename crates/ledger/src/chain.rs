@@ -1,8 +1,7 @@
 //! The chain of digests, which records the last state of every part of the ledger.
 //!
-//! Each change adds a link for each part that it changed. A link's token covers the part's content and the
-//! previous token, so that altered, added or removed rows are detected, and a ledger knows its number of
-//! rounds.
+//! Each change of the ledger adds a link for each part that it changed. A link's token covers the part's
+//! content and the previous token, so that altered, added or removed rows, and missing rounds, are detected.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ pub(crate) const TABLE: &str = "CREATE TABLE chain (number INTEGER PRIMARY KEY, 
 /// The token before the first link.
 const BEGINNING: &str = "antinoise ledger";
 
-/// A part of the ledger with a digest of its own.
+/// A part of the ledger that has its own digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// The table `run`.
@@ -36,8 +35,8 @@ impl Part {
     }
 }
 
-/// A set of users, independent of their order: their number, and the exclusive or of the digests of their
-/// names.
+/// A digest of a set of users, independent of their order: their number, and the exclusive or of the digests
+/// of their names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Users {
     count: u64,
@@ -67,7 +66,7 @@ pub(crate) fn add(change: &Connection, part: Part, content: &str) -> rusqlite::R
     insert.execute(params![number + 1, name, step as i64, content, token]).map(|_| ())
 }
 
-/// The contents of all parts according to the chain, by name and step.
+/// The content of each part according to the chain, by name and step.
 pub(crate) struct Held(BTreeMap<(String, i64), String>);
 
 impl Held {
@@ -90,8 +89,8 @@ impl Held {
         Ok(Ok(Self(held)))
     }
 
-    /// Refuses a chain with noisy sums of step `next` or later: the tables, which end before `next`, have
-    /// lost rounds.
+    /// Refuses a chain with noisy sums of step `next` or later: the tables, which end before `next`, then
+    /// lack rounds.
     pub(crate) fn check_rounds(&self, next: usize) -> Result<(), String> {
         let later = self.0.keys().filter(|(part, step)| part == "noisy_sums" && *step >= next as i64);
         match (later.clone().count(), later.max()) {
@@ -106,8 +105,8 @@ impl Held {
         self.0.remove(&(part.to_string(), step as i64))
     }
 
-    /// Compares every part with the tables; the inner error names an altered part. `users`: the users of all
-    /// finished steps and of the next one, `next`.
+    /// Compares every part with the tables; the inner error names an altered part. `users` are the users of
+    /// each finished step and of the next step, `next`.
     pub(crate) fn check(
         mut self,
         database: &Connection,
@@ -160,7 +159,8 @@ pub(crate) fn run(database: &Connection) -> rusqlite::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-/// The content of a noisy sum. The sum itself is deleted at the next one; its digest remains.
+/// The content of a noisy sum's part of the chain. The noisy sum itself is deleted when the next one is
+/// recorded; its digest remains.
 pub(crate) fn noisy_sum(base: &str, noisy_sum: &[u8]) -> String {
     format!("{} {}", hex(&Sha256::digest(noisy_sum)), base)
 }

@@ -10,13 +10,13 @@ use crate::format::FORMAT;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter that cannot be used, or a file that is not the ledger of this run.
+    /// A parameter is not valid, or a file is not the ledger of this run.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
-    /// A plan whose privacy unit is not the user.
+    /// The plan is not valid for a ledger, which needs the user as privacy unit.
     #[error(transparent)]
     Plan(#[from] antinoise_plan::Error),
-    /// A file that could not be created or examined.
+    /// A file could not be created or examined.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -24,11 +24,11 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file that cannot be read or written.
+    /// The database could not be read or written.
     #[error(transparent)]
     Database(#[from] sqlite::Error),
-    /// A ledger whose last change may or may not be on disk.
-    #[error("ledger {}: an earlier change failed half way: open it again", path.display())]
+    /// An earlier change of the ledger failed, so that it is not known whether it is on disk.
+    #[error("ledger {}: an earlier change failed, and may or may not be on disk: open the ledger again", path.display())]
     Unsure {
         /// The file.
         path: PathBuf,

@@ -9,7 +9,8 @@ use rusqlite::{Connection, Transaction};
 use crate::format::FORMAT;
 use crate::{Error, Result};
 
-/// Size of the page cache: the pages of a round's participants are spread over the whole file.
+/// Size of the page cache. It is large because the pages of a round's participants are spread over the whole
+/// file.
 const CACHE_KIB: i64 = 128 * 1024;
 /// Page size of a new file, in bytes.
 const PAGE: i64 = 2048;
@@ -19,16 +20,16 @@ pub(crate) fn make_if_absent(path: &Path) -> Result<()> {
     owner::make_if_absent(path).map_err(Error::io(path))
 }
 
-/// Opens the database at `path`, which must exist. The connection holds its lock until it is closed or the
-/// process ends in any way. An empty file becomes a ledger.
+/// Opens the database at `path`, which must exist. The connection holds a lock on the file until it is closed
+/// or the process ends for any reason. An empty file becomes a ledger.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     refuse_others(path)?;
     let settle = |database: &Connection| -> rusqlite::Result<()> {
-        // Only for a new file: each participant changes a page of the file, and small pages are written
+        // For a new file only. Each participant changes a page of the file, and small pages are written
         // faster.
         database.pragma_update(None, "page_size", PAGE)?;
-        // Rollback journal, no write-ahead log: the file itself holds every change whose call returned, and
-        // so does a copy of it between two changes.
+        // A rollback journal instead of a write-ahead log: the file itself then holds every change whose call
+        // has returned, and so does a copy that is made between two changes.
         database.pragma_update(None, "journal_mode", "DELETE")?;
         database.pragma_update(None, "synchronous", "EXTRA")?;
         database.pragma_update(None, "cache_size", -CACHE_KIB)
@@ -47,28 +48,29 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(database)
 }
 
-/// Fails if the file cannot be locked: then nothing may be read from it.
+/// Starts an exclusive transaction. If the file cannot be locked, it fails, and nothing may be read from the
+/// file.
 fn exclusive(database: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     database.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
 }
 
-/// Refuses, before opening it, anything but a regular file that only its owner may read and write.
+/// Checks, before the file is opened, that it is a regular file that only its owner may read and write.
 fn refuse_others(path: &Path) -> Result<()> {
     let found = std::fs::metadata(path).map_err(Error::io(path))?;
     if !found.is_file() {
-        return Err(Error::refused(path, "no regular file", "a ledger"));
+        return Err(Error::refused(path, "not a regular file", "a ledger"));
     }
     Ok(owner::check(path, &found)?)
 }
 
-/// Refuses a file with a write-ahead log. SQLite reports the mode: opening and closing the file here would
-/// drop the lock that another connection of this process holds on it (POSIX).
+/// Refuses a file with a write-ahead log. The mode is that which SQLite reports: if the file were opened and
+/// closed here, POSIX would release the lock that another connection of this process holds on it.
 fn refuse_written_ahead(path: &Path, database: &Connection) -> Result<()> {
     let mode: String =
         database.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(Error::database(path))?;
     if mode != "wal" {
         return Ok(());
     }
-    let must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote ahead, into a file next to it, may be missing";
+    let must_be = "in journal mode DELETE, as this program writes it: rounds that another program wrote into a write-ahead log next to the file may be missing";
     Err(Error::refused(path, "in journal mode WAL", must_be))
 }

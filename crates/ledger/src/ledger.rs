@@ -1,4 +1,4 @@
-//! The ledger: users are charged, and their noisy sums are recorded.
+//! The ledger, which charges users and records noisy sums.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::{Error, Result, file};
 const PLAN: &str = "plan";
 const RUN: &str = "run";
 
-/// The SQLite file of a run: the users who took part in each step, and the last noisy sum. It belongs to one
-/// plan and run, is used by one process at a time, and only its owner can read it. Every change is on disk
-/// before the call returns.
+/// The ledger of a run, an SQLite file with the users who took part in each step and the last noisy sum. It
+/// belongs to one plan and run, is used by one process at a time, and only its owner can read it. Every
+/// change is on disk before the call returns.
 ///
 /// ```
 /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
@@ -41,12 +41,12 @@ pub struct Ledger {
     /// The next step.
     pub(crate) step: usize,
     past: Past,
-    /// The users charged for the next step.
+    /// The users who are charged for the next step.
     charged: Users,
     unsure: bool,
 }
 
-/// The proof that a step's participants are charged, on disk; [`Ledger::record_noisy_sum`] requires it.
+/// Proof that the participants of a step are charged, on disk; [`Ledger::record_noisy_sum`] requires it.
 #[derive(Debug)]
 #[must_use = "the record of the noisy sum asks for it"]
 pub struct Charged {
@@ -65,10 +65,9 @@ impl Ledger {
     /// is no file.
     ///
     /// # Errors
-    /// If the plan is not one for users who are available at arbitrary times, at most k times with any two
-    /// steps at least b apart; if the file is not a ledger, of another version, plan or run, damaged,
-    /// accessible to users other than its owner, in use, or violates the plan; if it cannot be read or
-    /// written.
+    /// If the plan is not a federated plan for users (at most k steps of a user, any two at least b apart);
+    /// if the file is not a ledger, of another version, plan or run, damaged, accessible to users other than
+    /// its owner, in use, or violates the plan; if it cannot be read or written.
     pub fn open(path: &Path, plan: &VerifiedPlan, run: &str) -> Result<Self> {
         plan.participation_limits()?;
         file::make_if_absent(path)?;
@@ -79,7 +78,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Opens an existing ledger of this plan at `path`, whatever its run, for inspection.
+    /// Opens an existing ledger of this plan at `path` for inspection, whatever its run is.
     ///
     /// # Errors
     /// As [`Ledger::open`], and if there is no file or it is empty.
@@ -113,7 +112,7 @@ impl Ledger {
         })
     }
 
-    /// Reads the recorded participations and noisy sums; refuses what the plan does not allow.
+    /// Reads the recorded participations and noisy sums, and refuses those that the plan does not allow.
     fn read(&mut self) -> Result<()> {
         self.step = self.finished()?;
         let chain = Held::read(&self.database).map_err(self.failed())?;
@@ -146,7 +145,7 @@ impl Ledger {
         checked.map_err(|what| Error::damaged(path, what))
     }
 
-    /// Number of finished steps: all steps before the next one.
+    /// Returns the number of finished steps, which are all steps before the next one.
     fn finished(&self) -> Result<usize> {
         let counts = "SELECT COUNT(*), COALESCE(MIN(step), 0), COALESCE(MAX(step), -1) FROM noisy_sums";
         let found = self.database.query_row(counts, [], |row| {
@@ -174,26 +173,26 @@ impl Ledger {
         self.past.users()
     }
 
-    /// The users among `users` who may take part in the next step; none after the plan's last step.
+    /// Returns the users among `users` who may take part in the next step; none after the plan's last step.
     pub fn eligible<'u>(&self, users: impl IntoIterator<Item = &'u str>) -> Vec<&'u str> {
         let may = |user: &&str| self.step < self.steps && self.past.may(user, self.step);
         users.into_iter().filter(may).collect()
     }
 
-    /// Records that these users take part in the next step: all of them or, if one of them may not, nobody.
-    /// Call this before any of their data are used.
+    /// Records that these users take part in the next step. If one of them may not take part, nobody is
+    /// recorded. Call this before any of their data are used.
     ///
-    /// A step may be charged again before its noisy sum is recorded, with other users; the users charged
-    /// earlier stay charged.
+    /// Before the noisy sum of a step is recorded, further users may be charged for the step; users who were
+    /// charged earlier stay charged.
     ///
     /// # Errors
-    /// If a user may not take part or occurs twice, all steps of the plan are made, or the change cannot be
-    /// written.
+    /// If a user may not take part or is given twice, all steps of the plan are finished, or the change
+    /// cannot be written.
     pub fn charge<U: AsRef<str>>(&mut self, users: &[U]) -> Result<Charged> {
         self.check_sure()?;
         let step = self.step;
         if step >= self.steps {
-            let must_be = format!("below {}: all steps of this plan have been made", self.steps);
+            let must_be = format!("below {}, the steps of the plan: all of them are finished", self.steps);
             return Err(InvalidParameter::new("step", step, must_be).into());
         }
         // In the order of the table, so that fewer pages are written.
@@ -227,11 +226,11 @@ impl Ledger {
         Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
     }
 
-    /// Records the noisy sum of the step of `charged`, and deletes the previous one. `base`: a digest of
-    /// the state from which the step started. `noisy_sum`: may be empty if it is never needed again.
+    /// Records the noisy sum of the step of `charged`, and deletes the previous noisy sum. `base` is a digest
+    /// of the state from which the step started. `noisy_sum` may be empty if it is never needed again.
     ///
     /// # Errors
-    /// If another step is next, or the change cannot be written.
+    /// If the next step is another one, or the change cannot be written.
     pub fn record_noisy_sum(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {
         self.check_sure()?;
         if charged.step != self.step {
@@ -253,8 +252,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records, once, a value that identifies the ledger in addition to plan and run, such as the layout of a
-    /// model.
+    /// Records a value that identifies the ledger in addition to plan and run, such as the layout of a model.
+    /// It cannot be changed by another call.
     ///
     /// # Errors
     /// If another value was recorded, or the change cannot be written.
@@ -270,7 +269,7 @@ impl Ledger {
         }
     }
 
-    /// Replaces the value recorded under `name`; those of plan and run cannot be replaced.
+    /// Replaces the value that is recorded under `name`. The values of plan and run cannot be replaced.
     ///
     /// # Errors
     /// If the name is plan or run, or the change cannot be written.
@@ -290,7 +289,7 @@ impl Ledger {
         })
     }
 
-    /// The value recorded under `name`, if any.
+    /// Returns the value that is recorded under `name`, if there is one.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -299,13 +298,13 @@ impl Ledger {
         self.database.query_row(found, [name], |row| row.get(0)).optional().map_err(self.failed())
     }
 
-    /// Changes the file, atomically.
+    /// Changes the file atomically.
     fn change(&mut self, write: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<()> {
         let written = self.database.transaction().and_then(|change| {
             write(&change)?;
             change.commit()
         });
-        // After a failed commit it is unknown whether the change is on disk.
+        // After a failed commit it is not known whether the change is on disk.
         self.unsure |= written.is_err();
         written.map_err(self.failed())
     }

@@ -1,20 +1,19 @@
-//! The ledger of participation: which users took part in which step of a federated run, on disk before any
-//! gradient is used.
+//! The ledger of a federated run, which records on disk which users take part in a step, before any of their
+//! gradients are used.
 //!
-//! A plan for users says that each user takes part at most k times, in steps that are at least b apart. Its
-//! sampler is external, so the caller has to enforce this. [`Ledger`] enforces it, in an SQLite file that
-//! survives kills of the process:
+//! In a federated plan for users, each user takes part in at most k steps, any two of them at least b apart.
+//! Its sampler is external, so that the caller must enforce this. [`Ledger`] does so, with an SQLite file
+//! that survives a killed process:
 //!
 //! - [`Ledger::eligible`]: the users who may take part in the next step;
 //! - [`Ledger::charge`]: charges all participants of a round, or nobody if one of them may not take part,
 //!   before their gradients are used;
 //! - [`Ledger::record_noisy_sum`]: records the step's noisy sum; it requires the proof that its participants
 //!   were charged;
-//! - [`Ledger::observed`]: the sets of steps in which users really took part, for
+//! - [`Ledger::observed`]: the sets of steps in which users took part, for
 //!   [`VerifiedPlan::observed`](antinoise_plan::VerifiedPlan::observed).
 //!
-//! Time is counted in steps, without a clock. The Python package's `antinoise.flower.Ledger` is this
-//! ledger.
+//! Time is counted in steps, not by a clock. `antinoise.flower.Ledger` of the Python package is this ledger.
 //!
 //! # Layers
 //!

@@ -1,4 +1,4 @@
-//! The participations of a run, without names.
+//! The participations of a run, without the names of users.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Observed {
     pub patterns: Vec<Vec<usize>>,
 }
 
-/// A running [`Observed`], to which participations are added by user and in order of steps.
+/// An [`Observed`] while it is computed: participations are added user by user, in the order of steps.
 pub(crate) struct Observing {
     steps: usize,
     users: usize,

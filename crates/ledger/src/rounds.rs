@@ -6,22 +6,22 @@ use crate::ledger::{Charged, Ledger};
 use crate::rows::read_rows;
 use crate::{Observed, Result, chain};
 
-/// The noisy sum of a step.
+/// The recorded noisy sum of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoisySum {
     /// The step.
     pub step: usize,
     /// A digest of the state from which the step started, for example of the model.
     pub base: String,
-    /// The noisy sum, only for the last step; as bytes of float32 if the Python package wrote it.
+    /// The noisy sum, which is kept only for the last finished step; bytes of float32 if the Python package
+    /// wrote it.
     pub noisy_sum: Option<Vec<u8>>,
 }
 
 impl Ledger {
-    /// The users who were charged for the next step before its noisy sum was made, and the proof that they
-    /// were charged;
-    /// `None` if nobody was. An interrupted round must resume with these users: two sums under the same noise
-    /// would reveal their difference.
+    /// Returns the users who are already charged for the next step, in an interrupted round, and the proof
+    /// that they are charged; `None` if nobody is. The round must be resumed with these users: two sums with
+    /// the same noise would reveal their difference.
     ///
     /// ```
     /// # use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
@@ -57,7 +57,8 @@ impl Ledger {
         found.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 
-    /// The base that a finished step recorded: a digest of the model that the step started from.
+    /// Returns the base that was recorded for a finished step: a digest of the model from which the step
+    /// started.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -78,8 +79,8 @@ impl Ledger {
         self.database.query_row(last, [], read).optional().map_err(self.failed())
     }
 
-    /// Whether a step recorded exactly this sum from this base. They are compared by digests, which also
-    /// exist for steps whose noisy sum is deleted.
+    /// Whether exactly this noisy sum, from this base, was recorded for a step. Digests are compared, which
+    /// are kept for steps whose noisy sum is deleted.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -89,7 +90,7 @@ impl Ledger {
         Ok(found.map_err(self.failed())? == Some(chain::noisy_sum(base, noisy_sum)))
     }
 
-    /// Every user and step, by user and in order of steps.
+    /// Returns every participation as (user, step), user by user, in the order of steps.
     ///
     /// # Errors
     /// If they cannot be read.

@@ -1,4 +1,4 @@
-//! The rows of participations.
+//! Reading the rows of the table of participations.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::{Error, Result};
 
-/// Calls `each` with every user and step, by user and in order of steps.
+/// Calls `each` for every participation (user, step), user by user, in the order of steps.
 pub(crate) fn read_rows(
     database: &Connection,
     path: &Path,

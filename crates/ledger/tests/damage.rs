@@ -291,6 +291,6 @@ fn a_noisy_sum_needs_the_proof_of_its_own_step() {
         ledger.record_noisy_sum(proof, "", &[]).unwrap();
     }
     let refused = ledger.charge(&["new"]).unwrap_err().to_string();
-    assert_eq!(refused, "step is 8 but must be below 8: all steps of this plan have been made");
+    assert_eq!(refused, "step is 8 but must be below 8, the steps of the plan: all of them are finished");
     assert_eq!(ledger.eligible(["new"]), Vec::<&str>::new());
 }
