@@ -36,8 +36,8 @@ impl Plans {
         Ok(&self.found[&length])
     }
 
-    /// The largest standard deviation of running counts over the first `periods` periods, and its root mean
-    /// square.
+    /// The maximum and the root mean square, over the first `periods` periods, of the standard deviation of
+    /// running counts.
     fn errors(&mut self, segments: Segments, periods: usize) -> Result<[f64; 2]> {
         let (mut ended, mut sum, mut start, mut segment) = (0.0, 0.0, 0, 0);
         while start < periods {

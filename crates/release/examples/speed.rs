@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Milliseconds.
+/// The time of one publication, in milliseconds.
 fn publication(release: &mut Release) -> antinoise_release::Result<f64> {
     let start = Instant::now();
     release.publish()?;

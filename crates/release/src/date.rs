@@ -1,7 +1,7 @@
 //! Dates and times of the calendar at the beginning of text.
 
 /// The days since 1970-01-01 of a date (2026-03-01), or of the first day of a month (2026-03); `None` for
-/// other text, and for days that no calendar has.
+/// other text, and for impossible dates.
 pub(crate) fn day(text: &str) -> Option<i64> {
     let (year, month, day) = match text.as_bytes() {
         [_, _, _, _, b'-', _, _] => (&text[..4], &text[5..], "1"),
@@ -25,8 +25,8 @@ pub(crate) fn day(text: &str) -> Option<i64> {
     Some(years * 365 + leap + (153 * months + 2) / 5 + day - 1 - 719_468)
 }
 
-/// Whether text that begins as a date does (a year, a hyphen, a digit) is no month, date or time of the
-/// calendar in full: part of one, or impossible.
+/// Whether text that begins like a date (a year, a hyphen, a digit) is incomplete or impossible as a month,
+/// date or time.
 pub(crate) fn is_broken(text: &str) -> bool {
     let is_date = begins_with_a_year(text) && text.as_bytes().get(5).is_none_or(u8::is_ascii_digit);
     let is_whole = match text.split_once(['T', ' ']) {

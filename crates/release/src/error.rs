@@ -17,7 +17,7 @@ pub enum Error {
     /// A privacy claim that could not be computed.
     #[error(transparent)]
     Accounting(#[from] antinoise_accounting::Error),
-    /// Errors of a strategy that could not be computed.
+    /// Errors of a strategy's results that could not be computed.
     #[error(transparent)]
     Mechanism(#[from] antinoise_mechanism::Error),
     /// Noise that could not be made, saved or resumed.

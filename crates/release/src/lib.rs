@@ -49,19 +49,19 @@
 //! From the ground up; a file uses only files of lines above its own, which `scripts/layers.py` checks.
 //!
 //! ```layers
-//! error, date, words: what can go wrong; the calendar; numbers in sentences
+//! error, date, words: the error type; dates of the calendar; numbers in sentences
 //! period: names of periods
-//! queries: what is published of a key, and how it is written; measures, buckets, intervals and quantiles
-//! segments: a release without an end
-//! settings: what is wanted
+//! queries: the kinds of figures, as text and as types; measures, buckets, intervals and quantiles
+//! segments: the segments of an open-ended release
+//! settings: the operator's choices
 //! store: the folder, its secret and seal, and the SQLite file with what was published
 //! design: the stacked vector and its bound; one plan for all queries, or for each segment; figures from cells
-//! identity: what a release is known by, to which its noise is bound
-//! release: a release that is open
-//! status: what it promises, for anyone who looks
-//! report: the same in figures
+//! identity: the settings, plans and number to which a release's noise is bound
+//! release: a release that is open for writing
+//! status: its promises and progress, for any reader
+//! report: the status as numbers
 //! events: rows on their way into a period, from files, tables and warehouses
-//! publish: a period's noise, and its figures
+//! publish: adds a period's noise, and computes its figures
 //! ```
 
 mod date;

@@ -56,8 +56,8 @@ impl<'a> Time<'a> {
 const LONGEST: usize = 64;
 
 impl Period {
-    /// The place of `time` relative to this period. Times of a numbered period are numbers; times that are
-    /// text all lie in it, for data with one file per period.
+    /// The place of `time` relative to this period. A time that is a number is compared with the number of a
+    /// period. A time that is text lies in every numbered period, for data with one file per period.
     ///
     /// # Errors
     /// If the time is empty or NaN, a number for a period that is text, or a date for a number that may be a
@@ -79,12 +79,12 @@ impl Period {
                 if (1900..2200).contains(period) && date::begins_with_a_year(time) =>
             {
                 return Err(refused(
-                    "a number where the period is one: name the periods of dates by text, such as 2026-03",
+                    "a number, since the period is a number. For dates, name periods by text, such as 2026-03",
                 ));
             }
             (Self::Number(_), None) => Ordering::Equal,
             (Self::Text(period), _) if time.starts_with(period.as_str()) => Ordering::Equal,
-            (Self::Text(_), Some(_)) => return Err(refused("text that begins as the names of periods do")),
+            (Self::Text(_), Some(_)) => return Err(refused("text in the form of the period's name")),
             (Self::Text(period), None) => time.cmp(period.as_str()),
         };
         Ok(match order {
@@ -171,7 +171,7 @@ impl Period {
     }
 }
 
-/// A character of a form.
+/// The class of a character in a form: 0 for digits, a for letters, and any other character itself.
 fn class(c: char) -> char {
     match c {
         _ if c.is_numeric() => '0',

@@ -21,8 +21,8 @@ struct Memory {
     cells: Vec<i64>,
 }
 
-/// A query, and for a release with an end the standard deviation of a cell of its linear map after each
-/// period, in points.
+/// A query and, for a release of a fixed number of periods, the standard deviation in points of a cell of its
+/// linear map after each period.
 struct PreparedQuery<'q> {
     reading: Estimator<'q>,
     noise: Option<Vec<f64>>,
@@ -69,8 +69,8 @@ impl Release {
         Ok(published)
     }
 
-    /// Standard deviations of a cell of the query's linear map after each period, computed together for a
-    /// release with an end; else `None`.
+    /// Standard deviations of a cell of the query's linear map after each period; `None` for an open-ended
+    /// release, which computes them one by one.
     fn all_noise(&self, query: &Query) -> Result<Option<Vec<f64>>> {
         match self.settings.segments {
             Some(_) => Ok(None),
@@ -91,7 +91,7 @@ impl Release {
             let figures = self.figures(reading, &points, noise, &mut memories)?;
             self.tell(&waiting, reading, figures, &mut memories, &mut published)?;
         }
-        // Without windows, the increments of this period are not needed any more.
+        // Increments that no later window needs are deleted; without windows, those of this period.
         let forgotten = waiting.step.checked_sub(self.longest_window());
         let mut changed = vec![Part::Period(waiting.step), Part::Running, Part::Published];
         changed.extend(forgotten.filter(|step| *step < waiting.step).map(Part::Period));
@@ -133,7 +133,8 @@ impl Release {
         Ok((cells.clone(), vec![Memory { name: "sum".into(), cells }]))
     }
 
-    /// The figures of a query before raising: those of the first key, then of the second, and so on.
+    /// The figures of a query before they are raised (`non_negative`, `monotone`): those of the first key,
+    /// then of the second, and so on.
     fn figures(
         &self,
         reading: &Estimator<'_>,

@@ -151,7 +151,7 @@ impl Release {
     pub(crate) fn noise(&mut self) -> Result<&mut NoiseStream> {
         let path = self.folder.secret();
         self.noise.as_mut().ok_or_else(|| {
-            let must_be = "present: all periods were published, and no further one can be";
+            let must_be = "present. All periods were published, so that the release is complete";
             Error::invalid(path.display().to_string(), "wiped", must_be)
         })
     }

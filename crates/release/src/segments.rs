@@ -97,7 +97,7 @@ impl Segments {
         length
     }
 
-    /// Number of segments until their lengths repeat.
+    /// Number of segments of different lengths: all later ones are as long as the last of these.
     pub(crate) fn distinct(&self) -> usize {
         (0..).find(|&segment| self.length(segment) == self.length(segment + 1)).unwrap_or(0) + 1
     }

@@ -112,7 +112,7 @@ pub struct Settings {
     pub keys: Vec<String>,
 }
 
-/// The weight of a query of users that is added, relative to the largest weight.
+/// The weight of the queries that [`Settings::with_left_out`] adds, relative to the largest weight.
 const WEIGHT_OF_USERS: f64 = 0.25;
 /// Maximum length of a key in bytes: keys are part of the published table.
 const LONGEST_KEY: usize = 256;
@@ -204,7 +204,7 @@ impl Settings {
         Self { periods: segments.first, segments: Some(segments), ..self }
     }
 
-    /// These settings without an end: with the segments of smallest error for the queries.
+    /// These settings as an open-ended release, with the segments of smallest error for the queries.
     ///
     /// ```
     /// use antinoise_release::{Growth, Segments, Settings, Unit};
@@ -328,12 +328,13 @@ impl Settings {
         let mut seen = HashSet::new();
         for key in &self.keys {
             if self.queries.iter().any(|(query, _)| query.is_of_users() && query.to_string() == *key) {
-                let must_be = "other than the queries of users, which are counted as keys are";
+                let must_be = "different from the names of the queries, since users-at-bound and \
+                               users-over-rows are counted like keys";
                 return Err(InvalidParameter::new("keys", format!("with {key:?}"), must_be).into());
             }
             let visible = !key.is_empty() && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control);
             if !visible || !seen.insert(key) {
-                let must_be = "distinct names of 1 to 256 bytes that can be seen";
+                let must_be = "distinct names of 1 to 256 bytes without control characters";
                 return Err(InvalidParameter::new("keys", format!("with {key:?}"), must_be).into());
             }
         }

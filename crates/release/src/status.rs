@@ -74,7 +74,8 @@ impl Status {
             }
         };
         let of_users = if self.settings.queries.iter().any(|(query, _)| query.is_of_users()) {
-            "; users beyond these bounds are counted too, once in a period and once where they reach their last"
+            "; also counted are users with more rows than that, once in each such period, and users who reach \
+             their last period"
         } else {
             ""
         };

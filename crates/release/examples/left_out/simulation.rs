@@ -1,24 +1,24 @@
-//! Simulated releases of users of whom a few come far more often than the others.
+//! Simulated releases in which a few users come far more often than the others.
 
 use antinoise_release::{Period, Published, Query, Release, Settings, Unit};
 
 pub const PERIODS: usize = 8;
 const USERS: usize = 400;
 
-/// What was published of a query after the last period, in many releases.
+/// The figures of a query after the last period, summarised over many releases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub query: String,
-    /// What the query's intervals are about.
+    /// The rows or users to which the query's intervals refer, as a phrase.
     pub about: String,
-    /// Whether that is all rows or users.
+    /// Whether the intervals refer to all rows or users, and not only to those within the bounds.
     pub of_all: bool,
     pub releases: usize,
-    /// Releases in which the interval holds the truth that it is about.
+    /// Number of releases whose interval contains the true number of these rows or users.
     pub held: usize,
-    /// Releases in which the interval holds the number of all rows.
+    /// Number of releases whose interval contains the number of all rows.
     pub held_all: usize,
-    /// Releases in which the lower end is at most the number of all rows.
+    /// Number of releases whose lower end is at most the number of all rows.
     pub above_lower: usize,
     /// Means over the releases: the truth, the number of all rows, and the width of the interval.
     pub truth: f64,
@@ -42,7 +42,8 @@ fn rows_of_users(state: &mut u64) -> Vec<[usize; PERIODS]> {
         .collect()
 }
 
-/// Settings of the simulation: at most 4 periods of a user with at most 2 rows; for events, no bound.
+/// Settings of the simulation: a user is counted in at most 4 periods, with at most 2 rows each; events have
+/// no bounds.
 pub fn settings(unit: Unit) -> Settings {
     let queries = ["counts", "window:3"].map(|query| (query.parse().unwrap(), 1.0)).to_vec();
     let settings = Settings { epsilon: 4.0, queries, ..Settings::new(vec!["all".into()], PERIODS, unit) };
@@ -86,7 +87,7 @@ pub fn simulate(settings: &Settings, releases: usize, seed: u64) -> Vec<Outcome>
     outcomes
 }
 
-/// Everything that a new release publishes of these rows.
+/// The figures that a new release publishes for these rows.
 fn published(settings: &Settings, rows: &[[usize; PERIODS]]) -> Vec<Published> {
     let folder = tempfile::tempdir().unwrap();
     let mut release = Release::create(folder.path(), settings).unwrap();
@@ -102,7 +103,8 @@ fn published(settings: &Settings, rows: &[[usize; PERIODS]]) -> Vec<Published> {
     release.publish().unwrap()
 }
 
-/// The true figure after the last period, by definition: of the rows within the bounds, or of all rows.
+/// The true figure of `query` after the last period: over the rows within the bounds if `bounded`, else over
+/// all rows.
 fn truth(settings: &Settings, query: &Query, rows: &[[usize; PERIODS]], bounded: bool) -> usize {
     let (most_periods, most_rows) = match bounded && settings.unit == Unit::User {
         true => (settings.max_periods, settings.max_rows),

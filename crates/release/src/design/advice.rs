@@ -1,9 +1,10 @@
 //! Bounds on the periods and rows of users, from a public guess of how often users come: the rows that the
 //! bounds leave out, and the noise that they need.
 //!
-//! The guess is a median and a heavy user, whom one in twenty exceeds, of the periods X in which a user comes
-//! and of the rows Y in such a period. Both are taken as log-normal, of at least 1, X of at most the number
-//! of periods, and as independent. Bounds K and R leave out this fraction of the rows:
+//! The guess is the median and the 95% quantile (a heavy user) of the number X of periods in which a user
+//! comes, and of the number Y of a user's rows in such a period. X and Y are modelled as independent
+//! log-normal variables of at least 1, with X at most the number of periods. Bounds K and R leave out this
+//! fraction of the rows:
 //!
 //! ```text
 //! 1 - E min(X, K) E min(Y, R) / (E X E Y),
@@ -33,16 +34,15 @@ use crate::{Query, Result, Settings};
 pub struct Guess {
     /// Number of users.
     pub users: usize,
-    /// The number of periods in which a median user comes, and in which a heavy user comes, whom one in
-    /// twenty exceeds.
+    /// Number of periods in which a user comes: the median and the 95% quantile (a heavy user).
     pub periods: [f64; 2],
-    /// Rows of a median user, and of a heavy one, in a period in which they come.
+    /// Number of rows of a user in a period in which the user comes: the median and the 95% quantile.
     pub rows: [f64; 2],
     /// Number of periods after which bias and noise are compared.
     pub periods_until: usize,
 }
 
-/// Bounds, and the error that they cause in a running count of a key that has its share of all rows.
+/// Bounds, and the error that they cause in the running count of a key with the average number of rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     /// Maximum number of periods in which a user is counted.
@@ -51,7 +51,7 @@ pub struct Advice {
     pub max_rows: usize,
     /// The fraction of the rows that is left out.
     pub left_out: f64,
-    /// The rows of a key that are left out.
+    /// Number of rows that are missing in the key's count.
     pub bias: f64,
     /// The largest standard deviation of the noise.
     pub noise: f64,
@@ -68,8 +68,9 @@ const POINTS_PER_DEVIATION: f64 = 100.0;
 const COMPARED: usize = 6;
 
 impl Guess {
-    /// The errors of several bounds on periods, in increasing order, each with the best bound on rows, or
-    /// with `max_rows`. The release publishes counts, and what its bounds leave out.
+    /// The errors of several bounds on periods, in increasing order of the bounds, each with the best bound
+    /// on rows or, if given, with `max_rows`. They are those of a release that publishes counts and the
+    /// numbers of users at their bounds.
     ///
     /// # Errors
     /// If a number is out of range, or no mechanism can be made for the settings.

@@ -20,8 +20,8 @@
 //! plan whose f_i(k) / k is largest below K. A segment's data may depend on earlier publications, as within a
 //! segment: its noise is fresh, and its block comes after theirs.
 //!
-//! If the release counts users at their bound, a user adds to the cell of this count in the K-th period of
-//! all segments alone, in segment j say. With m, w and the clip norm c = sqrt(m^2 + R^2 w^2) of
+//! If the release counts users at their bound, a user adds to the cell of this count only once: in the user's
+//! K-th counted period, which lies in some segment j. With m, w and the clip norm c = sqrt(m^2 + R^2 w^2) of
 //! `design/layout.rs`, f_i is the squared sensitivity to vectors of norm c, so that the user moves everything
 //! by at most
 //!
@@ -29,7 +29,7 @@
 //! (m^2 / c^2) sum f_i(k_i) + (K R^2 w^2 / c^2) f_j(1) <= (m^2 + R^2 w^2) / c^2 mu^2 = mu^2,
 //! ```
 //!
-//! by the hypothesis for k_i, and for k = 1, whichever segment j is.
+//! by the hypothesis for k = k_i in every segment i, and for k = 1 in segment j.
 
 use std::sync::OnceLock;
 
@@ -107,7 +107,7 @@ impl Chain {
             return Ok(());
         }
         let spacing = first.map_or(design.spacing, |first| first.spacing);
-        // Sums carried from link to link are in points.
+        // Sums are carried from segment to segment in points, multiples of the spacing.
         if design.spacing != spacing {
             let must_be = format!("{spacing:e}, that of the first segment, for all segments");
             return Err(Error::invalid(
@@ -139,9 +139,9 @@ impl Chain {
         self.check_query(query)?;
         if self.settings.segments.is_some() {
             return Err(Error::invalid(
-                "errors of all periods",
-                "of a release without an end",
-                "asked for one by one",
+                "periods of the errors",
+                "all of an open-ended release",
+                "a single one, since there are infinitely many",
             ));
         }
         self.first().errors(query)
@@ -160,7 +160,7 @@ impl Chain {
     fn check_query(&self, query: &Query) -> Result<()> {
         match self.settings.queries.iter().any(|(asked, _)| asked == query) {
             true => Ok(()),
-            false => Err(Error::invalid("query", query, "one of the release")),
+            false => Err(Error::invalid("query", query, "a query of the release")),
         }
     }
 
@@ -218,8 +218,8 @@ impl Chain {
         Ok(self.variance(&query.workload(), period)?.sqrt() / self.first().spacing)
     }
 
-    /// Variance of a figure in points times the spacing: the noise of its segment, and the remaining weight
-    /// of the noise of earlier segments.
+    /// Variance of a figure's noise, before division by the grid spacing: the noise of the period's own
+    /// segment, and the share of earlier segments' noise that the workload still includes.
     fn variance(&self, workload: &Workload, period: usize) -> Result<f64> {
         let Segment { segment, start, step } = self.place(period);
         let mut sum = row(self.design(segment)?, workload, step)?;

@@ -28,7 +28,8 @@ enum Method<'q> {
     Run { buckets: Buckets, run: (usize, usize) },
     /// The middle of the range, plus the sum of deviations from it divided by the number of rows.
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
-    /// `deviations`: standard deviations of each edge's rank at each Q, for cells with noise of variance 1.
+    /// Quantiles. `deviations`: for each Q, the standard deviation of the noisy rank at each edge, for cells
+    /// with noise of variance 1.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
 }
 

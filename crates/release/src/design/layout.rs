@@ -5,8 +5,8 @@
 //! single cell or, for correlated buckets, a column of points of l2 norm at most p_q, where p_q = floor(w_q /
 //! s) and w_q is the part's weight. So a row changes the stacked vector by at most s sqrt(sum of p_q^2) <=
 //! sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by at most R times that. Without
-//! correlated buckets the bound is attained: all R rows may lie in one cell of each part. With them, floors
-//! leave the norm below the bound by less than one part in a hundred.
+//! correlated buckets the bound is attained: all R rows may lie in one cell of each part. With them, rounding
+//! down leaves the norm less than 1% below the bound.
 //!
 //! # Users
 //!
@@ -14,8 +14,8 @@
 //! floor(R w / s) points to the cell of [`Measure::OverRows`], once in the period: this changes the period's
 //! vector by at most R w, like R rows do in a measure of rows.
 //!
-//! A user is counted in at most K periods, and adds to the cell of [`Measure::AtBound`] in the K-th of them
-//! alone, p = floor(sqrt(K) R w / s) points. With w for this cell, and m = R sqrt(sum of w_q^2) for all
+//! A user is counted in at most K periods. Only in the K-th of them the user adds p = floor(sqrt(K) R w / s)
+//! points to the cell of [`Measure::AtBound`]. With w for this cell, and m = R sqrt(sum of w_q^2) for all
 //! others, the clip norm is c = sqrt(m^2 + R^2 w^2). Let S be the sensitivity of the strategy C to a vector
 //! of norm 1 in each of any K periods, and S_1 to one in a single period, the largest norm of a column.
 //! Different cells are different columns of C G, so that a user moves C G by at most the square root of
@@ -47,7 +47,7 @@ pub(crate) struct Part {
     pub(crate) measure: Measure,
     /// The weight w.
     weight: f64,
-    /// The points of a row, or of a user, times the spacing, relative to the weight.
+    /// The maximum contribution of a row, or of a user, to a cell, as a multiple of the weight.
     scale: f64,
     /// Number of keys with cells of their own.
     pub(crate) keys: usize,
@@ -184,7 +184,7 @@ fn code(measure: &Measure, settings: &Settings) -> Code {
     Code::of_least_error(measure.buckets(), &runs)
 }
 
-/// The error of more rows than 64 bits can count.
+/// The error for a period with more rows than 64 bits can count.
 pub(crate) fn too_many() -> Error {
     InvalidParameter::new("number of rows of a period", "beyond 64 bits", "smaller").into()
 }

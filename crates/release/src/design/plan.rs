@@ -64,7 +64,7 @@ impl Design {
         };
         let spacing = grid.spacing();
         if layout.parts.iter().any(|part| part.points(spacing) < 1) {
-            let must_be = "so fine that every row has a point";
+            let must_be = "so fine that every row adds at least one point";
             return Err(Error::invalid("grid spacing of the plan", spacing, must_be));
         }
         if layout.part_if_any(&Measure::AtBound).is_some() {
@@ -96,16 +96,17 @@ impl Design {
     }
 }
 
-/// Refuses a plan unless sqrt(K) S_1 <= S, where S_1 is the sensitivity to a single period and S that to
-/// K = `max_periods` periods: to users-at-bound, a user adds sqrt(K) times as much, once. See
+/// Refuses a plan unless sqrt(K) S_1 <= S, where S_1 is the sensitivity to a single period and S that to K =
+/// `max_periods` periods: a user adds to users-at-bound only once, but sqrt(K) times as much. See
 /// [`crate::design::layout`].
 fn check_once(plan: &VerifiedPlan, max_periods: usize) -> Result<()> {
     if max_periods == 1 {
-        // What a user adds once is part of the user's only period, within the clip norm.
+        // With one period per user, the contribution to users-at-bound lies in that period, within its clip
+        // norm.
         return Ok(());
     }
     let schema = Participation::MinSep { min_sep: 1, max_participations: 1 };
-    // The allowance for rounding may be all needed for one period, and none for K.
+    // Conservative: S_1 gets the whole allowance for rounding, and S none of it.
     let rounding = (plan.rounding_factor - 1.0) * plan.sensitivity.value;
     let once = plan.strategy.sensitivity(&schema)?.value + rounding;
     if once_per_user(max_periods) * once <= plan.sensitivity.value - rounding {
@@ -142,7 +143,8 @@ fn request(settings: &Settings, layout: &Layout) -> Request {
     }
 }
 
-/// The workload of the design: that of the queries of rows if they have the same, else prefix sums.
+/// The workload for which the noise is designed: that of the queries of rows if all have the same, else
+/// prefix sums.
 fn workload(settings: &Settings) -> Workload {
     let of_rows = settings.queries.iter().filter(|(query, _)| !query.is_of_users());
     let mut workloads = of_rows.map(|(query, _)| query.workload());

@@ -120,8 +120,8 @@ impl Release {
         }
         let of_users = self.settings.keys.len()..names.len();
         if let Some(absent) = of_users.into_iter().find(|place| counts[*place].is_none()) {
-            let must_be = "among the keys, with its count: the release counts users at their bounds, too. A release \
-                           without these counts is begun with --no-left-out";
+            let must_be = "a row of the counts, like a key: this release also counts users at their bounds. To \
+                           make a release without these counts: antinoise release init --no-left-out";
             return Err(Error::invalid(&names[absent], "absent", must_be));
         }
         Ok(counts.into_iter().map(Option::unwrap_or_default).collect())

@@ -68,7 +68,7 @@ pub enum Fate {
     UnknownKey,
 }
 
-/// What the times of rows say about a period's name.
+/// Signs, from the times of rows, that a period's name is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     /// Rows before the period that are counted in it.
@@ -88,11 +88,11 @@ pub struct Freezing<'r> {
     keys: HashMap<String, usize>,
     pub(crate) period: Period,
     pub(crate) step: usize,
-    /// Points; for correlated buckets, rows until the commit.
+    /// The period's vector in points; the cells of correlated buckets hold numbers of rows until the commit.
     pub(crate) increments: Vec<i64>,
     /// Whether the counts were bounded and computed elsewhere.
     pub(crate) given: bool,
-    /// What the rows' times say about the period's name.
+    /// Signs, from the times of rows, that the period's name is wrong.
     pub(crate) signs: Signs,
     /// Scratch: (cell, increment) pairs of the current row.
     points: Vec<(usize, i64)>,
@@ -107,7 +107,7 @@ impl Release {
     /// Starts freezing `period`, which must come after all frozen periods.
     ///
     /// # Errors
-    /// If it does not, or all periods of the plan have been frozen.
+    /// If `period` does not come after them, or all periods of the plan have been frozen.
     pub fn freeze(&mut self, period: &Period) -> Result<Freezing<'_>> {
         if let Some(last) = latest(&self.state.periods()?)
             && period.is_after(last) != Some(true)
@@ -256,7 +256,7 @@ impl Freezing<'_> {
 
     /// Returns why a row of `user` is not counted, or `None` after counting it as one of the user's rows.
     fn left_out(&mut self, user: &str) -> Result<Option<Fate>> {
-        // All rows of a user enter the sample.
+        // For a sample, all rows of a user are recorded here: the sample itself keeps at most `max_rows`.
         let most = if self.sample.is_some() { u32::MAX - 2 } else { self.release.settings.max_rows as u32 };
         Ok(match self.users.add(user.as_bytes(), most) {
             May::Counted => None,
@@ -297,7 +297,8 @@ impl Freezing<'_> {
         }
         let design = self.release.chain.first();
         design.layout.encode(design.spacing, &mut self.increments)?;
-        // Refused here, so that everything frozen can be published, whatever other periods hold.
+        // Larger cells are refused here, so that every frozen period can be published, whatever the other
+        // periods hold.
         let most = self.release.settings.most_points();
         if self.increments.iter().any(|points| points.unsigned_abs() > most) {
             return Err(too_many());

@@ -1,4 +1,4 @@
-//! Names of periods against those of frozen ones: their order and their form.
+//! The order and the form of a period's name, compared with the names of frozen periods.
 
 use crate::{Error, Period, Release, Result};
 
@@ -73,14 +73,14 @@ impl Release {
         Ok(problems)
     }
 
-    /// Refuses a period that comes after the last of the plan, or shares rows with one that is `taken`: the
-    /// first `frozen` of these are frozen, and the others listed before this one.
+    /// Refuses a period beyond the last of the plan, or one that shares rows with one of `taken`: the first
+    /// `frozen` of these are frozen, the others come earlier in the same list.
     pub(crate) fn refuse_taken(&self, period: &Period, taken: &[Period], frozen: usize) -> Result<()> {
         let periods = self.settings.periods;
         if self.settings.segments.is_none() && taken.len() >= periods {
             let were = if frozen == taken.len() { "all were frozen" } else { "fewer are left" };
             let must_be = format!(
-                "one of the {periods} that the plan was made for, and {were}: its privacy covers no other"
+                "one of the {periods} periods of the plan, and {were}: its privacy claim covers no other period"
             );
             return Err(Error::invalid("period", period, must_be));
         }

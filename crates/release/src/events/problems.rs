@@ -53,7 +53,7 @@ impl Freezing<'_> {
         problems
     }
 
-    /// Rows that are absent from the period, or from all periods.
+    /// The problem that no row is counted in the period, or that rows before the first period would be lost.
     fn absence(&self, found: &Found) -> Option<String> {
         let (period, Neighbours { first, last_was_empty, .. }) = (&self.period, &self.neighbours);
         let (earlier, late) = (found.late + found.lost, self.signs.late_included);
@@ -74,7 +74,7 @@ impl Freezing<'_> {
         })
     }
 
-    /// Times that do not fit the period's name.
+    /// The problems that rows' times do not fit the period's name.
     fn mistaken_dates(&self) -> Vec<String> {
         let (period, Signs { of_other_form: (count, time), dates, .. }) = (&self.period, &self.signs);
         let mut problems = Vec::new();
@@ -86,8 +86,8 @@ impl Freezing<'_> {
             && first != last
         {
             problems.push(format!(
-                "rows of several days, {first} to {last}, would be counted in {period}: periods of dates are named as \
-                 times begin, such as {first}"
+                "rows of several days, {first} to {last}, would be counted in {period}: name such periods by \
+                 date, such as {first}"
             ));
         }
         problems

@@ -9,8 +9,8 @@ use crate::events::users::Users;
 use crate::{Freezing, Result, Unit};
 
 impl Freezing<'_> {
-    /// The users so far whose names are nearly another user's, of this period or an earlier one. Exact, and
-    /// not private.
+    /// Users so far whose names are nearly the same as another user's, in this period or an earlier one.
+    /// Exact, and not private.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};

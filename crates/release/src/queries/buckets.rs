@@ -21,7 +21,7 @@ pub(crate) enum Code {
     Correlated,
 }
 
-/// Points of a row in comparisons of codes, and the minimum for a row of correlated buckets.
+/// The number of points of a row with which codes are compared: also the minimum for correlated buckets.
 pub(crate) const LEAST_POINTS: i64 = 256;
 
 /// The encoding of a key's buckets in cells, with its coefficients.
@@ -155,8 +155,8 @@ impl Buckets {
 
 /// M = floor(p C): no column has a norm above p.
 fn correlated(count: usize, points: i64) -> Vec<Vec<i64>> {
-    // By its recursion, not by Fourier transforms: those round differently on different processors, which
-    // could change the floors.
+    // Coefficients by their recursion, not by Fourier transforms: those round differently on different
+    // processors, which could change the floors.
     let mut root = vec![1.0];
     for k in 1..count {
         root.push(root[k - 1] * (2 * k - 1) as f64 / (2 * k) as f64);

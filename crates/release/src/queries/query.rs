@@ -77,15 +77,16 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
-    /// `users-at-bound`: the number of users, of all keys, who were counted in `max_periods` periods: later
-    /// rows of theirs are in no figure.
+    /// `users-at-bound`: the number of users, of all keys, who were counted in `max_periods` periods: their
+    /// later rows are in no figure.
     UsersAtBound,
     /// `users-over-rows`: the number of pairs of a user and a period with more than `max_rows` rows, of all
     /// keys, in periods in which the user was counted.
     UsersOverRows,
 }
 
-/// What is known of a query's figures without their values; `is_sum`: whether they are sums over rows.
+/// Properties of a query's figures that do not depend on the data; `is_sum`: whether the figures are sums
+/// over rows.
 struct Facts {
     is_whole: bool,
     is_sum: bool,
@@ -118,7 +119,7 @@ impl Query {
         }
     }
 
-    /// Whether the query counts users that the bounds concern, of all keys together, and not rows.
+    /// Whether the query counts users at or beyond their bounds, over all keys together, instead of rows.
     ///
     /// ```
     /// use antinoise_release::Query;
@@ -128,7 +129,7 @@ impl Query {
         self.facts().is_of_users
     }
 
-    /// What every query must state about its figures.
+    /// The properties of the query's figures.
     fn facts(&self) -> Facts {
         let (is_whole, is_sum, needs_value, is_of_users) = match self {
             Self::Counts | Self::Window { .. } => (true, true, false, false),
@@ -247,7 +248,7 @@ impl Query {
             }
             Self::Mean { low, high } => {
                 let (half, middle) = half_and_middle(*low, *high);
-                // Half is not normal, too, if the ends are not finite or no double lies between them.
+                // `half` is also not normal if an end is not finite, or if no double lies between the ends.
                 let holds = low < high && half.is_normal() && *low < middle && middle < *high;
                 if !holds {
                     return Err(refused(

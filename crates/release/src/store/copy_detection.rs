@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 impl Home {
-    /// The home of an open database file and an open seal file.
+    /// The home of a release with these open files: its database and its seal.
     pub(crate) fn of(database: &File, seal: &File) -> std::io::Result<Self> {
         Ok(Self { machine: machine(), database: Place::of(database)?, seal: Place::of(seal)? })
     }

@@ -15,7 +15,7 @@ use crate::store::seal::Seal;
 use crate::store::sealed::{self, Part, Refusal};
 use crate::{Error, Period, Result};
 
-/// The name of the fact that counts were given.
+/// The name of the fact that some counts were bounded and computed elsewhere.
 pub(crate) const GIVEN: &str = "counts were given";
 /// The name of the fact that holds the key for sampling rows.
 pub(crate) const SAMPLING: &str = "sampling key";
@@ -146,8 +146,8 @@ impl State {
         }
     }
 
-    /// Refuses files that are not at their home of the last change, unless they are adopted: then their new
-    /// home is recorded.
+    /// Refuses files whose home differs from the one at the last change, unless they are adopted: then their
+    /// new home is recorded.
     pub(crate) fn check_home(&mut self, adopt: bool) -> Result<()> {
         let Some(difference) = self.seal.moved(&self.folder)? else { return Ok(()) };
         if adopt {
