@@ -25,10 +25,10 @@
 //! error, date, matmul, multiversion: what can go wrong; days; products of matrices; functions for each instruction set
 //! data, optimizer: examples; how a step follows from a gradient
 //! checkpoint: the state of a run, saved and resumed
-//! model: layers in a row
+//! model: classifiers as sequences of layers
 //! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
-//! private_model: what a trainer needs of a model, and this crate's models as such
+//! private_model: the trait of a model that can be trained privately, and its implementation for this crate's models
 //! candle: models that are written in candle (feature `candle`)
 //! reference, trainer: training without privacy, and with it
 //! ```

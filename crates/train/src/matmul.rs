@@ -14,7 +14,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The rows of `columns` numbers in `values`.
+    /// The matrix whose rows, of `columns` numbers each, follow each other in `values`.
     pub(crate) fn of_rows(values: &'a [f32], columns: usize) -> Self {
         Self { values, rows: values.len() / columns, columns, row: columns, column: 1 }
     }

@@ -38,10 +38,11 @@ use crate::data::Example;
 /// # Ok::<(), antinoise_train::Error>(())
 /// ```
 pub trait ExampleModel: Sync {
-    /// The identity in checkpoints: its kind, its sizes, and everything else that changes its results.
+    /// The identity of the model in checkpoints: its kind, its sizes, and everything else that changes its
+    /// results.
     fn identity(&self) -> String;
 
-    /// The shapes of its parameters, in their order in the flat vector; each tensor is row-major.
+    /// The shapes of the parameter tensors, in their order in the flat vector; each tensor is row-major.
     fn shapes(&self) -> Vec<Vec<usize>>;
 
     /// The number of tensors of each layer, in the order of the tensors: clipping by layer clips layers

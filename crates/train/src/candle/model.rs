@@ -129,8 +129,8 @@ impl<M: ExampleModel> CandleModel<M> {
     }
 }
 
-/// The mean of the losses and the gradients of one unit's examples, in single precision; of one example they
-/// are its own.
+/// The mean loss and the mean gradient of one unit's examples, in single precision; for a single example, its
+/// own loss and gradient.
 fn mean(
     unit: &[usize],
     of: impl Fn(usize) -> Result<(f32, Vec<f32>), Error>,
@@ -154,7 +154,7 @@ fn mean(
 fn layers(tensors: &[usize], shapes: &[Vec<usize>]) -> Result<Vec<usize>, InvalidParameter> {
     let in_all = tensors.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
     if in_all != Some(shapes.len()) {
-        let must_be = format!("{}, all tensors once", shapes.len());
+        let must_be = format!("{} in all, one for each tensor", shapes.len());
         return Err(InvalidParameter::new("tensors of the layers", format!("{tensors:?}"), must_be));
     }
     let mut sizes = shapes.iter().map(|shape| shape.iter().product::<usize>());

@@ -79,7 +79,7 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// The error of a checkpoint that differs from what its run committed.
+/// The error for a checkpoint file that differs from the one its run committed.
 pub(crate) fn mismatch(path: &Path, got: impl std::fmt::Display) -> Error {
     let folder = path.parent().unwrap_or(path).display();
     let must_be = format!(

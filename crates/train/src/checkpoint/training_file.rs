@@ -91,7 +91,7 @@ pub(super) fn read_training(
 /// The error of resuming a run with another plan, model, optimizer, data set or program.
 fn mismatch_of(path: &Path, what: &str) -> Error {
     let must_be = format!(
-        "of the {what} that is given now: put that back as it was when the run began, or train in another folder, and count \
+        "of the {what} given now: put that back as it was when the run began, or train in another folder, and count \
          the models that this run may have published"
     );
     InvalidParameter::new(format!("checkpoint {}", path.display()), format!("of another {what}"), must_be)

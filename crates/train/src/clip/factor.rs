@@ -96,7 +96,7 @@ impl<'a> Clip<'a> {
 
 impl GradientSum {
     /// Adds the clipped vector of one unit, such as an example's gradient, in single precision to a sum in
-    /// units of `clip.unit`. `factors` is memory for one number a group.
+    /// units of `clip.unit`. `factors` is scratch memory for one number per group.
     pub(crate) fn add_clipped(
         &mut self,
         gradient: &[f32],

@@ -135,7 +135,7 @@ impl Groups {
         self.layers[layer].group
     }
 
-    /// Group and first parameter of each layer and, at the end, where the parameters end.
+    /// The group and the range of parameters of each layer.
     pub(super) fn parts(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
         self.layers.iter().scan(0, |start, layer| {
             let part = *start..*start + layer.parameters;
@@ -166,7 +166,7 @@ impl From<f64> for Clipping<'_> {
 }
 
 impl Clipping<'_> {
-    /// The length to which a gradient along this parameter alone is clipped.
+    /// The maximum length of a clipped gradient whose only entry other than 0 is that of `parameter`.
     pub fn norm_along(self, parameter: usize) -> f64 {
         let Some(groups) = self.groups else { return self.norm };
         let part = groups.parts().find(|(_, part)| part.contains(&parameter));
@@ -196,7 +196,7 @@ fn squares_up(values: &[f64]) -> f64 {
 /// a + b, rounded up; neither is negative.
 fn sum_up(a: f64, b: f64) -> f64 {
     let sum = a + b;
-    // What rounding took off, exactly (Knuth).
+    // The rounding error of `sum`, exactly (Knuth's two-sum).
     let of_b = sum - a;
     let lost = (a - (sum - of_b)) + (b - of_b);
     if lost > 0.0 { sum.next_up() } else { sum }
@@ -205,7 +205,7 @@ fn sum_up(a: f64, b: f64) -> f64 {
 /// share * norm, rounded down.
 fn product_down(share: f64, norm: f64) -> f64 {
     let product = share * norm;
-    // Near the least numbers the difference itself is rounded.
+    // Close to the smallest numbers, the difference itself may be rounded to 0.
     let is_above = share.mul_add(norm, -product) < 0.0 || product < f64::MIN_POSITIVE / f64::EPSILON;
     if is_above { product.next_down() } else { product }
 }

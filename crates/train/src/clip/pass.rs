@@ -49,7 +49,7 @@ impl Pass<'_> {
         let (mut factors, mut clipped) = (vec![1.0; size], 0);
         if let Some(clip) = self.clip {
             factors = norms_squared(layers, clip, size);
-            // What is left out is not counted as clipped.
+            // Examples that are left out do not count as clipped.
             zero(&mut factors, size, &left_out);
             clipped = clip.factors(&mut factors, size, count);
         }

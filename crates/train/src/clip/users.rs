@@ -12,9 +12,9 @@
 //! *Terms.* The computed v_u is a function of the user's examples and the parameters: X and G of an example
 //! do not depend on other examples, and no number of another user enters the additions of v_u, whose order is
 //! that of the user's examples. However inexact it is, its term is t_u = f_u v_u for the computed f_u and
-//! v_u. Numbers of v_u that are not 0 are between 2^-414 and 2^300, so that lengths are computed to a part
-//! 2^-25, in double precision, and |t_u| < (1 - 2^-21) clip_norm. A user of one example is clipped as an
-//! example is, to the bit.
+//! v_u. Numbers of v_u that are not 0 are between 2^-414 and 2^300, so that lengths are computed in double
+//! precision with a relative error below 2^-25, and |t_u| < (1 - 2^-21) clip_norm. A user of one example is
+//! clipped as an example is, to the bit.
 //!
 //! *Sums.* A chunk has at most `chunk` users, since each has an example there, or one user with more
 //! examples. So a number of t_u meets at most `chunk` roundings in its chunk, one of them for the product,
@@ -81,7 +81,7 @@ pub(crate) fn check_users(users: &[&[usize]], examples: usize) -> Result<(), Inv
         return Err(InvalidParameter::new(
             "user of a batch",
             "without examples",
-            "one of an example or more",
+            "a user with at least one example",
         ));
     }
     check_batch(&users.concat(), examples)

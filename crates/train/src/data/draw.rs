@@ -2,7 +2,7 @@
 
 use rand_core::Rng;
 
-/// Draws `count` of `all` things, every set of `count` with the same probability; returns for each thing
+/// Draws `count` of `all` items, every set of `count` with the same probability; returns for each item
 /// whether it was drawn.
 pub(super) fn drawn(all: usize, count: usize, random: &mut impl Rng) -> Vec<bool> {
     let mut left = count;

@@ -33,19 +33,19 @@ const MOST_BYTES: usize = 1 << 26;
 /// first.
 pub fn images(folder: &Path) -> Result<Dataset, Error> {
     let (train, test) = (folder.join("train"), folder.join("test"));
-    let classes = entries(&train, Path::is_dir, "folders of classes alone")?;
+    let classes = entries(&train, Path::is_dir, "only folders, one for each class")?;
     if classes.len() < 2 {
         return Err(bad(
             &train,
             format!("with {} folders", classes.len()),
-            "with a folder for each of 2 classes or more",
+            "with a folder for each of at least 2 classes",
         ));
     }
     let mut shape = None;
     let of_class = |label: usize, class: &Path| -> Result<Vec<(PathBuf, u32)>, Error> {
         let files = entries(class, is_png, PNG_ALONE)?;
         if files.is_empty() {
-            return Err(bad(class, "empty", "with a PNG image or more"));
+            return Err(bad(class, "empty", "with at least one PNG image"));
         }
         Ok(files.into_iter().map(|file| (file, label as u32)).collect())
     };
@@ -55,9 +55,9 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
         labelled(&files.concat(), &mut shape)
     };
     let label_of = |class: &PathBuf| classes.iter().position(|known| known.file_name() == class.file_name());
-    let tested = entries(&test, Path::is_dir, "folders of classes alone")?;
+    let tested = entries(&test, Path::is_dir, "only folders, one for each class")?;
     if tested.is_empty() {
-        return Err(bad(&test, "empty", "with folders of classes"));
+        return Err(bad(&test, "empty", "with a folder for each class"));
     }
     let tested = tested.into_iter().map(|class| match label_of(&class) {
         Some(label) => Ok((label, class)),
@@ -79,7 +79,7 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
 /// If the folder is absent or empty, a folder has another name, or as [`images`] of its files.
 pub fn class_folders(folder: &Path, classes: &[String]) -> Result<(ImageShape, Examples), Error> {
     let mut files = Vec::new();
-    for class in entries(folder, Path::is_dir, "folders of classes alone")? {
+    for class in entries(folder, Path::is_dir, "only folders, one for each class")? {
         let label = classes.iter().position(|known| *known == name_of(&class)).ok_or_else(|| {
             bad(&class, "a class that the model does not know", format!("one of {}", classes.join(", ")))
         })?;
@@ -99,7 +99,7 @@ pub fn image_files(folder: &Path) -> Result<(ImageShape, Examples), Error> {
 
 fn decoded_all(folder: &Path, files: &[(PathBuf, u32)]) -> Result<(ImageShape, Examples), Error> {
     if files.is_empty() {
-        return Err(bad(folder, "empty", "a folder with a PNG image or more"));
+        return Err(bad(folder, "empty", "a folder with at least one PNG image"));
     }
     let mut shape = None;
     let examples = labelled(files, &mut shape)?;
@@ -110,8 +110,8 @@ fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The words, in messages, for the permitted contents of a class's folder.
-const PNG_ALONE: &str = "PNG images alone (.png)";
+/// The permitted contents of a folder of images, in error messages.
+const PNG_ALONE: &str = "only PNG images (.png)";
 
 /// The entries of a folder, sorted by name. Hidden entries are ignored; any other entry that is not `wanted`
 /// is refused.
@@ -126,7 +126,9 @@ fn entries(folder: &Path, wanted: fn(&Path) -> bool, must_hold: &str) -> Result<
     found.retain(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")));
     found.sort();
     match found.iter().find(|path| !wanted(path)) {
-        Some(other) => Err(bad(other, "in the way", format!("elsewhere: its folder holds {must_hold}"))),
+        Some(other) => {
+            Err(bad(other, "in the way", format!("moved elsewhere: its folder must hold {must_hold}")))
+        }
         None => Ok(found),
     }
 }

@@ -14,7 +14,7 @@ use super::schedule::Schedule;
 /// theta <- what the rule makes of theta and g with eta
 /// ```
 ///
-/// A rule alone is a configuration: `UpdateRule::into`.
+/// A rule without these options converts to a configuration with `into`.
 ///
 /// ```
 /// use antinoise_train::optimizer::{Optimizer, OptimizerConfig, UpdateRule};
@@ -31,8 +31,8 @@ use super::schedule::Schedule;
 ///
 /// # Source
 /// I. Loshchilov, F. Hutter, Decoupled weight decay, arXiv:1711.05101; C. Choquette-Choo et al., Multi-epoch
-/// matrix factorization mechanisms, 2023, Appendix F.3, which zeroes each user's update before the sum: here
-/// it is the noisy mean.
+/// matrix factorization mechanisms, 2023, Appendix F.3, which drops large updates of users before the sum;
+/// here, the noisy mean is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {

@@ -85,7 +85,7 @@ pub trait PrivateModel: Debug + Sync {
     /// If no bound is known.
     fn sum_margin(&self, examples: usize) -> Result<f64, Error>;
 
-    /// The same for sums of at most `users` users: see
+    /// As [`sum_margin`](Self::sum_margin), for sums of at most `users` users: see
     /// [`clip::user_sum_margin`](crate::clip::user_sum_margin).
     ///
     /// # Errors

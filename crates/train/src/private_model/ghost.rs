@@ -1,4 +1,4 @@
-//! Private training of this crate's models: per-example gradients are never computed explicitly.
+//! Private training of this crate's models, whose per-example gradients are never computed explicitly.
 
 use super::contract::PrivateModel;
 use crate::Error;

@@ -31,11 +31,11 @@ pub(super) fn written(model: &Model, parameters: &[f32]) -> Result<Vec<u8>, Inva
     safetensors::serialize(views, Some(metadata)).map_err(refused)
 }
 
-/// The parameters in the bytes of such a file.
+/// The parameters in the bytes of a safetensors file.
 pub(super) fn read(path: &Path, model: &Model, bytes: &[u8]) -> Result<Vec<f32>, InvalidParameter> {
     let refused =
         |got: String, must_be: String| InvalidParameter::new(path.display().to_string(), got, must_be);
-    // Before memory is taken for parameters that the file cannot hold.
+    // Checked before memory is allocated for parameters that the file cannot hold.
     if bytes.len() / 4 < model.parameters() {
         let must_be = format!("a file of {} numbers, the model's", model.parameters());
         return Err(refused(format!("{} bytes", bytes.len()), must_be));

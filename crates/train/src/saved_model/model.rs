@@ -104,7 +104,8 @@ impl SavedModel {
         let path = folder.join(TENSORS);
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
         if hex(&Sha256::digest(&bytes)) != description.sha256 {
-            let must_be = format!("the file that {DESCRIPTION} describes: its SHA-256 is another");
+            let must_be =
+                format!("the file that {DESCRIPTION} describes: its SHA-256 differs from the one there");
             return Err(InvalidParameter::new(path.display().to_string(), "altered", must_be).into());
         }
         let parameters = files::read(&path, &model, &bytes)?;
@@ -126,7 +127,7 @@ impl SavedModel {
         &self.classes
     }
 
-    /// The schema that encodes the rows of a table; `None` of a model of images.
+    /// The schema that encodes the rows of a table; `None` for a model of images.
     pub fn schema(&self) -> Option<&Schema> {
         self.schema.as_ref()
     }

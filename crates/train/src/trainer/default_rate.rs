@@ -9,16 +9,16 @@ use crate::optimizer::UpdateRule;
 
 /// Standard deviation of the noise in a logit that training should end with; see [`default_rate`].
 const LOGIT_NOISE: f64 = 0.4;
-/// Power of the rate in the ratio of a logistic model's parameters to the model's. 1/2 would give all models
-/// noise of the same total norm, 0 the same noise in each parameter.
+/// Exponent in the rate of the ratio of a logistic model's number of parameters to this model's. With 1/2 all
+/// models would have noise of the same total norm, with 0 the same noise in each parameter.
 const SIZE_POWER: f64 = 0.4;
 /// Noise in a coordinate of the summed gradients, in clip norms, below which it no longer decides the rate.
 const LEAST_NOISE: f64 = 0.009;
 /// Adam's largest rate for inputs of norm 1. Its steps do not shrink with the gradients.
 const MOST_ADAM: f64 = 0.25;
 
-/// Standard deviation, in a coordinate, of the noise in A G at each step, of a workload A and the plan's mean
-/// gradients G (steps x parameters).
+/// For each step, the standard deviation of the noise in one coordinate of A G, where A is `workload` and the
+/// rows of G (steps x parameters) are the mean gradients of the plan's batches.
 ///
 /// ```
 /// use antinoise_mechanism::Workload;
@@ -40,7 +40,7 @@ pub fn mean_gradient_noise(plan: &Plan, workload: &Workload) -> Result<Vec<f64>,
 }
 
 /// A learning rate for this rule that needs no search. It is a function of the plan, the model's size and the
-/// public scale of inputs alone, so that it costs no privacy.
+/// public scale of the inputs, not of the data, so that it costs no privacy.
 ///
 /// With d parameters, F features, K classes, inputs of norm s (`input_norm`; [`Schema::input_norm`],
 /// [`ImageShape::input_norm`]), clip norm c, and noise of standard deviation p in a coordinate of the sum of
@@ -52,9 +52,9 @@ pub fn mean_gradient_noise(plan: &Plan, workload: &Workload) -> Result<Vec<f64>,
 ///
 /// eta p is the noise in a parameter. A logistic model has d = F K, so that its logits have noise of standard
 /// deviation 0.4. The power of F K / d was measured: with 1/2, which gives other models noise of the same
-/// total norm, their rates are too low where those of logistic models are right. A larger rate is lost to
-/// noise, a smaller one does not arrive. `docs/results/defaults.md` compares these rates with the best ones
-/// of a search.
+/// total norm, their rates are too low where those of logistic models are right. With a larger rate, noise
+/// dominates; with a smaller one, the run ends before the model has converged. `docs/results/defaults.md`
+/// compares these rates with the best ones of a search.
 ///
 /// The rate is rounded to two digits.
 ///

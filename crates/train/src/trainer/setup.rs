@@ -52,8 +52,8 @@ impl Setup<'_> {
     fn check_unit(&self) -> Result<(), Error> {
         let Dataset { train, users, name, .. } = self.dataset;
         let must_be = match (self.plan.max_examples_per_user, users) {
-            (Some(_), None) => "example: the data set does not say which examples are whose",
-            (None, Some(_)) => "user, with max_examples_per_user: the data set says which examples are whose",
+            (Some(_), None) => "example: the data set does not say whose examples these are",
+            (None, Some(_)) => "user, with max_examples_per_user: the data set says whose examples these are",
             _ => "",
         };
         if !must_be.is_empty() {
@@ -61,8 +61,8 @@ impl Setup<'_> {
             return Err(InvalidParameter::new("unit of the plan", got, must_be).into());
         }
         if users.is_some() && self.plan.sampler == Sampler::Stream {
-            let must_be =
-                "another one for users: the rows of one user decide in which steps later users take part";
+            let must_be = "any but stream if users are protected: the rows of one user decide in which steps later users \
+                 take part";
             return Err(InvalidParameter::new("sampler of the plan", "stream", must_be).into());
         }
         let (units, what) = (self.dataset.units(), users.as_ref().map_or("examples", |_| "users"));
@@ -91,8 +91,8 @@ impl Setup<'_> {
         let (Some(users), Some(most)) = (users, self.plan.max_examples_per_user) else {
             return self.model.clipped_sum(parameters, train, batch, clipping);
         };
-        // A generator for each user and step: what is drawn of one depends on no other. Number 0 orders
-        // users.
+        // One generator per user and step, so that the examples drawn of one user do not depend on other
+        // users. Generator 0 orders the users.
         let number = |user: usize| 1 + step as u64 * users.len() as u64 + user as u64;
         let examples =
             |&user: &usize| users.drawn(user, most, || noise.rng(Purpose::DataOrder, number(user)));

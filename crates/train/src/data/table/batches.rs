@@ -10,7 +10,7 @@ use super::row::{Labels, RowReader, Rows, Wanted};
 use crate::Error;
 use crate::data::file::bad;
 
-/// Reads the rows of such a file, in order.
+/// Reads the rows of a Parquet or Arrow file, in order.
 pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> Result<Rows, Error> {
     let columns = wanted.schema.columns.iter().map(|column| match column.values {
         Values::Range(..) => Role::Value,
@@ -27,7 +27,7 @@ pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> R
         let columns = asked
             .iter()
             .map(|(name, _)| {
-                let array = batch.column_by_name(name).expect("the columns that were asked for");
+                let array = batch.column_by_name(name).expect("the file was opened with these columns");
                 Cells::new(name, array).map_err(|error| {
                     bad(path, format!("with {} {}", error.parameter, error.got), error.must_be)
                 })

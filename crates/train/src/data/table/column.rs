@@ -50,7 +50,7 @@ impl Column {
         match &self.values {
             Values::Range(low, high) if low.is_finite() && high.is_finite() && low < high => Ok(()),
             Values::Range(low, high) => {
-                let must_be = "LOW:HIGH, finite numbers of which the first is less";
+                let must_be = "LOW:HIGH, finite numbers, the first below the second";
                 Err(InvalidParameter::new(
                     format!("range of column {:?}", self.name),
                     format!("{low}:{high}"),

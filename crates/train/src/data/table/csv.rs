@@ -73,8 +73,8 @@ impl Places {
     }
 }
 
-/// A remark on a first line that lacks a column: the option for its delimiter, if it was read as a single
-/// name, or else the question whether it holds names.
+/// A hint for an error about a missing column: the option for the file's delimiter if the first line was read
+/// as a single name, else the question whether the first line holds names.
 fn delimiter_of(names: &[String]) -> String {
     let is_it_names = String::from(" (is the first line the names of the columns?)");
     let [only] = names else { return is_it_names };

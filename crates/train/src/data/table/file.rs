@@ -99,8 +99,8 @@ impl<'a> TableFile<'a> {
     /// # Errors
     /// If the schema is invalid; if the file is absent or of another format, lacks a column or has it twice;
     /// if a row has another length; if a cell is not a number, is missing, or has an unknown category or
-    /// class (the error names the line, or of Parquet and Arrow
-    /// the row from 0, and the column); if there are no rows.
+    /// class (the error names the column and the line or, in Parquet and Arrow files, the row, counted from
+    /// 0); if there are no rows.
     pub fn examples(self, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
         Ok(Self { user: None, ..self }.rows(schema, labels)?.examples)
     }

@@ -41,7 +41,7 @@ pub(super) fn json_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
     rows.end()
 }
 
-/// The text of a cell; `None` of a list or an object.
+/// The text of a cell; `None` for a list or an object.
 fn cell(value: Option<&Value>) -> Option<Cow<'_, str>> {
     match value {
         None | Some(Value::Null) => Some("".into()),

@@ -17,7 +17,8 @@ use crate::data::users::Users;
 ///
 /// A share is above 0 and below 1, and is rounded to whole rows, at least one. In a table with users, whole
 /// users are taken instead of rows, so that no user has rows in both parts. Whether a user is taken depends
-/// on the user's name alone, so that one user's rows do not decide which other users are trained on.
+/// only on the seed and the user's name, so that one user's rows do not decide which other users are trained
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TestPart<'a> {
     /// The rows of another file of the same format, with the same columns; it has no rows of users who are
@@ -39,7 +40,7 @@ pub enum TestPart<'a> {
 /// The training rows, and the test rows, of the table at `path`.
 pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Examples), Error> {
     let (TestPart::Last(share) | TestPart::Drawn { share, .. }) = test else {
-        unreachable!("the rows of another file need no split")
+        unreachable!("`TestPart::File` is read from another file and is never split")
     };
     let rows = all.examples.len();
     in_open_unit("test_share", share)?;
@@ -54,7 +55,7 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
     };
     let (units, count) = (tested.len(), tested.iter().filter(|&&is_tested| is_tested).count());
     if count == 0 || count == units {
-        let must_be = format!("{what} enough to train on and to test with");
+        let must_be = format!("enough {what} for both training and testing");
         return Err(bad(path, format!("{units} {what}, of which {count} to test with"), must_be));
     }
     let unit_of = all.users.as_ref().map_or_else(|| (0..rows).collect(), Users::numbers);
