@@ -131,7 +131,7 @@ impl Format {
     /// yet the next write would overwrite one of them. The check reads the whole file.
     ///
     /// # Errors
-    /// If they do.
+    /// If pages contradict each other.
     pub fn check_pages(&self, path: &Path, database: &Connection) -> Result<(), Error> {
         let found = database.pragma_query_value(None, "quick_check", |row| row.get::<_, String>(0));
         match found.map_err(|error| self.error(path, error))?.as_str() {

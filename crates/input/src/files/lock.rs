@@ -31,8 +31,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks the file `path`, which is made for its owner alone where it is absent. `None` while another lock
-    /// on the file, in this or another process, is held.
+    /// Locks the file at `path`, which is created for its owner only if it is absent. Returns `None` while
+    /// another lock on the file is held, in this or another process.
     ///
     /// # Errors
     /// When the file cannot be opened, or the file system has no locks.
