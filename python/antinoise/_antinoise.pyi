@@ -72,9 +72,8 @@ def plan(
         steps: Number of steps, which are batches.
         setting: How batches are formed. `"cyclic"`: shuffled once, batches in cyclic order. `"poisson"`:
             sampling, which amplifies privacy, compared with cyclic batches. `"b-min-sep"`: sampled, with a
-            minimum distance between participations. `"single"`: each example
-            in one step at most. `"stream"`: one pass over the data in their given order.
-            `"federated"`: users who are available.
+            minimum distance between participations. `"single"`: each example in one step at most.
+            `"stream"`: one pass over the data in their given order. `"federated"`: users who are available.
         min_sep: Minimum number of steps between two participations of a user, for `"federated"`.
         max_participations: Maximum number of participations of a user, for `"federated"`.
         clip_norm: Bound on the L2 norm of one unit's contribution to a step.
@@ -112,11 +111,11 @@ def loss(
     bands: int | None = None,
     order: int | None = None,
 ) -> types.Loss:
-    """The loss of a strategy: noise times sensitivity, for a noise multiplier of 1.
+    """The loss of a strategy: error times sensitivity, for a noise multiplier of 1.
 
     Args:
         strategy: A strategy, or its name, such as `"blt"` or `"banded-toeplitz"`, which is then designed.
-        steps: Number of steps; left out for a `Strategy`.
+        steps: Number of steps; not given for a `Strategy`, which has its own.
         workload, participation, adjacency, objective: As in `plan` and `Strategy`.
         bands: Number of bands, for banded strategies.
         order: Number of buffers, for a BLT.
@@ -242,8 +241,8 @@ class Strategy:
         """
     @staticmethod
     def load(path: _Path, *, workload: _Workload | None = None) -> Strategy:
-        """Reads a strategy from a file: one of `save`, or a matrix as `of_matrix` takes it (`.npy`, `.npz` with
-        the array C and at most B and A, `.toml` with C as rows).
+        """Reads a strategy from a file that `save` wrote, or a matrix as `of_matrix` takes it (`.npy`, `.npz`
+        with the array C and at most B and A, `.toml` with C as rows).
 
         Args:
             path: The file.
@@ -314,7 +313,7 @@ class Plan:
 
     @staticmethod
     def load(path: _Path) -> Plan:
-        """Reads and verifies a plan from a file of `save`.
+        """Reads and verifies a plan from a file that `save` wrote.
 
         Raises:
             OSError: The file cannot be read.
@@ -460,8 +459,7 @@ class Key:
 
         Args:
             exchange: Called with 32 bytes: the key's in the process that passes `key`, zeros in the others.
-            It must
-                give all processes the bytes of the key; they are wiped afterwards.
+                It must give all processes the bytes of the key; they are wiped afterwards.
             key: The key, in one of the processes.
 
         Returns:
@@ -589,7 +587,8 @@ class NoiseStream:
         memory: int | None = None,
         look_ahead: int | None = None,
     ) -> NoiseStream:
-        """Continues from a file of `save`. Two processes that resume one file use the same noise twice.
+        """Resumes the stream that `save` wrote to a file. Two processes that resume one file use the same
+        noise twice.
 
         Args:
             path: The file.
@@ -643,8 +642,7 @@ class NoiseStream:
 
         Args:
             out: float32, shape (coordinates,): an array, a tensor in the host's memory, a buffer, or several
-            of them
-                that are concatenated.
+                of these, which are concatenated.
 
         Raises:
             RuntimeError: All steps have been made, or the row was handed out before.
@@ -696,8 +694,7 @@ class NoiseStream:
             step: The next step, from 0 to the plan's steps.
             progress: Called from time to time with the step that was reached and with `step`.
             reuse_noise_unprotected: Allow the noise from `step` on to be used again. The caller asserts that
-            nobody
-                sees the noisy sums made with it.
+                nobody sees the noisy sums made with it.
         """
     def save(self, path: _Path) -> None:
         """Writes step, state and the run's key to a file of mode 0600. **As secret as the key.**
@@ -791,7 +788,7 @@ class Ledger:
     def step(self) -> int:
         """The next step; all earlier steps are finished."""
     def eligible(self, users: Iterable[str]) -> list[str]:
-        """Those of `users` who may take part in the next step."""
+        """The users among `users` who may take part in the next step."""
     def charge(self, users: Iterable[str]) -> None:
         """Records that users take part in the next step, before their updates are used.
 
@@ -827,7 +824,7 @@ class Ledger:
             ValueError: Another value is recorded.
         """
     def rebind(self, name: str, value: str) -> None:
-        """Replaces a recorded value."""
+        """Replaces the recorded value of this name."""
     def bound(self, name: str) -> str | None:
         """The recorded value of this name, if any."""
     def participations(self) -> list[tuple[str, int]]:
@@ -870,7 +867,7 @@ class RunningCounts:
             max_rows: Maximum number of a user's rows that count in a period.
             queries: Queries: `"counts"`, `"sum:LO,HI"`, `"mean:LO,HI"`, `"window:W"`, `"decay:G"`,
                 `"histogram:EDGES"`, ...; default: counts.
-            weights: Weights of the queries' errors in the choice of noise.
+            weights: Weights of the queries, in their order: twice the weight gives half the noise.
             non_negative: Publish no figure below 0.
             monotone: Replace each figure by the running maximum.
             left_out: Also publish counts of the users whose rows the bounds leave out: `"users-at-bound"` and
@@ -925,7 +922,7 @@ class RunningCounts:
 
         Args:
             period: Its number, or its date or name.
-            events: A table, columns by name, or rows.
+            events: A table, a dict of columns, or an iterable of rows as dicts.
             time, key, user, value: Names of the columns.
             late: Treatment of rows of earlier periods: left out, counted in this period, or refused.
             unknown: Treatment of rows of unknown keys.

@@ -1,4 +1,4 @@
-"""Arguments that a plan answers, where the plan is given too."""
+"""A check of arguments that may contradict a given plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from . import Plan
 
 
 def refuse_beside(plan: Plan, asked: Mapping[str, Any], clip_norm: float) -> None:
-    """Refuses arguments that only a run without a plan has (None is absent), and another clip norm."""
+    """Refuses arguments that are only for a run without a plan (None: not given), and a clip norm other than
+    the plan's.
+    """
     for name, value in asked.items():
         if value is not None:
             raise ValueError(f"{name} is given but must be left out where plan is given")

@@ -39,7 +39,7 @@ class Groups:
                 parameters and modules: k groups with clip_norm / sqrt(k) each. A mapping of such groups to
                 their clip norms.
             names: Names of all trained parameters.
-            clip_norm: The plan's.
+            clip_norm: The plan's clip norm.
 
         Raises:
             ValueError: A parameter is in no group or in two, a group is empty, or the norms are too large

@@ -34,7 +34,7 @@ _keeps_masks = ContextVar("keeps_masks", default=False)
 
 class ByExample(TorchFunctionMode):
     """Replaces a loss that is a mean over the batch by a mean for each example: cross entropy, squared error
-    or binary cross entropy, whose rows are those of the examples, one example after the other.
+    or binary cross entropy of rows that belong to the examples in their order.
     """
 
     def __init__(self, examples: int) -> None:
@@ -135,7 +135,7 @@ class Losses:
 
     def __init__(self, trainer: Any, of_one: Callable[[nn.Module, dict[str, Any]], Tensor]) -> None:
         self._trainer, self._of_one = trainer, of_one
-        # Whether the losses can be found, by the names in a batch.
+        # For each set of names in a batch: whether the losses of its examples can be found together.
         self._known: dict[frozenset[str], bool] = {}
 
     def known(self, model: nn.Module, batch: dict[str, Any], must: bool) -> bool:

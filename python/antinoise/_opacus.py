@@ -95,7 +95,7 @@ class Steps:
         self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
         noise.check_optimizer(optimizer.original_optimizer)
         names = {id(p): name for name, p in trainable(model).items()}
-        # In the optimizer's order.
+        # Parameters by name, in the optimizer's order.
         self._parameters = {names[id(p)]: p for p in optimizer.params}
         self._groups = Groups.made(groups, self._parameters, plan.clip_norm)
         for name in (*_TAKEN_OVER, "accumulate" if mode in GHOSTS else "clip_and_accumulate"):
@@ -111,7 +111,7 @@ class Steps:
             hooks.register_forward_pre_hook(self._before_pass)
         noise.attach(optimizer.original_optimizer, sampler)
         if isinstance(optimizer, (DistributedDPOptimizer, DistributedDPOptimizerFastGradientClipping)):
-            # The noise sums over processes itself: a reduction after it must not happen.
+            # The noise already sums over processes: Opacus must not reduce gradients as well.
             relied("opacus", optimizer, "reduce_gradients")
             optimizer.reduce_gradients = lambda: None
         if optimizer.loss_reduction == "sum":
@@ -128,7 +128,7 @@ class Steps:
         totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
         hold(self._parameters, totals, counts.pop(), self._plan.clip_norm)
         for p in parameters:
-            # Gradients that were taken must not enter another step.
+            # Gradients already in the sum must not enter another step.
             p.grad_sample = None
 
     def take_sums(self) -> None:
@@ -145,7 +145,7 @@ class Steps:
                 f" {self._plan.clip_norm}"
             )
         if any(is_sharded(p) for p in parameters):
-            # Settings that changed since would leave another value in .grad.
+            # FSDP2's settings may have changed since make_private: others would leave another value in .grad.
             check_sharded(relied("opacus", self._hooks, "_module"))
         # FSDP2 leaves the mean of the processes' sums, which the number of processes turns into the sum.
         totals = [

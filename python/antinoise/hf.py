@@ -62,8 +62,8 @@ _OVERRIDDEN = (
 
 
 def _batch_in_portions(args: TrainingArguments | None) -> tuple[TrainingArguments | None, int]:
-    """Arguments by which the batches that these would accumulate are one, and the number of examples in a
-    portion of it.
+    """A copy of the arguments that makes one batch of the batches to be accumulated, and the number of its
+    examples in a portion.
     """
     if args is None or args.gradient_accumulation_steps == 1:
         return args, PORTION
@@ -98,8 +98,8 @@ class PrivateTrainer(Trainer):
             one by one. `"ghost"` refuses instead. `"per_example"` makes each example's gradient.
         microbatch_size: Number of examples in one forward and backward pass. By default equal portions of at
             most 64, or of `per_device_train_batch_size` where that is accumulated, for norms without
-            gradients, and 1 for gradients of each example, which works with any
-            model; more than 1 need a model without data-dependent control flow (`torch.func.vmap`).
+            gradients, and 1 for gradients of each example, which works with any model; more than 1 need a
+            model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
         log_private_losses: Log and return losses of private examples. They are **not private**.
@@ -265,7 +265,7 @@ class PrivateTrainer(Trainer):
         found = prepare_data_loader(
             loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True
         )
-        # Accelerate's loader prefetches one batch: the outermost loader must hand out.
+        # Accelerate's loader prefetches one batch: only the outermost loader knows when a batch is used.
         return cast(DataLoader[Any], HandingOut(found))
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
@@ -289,7 +289,7 @@ class PrivateTrainer(Trainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
     ) -> Tensor:
-        """Leaves the sum of clipped gradients for the noise."""
+        """Clips the gradients of a batch and leaves their sum for the noise; returns the loss to log."""
         if self.state.global_step != self.noise.step:
             raise RuntimeError(
                 f"the trainer is at step {self.state.global_step} and the noise at step {self.noise.step}:"

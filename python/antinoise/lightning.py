@@ -215,8 +215,8 @@ class PrivateTraining(Callback):
             )
             self._noise = CorrelatedNoise(pl_module, self._plan, self._key, **self._how)
             self._noise.use_sampler(self._sampler)
-            # Schedules by epoch change rates after an epoch's checkpoint is saved: those of the module,
-            # before any step, were compared above.
+            # Schedules by epoch change the rates after an epoch's checkpoint is saved, so that rates at the
+            # next step may differ from the saved ones. `check_arguments` has compared the module's own.
             self._noise.compare_rates = False
             self._module = pl_module
             del self._key

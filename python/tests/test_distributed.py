@@ -225,12 +225,12 @@ def refusals():
     whole = net()
     noise = noise_of(whole, plan)
     leave(whole, sums(rank))
-    refused("gradient of .* is another on another rank but must be reduced", noise.apply_)
+    refused("gradient of .* differs between ranks but must be reduced", noise.apply_)
     # The same numbers in another order are another gradient.
     leave(whole, sums(0))
     for p in trained(whole) if rank == 1 else []:
         p.grad = p.grad.flip(0)
-    refused("gradient of .* is another on another rank but must be reduced", noise.apply_)
+    refused("gradient of .* differs between ranks but must be reduced", noise.apply_)
     assert noise.step == 0
     # A refused step leaves no sum.
     walk(whole, noise, plan, range(2))

@@ -109,7 +109,7 @@ def test_a_record_of_another_user_is_not_taken(path):
 
 @pytest.mark.parametrize("name", ["half \ud83d", 7])
 def test_a_name_that_cannot_be_written_is_refused_before_anyone_is_asked(path, name):
-    message = f"name of a user is {re.escape(ascii(name))} but must be a string that UTF-8 can write"
+    message = f"name of a user is {re.escape(ascii(name))} but must be a string that can be encoded in UTF-8"
     grid = FakeGrid()
     strategy = wrapped(path, users=lambda grid: {name: 100} | {f"user-{n}": 100 for n in range(10)})
     with pytest.raises(ValueError, match=message):

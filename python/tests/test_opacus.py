@@ -171,7 +171,7 @@ def test_each_step_has_its_own_batch(workers, plan):
             if workers:
                 with pytest.raises(
                     RuntimeError,
-                    match=r"asked for where step 1 comes next.* For workers, or whatever else draws ahead",
+                    match=r"asked for where step 1 comes next.* For workers, or anything else that draws",
                 ):
                     next(iter(portions))
             else:

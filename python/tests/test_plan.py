@@ -99,7 +99,7 @@ def test_settings():
     "options, message",
     [
         (dict(epochs=None), "epochs is absent but must be given, or steps"),
-        (dict(steps=3), "steps is 3 but must be left out with epochs"),
+        (dict(steps=3), "steps is 3 but must be left out if epochs is given"),
         (dict(batch_size=241), "batch_size is 241 but must be from 1 to examples = 240"),
         (dict(epsilon=0), "epsilon is 0"),
         (

@@ -140,7 +140,7 @@ def test_batches_follow_the_noise(plan):
     others = [an.Batches(plan, key(), run="other").token, an.Batches(plan, an.Key.from_os()).token]
     assert len({noise.token, *others}) == 3
     with pytest.raises(
-        ValueError, match="plan is another one but must be the plan that the noise was made by"
+        ValueError, match="plan is another one but must be the plan from which the noise was made"
     ):
         an.Batches.of_noise(small_plan(epsilon=3), noise)
 

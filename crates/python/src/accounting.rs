@@ -56,7 +56,7 @@ pub fn calibrate(
     })??)
 }
 
-/// The probability that an example takes part in a step; more than one step is accounted only with sampling.
+/// The probability that an example takes part in a step; without it, `steps` must be 1.
 fn rate(sampling_rate: Option<f64>, steps: u64) -> Result<f64> {
     if sampling_rate.is_none() && steps != 1 {
         return Err(InvalidParameter::new("sampling_rate", "absent", "given with steps").into());

@@ -72,7 +72,7 @@ impl Stream {
         if rows.null_count() > 0 {
             let got = format!("a table with {} rows that are null as a whole", rows.null_count());
             return Err(
-                InvalidParameter::new("events", got, "one without such rows, whose user is unknown").into()
+                InvalidParameter::new("events", got, "one without such rows, which have no user").into()
             );
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));

@@ -77,7 +77,7 @@ pub fn plan(
     Plan::of(py, interruptible(py, move || choose(&request))??)
 }
 
-/// Warns of a delta that publishing a random example in full would reach.
+/// Warns of a delta so large that publishing one random example in full would satisfy it.
 fn warn_of_delta(py: Python<'_>, examples: usize, delta: f64) -> PyResult<()> {
     if delta * (examples as f64) < 1.0 {
         return Ok(());
@@ -95,6 +95,8 @@ fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {
         (Some(epochs), None) => Ok(Length::Epochs(epochs)),
         (None, Some(steps)) => Ok(Length::Steps(steps)),
         (None, None) => Err(InvalidParameter::new("epochs", "absent", "given, or steps").into()),
-        (Some(_), Some(steps)) => Err(InvalidParameter::new("steps", steps, "left out with epochs").into()),
+        (Some(_), Some(steps)) => {
+            Err(InvalidParameter::new("steps", steps, "left out if epochs is given").into())
+        }
     }
 }

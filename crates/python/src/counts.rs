@@ -1,4 +1,4 @@
-//! Running counts: a release in a folder. One file, since PyO3 wants the methods of a Python class in one
+//! Running counts: a release in a folder. One file, since PyO3 requires the methods of a Python class in one
 //! block.
 
 use std::collections::HashMap;

@@ -77,7 +77,8 @@ impl Strategy {
     }
 
     /// The strategy of a matrix C, square or with more rows than columns, triangular or not: the
-    /// lower-triangular C' with the same C^T C. With `b` or `a`, B C and A are compared with the workload.
+    /// lower-triangular C' with C'^T C' = C^T C. If `b` or `a` is given, B C or A must equal the matrix of
+    /// `workload`.
     #[staticmethod]
     #[pyo3(signature = (c, *, b=None, a=None, workload=None))]
     fn of_matrix(

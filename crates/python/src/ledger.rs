@@ -39,7 +39,7 @@ fn names(users: &Bound<'_, PyAny>) -> Result<Vec<String>> {
                 .and_then(|repr| repr.call_method1("encode", ("ascii", "backslashreplace")));
             let got = got.and_then(|bytes| bytes.extract::<Vec<u8>>()).unwrap_or_default();
             let got = String::from_utf8_lossy(&got).into_owned();
-            InvalidParameter::new("name of a user", got, "a string that UTF-8 can write").into()
+            InvalidParameter::new("name of a user", got, "a string that can be encoded in UTF-8").into()
         })
     };
     users.try_iter()?.map(|user| name(user?)).collect()

@@ -10,7 +10,8 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::Result;
 
-const MUST_BE: &str = "a NumPy array, a tensor in the host's memory or whatever else has the buffer protocol, or a list of such";
+const MUST_BE: &str = "a NumPy array, a tensor in the host's memory or another object with the buffer \
+                       protocol, or a list of these";
 
 /// The arrays that a caller passed as `name`: each of type `T` and contiguous, no two overlapping.
 pub struct Arrays<'py, T: Element> {
@@ -133,7 +134,12 @@ fn typed<'py, T: Element>(
     let whole: Bound<'py, PyArrayDyn<T>> =
         array.as_any().cast::<PyArrayDyn<T>>().map_err(PyErr::from)?.clone();
     if !(whole.data() as usize).is_multiple_of(align_of::<T>()) {
-        return Err(refused(name, "an unaligned array", "one as NumPy allocates it").into());
+        return Err(refused(
+            name,
+            "an unaligned array",
+            "an array aligned to its type, as NumPy allocates it",
+        )
+        .into());
     }
     Ok(whole)
 }

@@ -1,4 +1,4 @@
-//! The noise of a plan, row by row. One long file, since PyO3 wants the methods of a Python class in one
+//! The noise of a plan, row by row. One long file, since PyO3 requires the methods of a Python class in one
 //! block.
 
 use std::ops::Range;
@@ -95,7 +95,7 @@ impl NoiseStream {
         if plan.digest_bytes() == self.plan {
             return Ok(());
         }
-        Err(InvalidParameter::new("plan", "another one", "the plan that the noise was made by").into())
+        Err(InvalidParameter::new("plan", "another one", "the plan from which the noise was made").into())
     }
 
     /// The run's name.
@@ -386,13 +386,13 @@ impl NoiseStream {
         reuse_noise_unprotected: bool,
     ) -> Result<()> {
         let mut at = self.with(py, |noise| Ok(noise.rebuild_start(step)))?;
-        // The first part goes to where the past begins, and refuses a step that there is not.
+        // The first part seeks to the step from which state is rebuilt, and refuses a step beyond the last.
         let (mut next, mut stride) = (if step > self.steps { step } else { at }, 1);
         loop {
             let start = Instant::now();
             at = self.with(py, |noise| {
-                // `Uses` knows more: whether the same noisy sum is repeated, and what other streams
-                // made.
+                // `self.uses` decides what may be reused: it knows which noisy sums are repeated, and the
+                // steps of other streams.
                 noise.seek_and_reuse_noise_unprotected(next)?;
                 Ok(noise.step())
             })?;
@@ -422,7 +422,7 @@ impl NoiseStream {
     #[getter]
     fn step(&self, py: Python<'_>) -> Result<usize> {
         self.owner.check("NoiseStream")?;
-        // Asked for several times a step: on the caller's thread, at once where the stream is free.
+        // The step is read several times per step: without releasing Python's lock if the stream is free.
         match self.noise.try_lock() {
             Ok(noise) => Ok(noise.step()),
             Err(_) => py.detach(|| Ok(self.locked()?.step())),

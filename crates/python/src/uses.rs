@@ -28,7 +28,7 @@ pub enum Use {
 /// Coordinates of one stream, and the steps whose rows are in use.
 struct Shard {
     coordinates: Vec<Range<u64>>,
-    /// The places of shards that have a coordinate in common with this one, including its own.
+    /// The indices of all shards that share a coordinate with this one, including its own.
     overlapping: Vec<usize>,
     steps: HashMap<usize, Use>,
 }

@@ -87,9 +87,9 @@ class CorrelatedNoise(NotCopied, Strategy):
     clipped updates. Its further use of that model costs no privacy.
 
     Each round samples the plan's cohort from the users who may take part, and charges them in the ledger
-    before it asks them. Each user's update is clipped to the plan's clip norm; updates are summed in double
-    precision, plus the step's noise, divided by the plan's expected batch size, however many
-    users reply. Clients' metrics are dropped, since they are not private.
+    before it asks them. Each user's update is clipped to the plan's clip norm; the updates are summed in
+    double precision, the step's noise is added, and the result is divided by the plan's expected batch size,
+    however many users reply. Clients' metrics are dropped, since they are not private.
 
     The step counter is in the ledger file, which outlives the server; the noise's state is in a second file
     (`ledger.db.noise`). Both are **as secret as the key**. A step's noisy sum is kept until the next one:
@@ -140,7 +140,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._stream: NoiseStream | None = None
         self._round: _Round | None = None
         self._unsure = False
-        # The last noisy sum, which the caller of an earlier process may not have saved.
+        # The last noisy sum: the earlier process may have ended before its caller saved the new model.
         last = self._ledger.last_noisy_sum()
         self._pending = None if last is None else NoisySum(*last)
         self.reports: list[RoundReport] = []

@@ -45,7 +45,7 @@ def checked_names(users: Iterable[str]) -> list[str]:
             user.encode()
         except (UnicodeEncodeError, AttributeError):
             raise ValueError(
-                f"name of a user is {user!a} but must be a string that UTF-8 can write"
+                f"name of a user is {user!a} but must be a string that can be encoded in UTF-8"
             ) from None
     return found
 

@@ -332,7 +332,7 @@ def _by_ghosts(
             if norms == "ghost":
                 raise
             if not more:
-                # The first reason says what the model has.
+                # The first reason names what the model contains.
                 raise reason or error from error
             alone.update(more)
             reason = reason or error

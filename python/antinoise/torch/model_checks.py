@@ -43,7 +43,7 @@ def check_clipping(model: nn.Module, clip_norm: float, microbatch_size: int | No
             )
 
 
-# Models of which the contents of buffers were compared, with the state of training of their modules.
+# For each model, the training modes of its modules in which the contents of its buffers were compared.
 _compared: WeakKeyDictionary[nn.Module, set[tuple[bool, ...]]] = WeakKeyDictionary()
 
 

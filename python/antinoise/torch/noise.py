@@ -41,7 +41,7 @@ class CorrelatedNoise(NotCopied):
     """Adds the plan's noise to the sum of clipped gradients before each step of an optimizer, and divides
     by the plan's expected batch size.
 
-    The sum is the one that `clipped_sum_`, `clipped_sum_` or `add_clipped_sums` left. It is a `Stateful` for
+    The sum is the one that `clipped_sum_` or `add_clipped_sums` left. It is a `Stateful` for
     `torch.distributed.checkpoint`.
 
     With several processes (`torch.distributed`), each process makes the noise of a part of the coordinates

@@ -188,7 +188,7 @@ def make_private(
         check_holds(optimizer, parameters)
         check_only_noise(None, parameters.values())
 
-    # Before a plan is designed, which can take minutes.
+    # Checked before a plan is designed, which can take minutes.
     run_on_all_ranks(check)
     planned = plan
     if planned is None:

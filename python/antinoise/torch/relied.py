@@ -40,7 +40,7 @@ def global_hooks(when: str) -> dict[int, Callable[..., Any]]:
 
 
 def is_view(tensor: Any) -> bool:
-    """Whether autograd follows changes of the tensor in place to the tensor that it is a part of."""
+    """Whether a tensor is a view: then autograd carries changes in place over to its base."""
     found: bool = relied("torch", tensor, "_is_view")()
     return found
 

@@ -195,7 +195,7 @@ def check_on_all_ranks(mine: RankReport, error: Exception | None) -> tuple[int |
         for ranks, name, bits in told.shared:
             if sums.setdefault((ranks, name), bits) != bits:
                 raise ValueError(
-                    f"gradient of {name} is another on another rank but must be reduced: the same on all that"
+                    f"gradient of {name} differs between ranks but must be reduced: the same on all that"
                     " hold it"
                 )
     counts = [told.examples for told in reports if told.examples is not None]

@@ -55,8 +55,8 @@ class BatchSampler(Sampler[list[int]]):
         self._name = ""
         # Returns the next step of the noise that is followed.
         self._step: Callable[[], int] | None = None
-        # Whether the pass that begins now is a loader's, which hands out itself the batches that workers draw
-        # ahead.
+        # Whether the pass that begins now belongs to a loader with workers that draw ahead: such a loader
+        # hands out the batches itself.
         self._by_loader = False
         self._begin()
 
@@ -195,8 +195,8 @@ class BatchSampler(Sampler[list[int]]):
             self._check_turn(
                 step,
                 mine,
-                "For workers, or whatever else draws ahead, noise.loader(dataset, num_workers=...) makes the"
-                " loader; else",
+                "For workers, or anything else that draws ahead, noise.loader(dataset, num_workers=...) makes"
+                " the loader; else",
             )
             self._handed = step
             yield self._share(step)

@@ -80,7 +80,7 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
 
 
 def number_of_examples(dataset: Any) -> int:
-    """The length of a data set. Refuses one whose examples have no numbers."""
+    """The length of a data set. Refuses one without a length or without access to examples by number."""
     numbered = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
     if isinstance(dataset, IterableDataset) or not numbered:
         raise ValueError(
@@ -91,7 +91,7 @@ def number_of_examples(dataset: Any) -> int:
 
 
 def check_examples(dataset: Any, plan: Plan) -> None:
-    """Refuses a data set that the plan's numbers of examples do not fit."""
+    """Refuses a data set whose length is not the plan's number of examples."""
     if (found := number_of_examples(dataset)) != plan.examples:
         raise ValueError(
             f"data set of the loader is of {found} examples but must be of the plan's {plan.examples}"

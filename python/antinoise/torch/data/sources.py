@@ -1,5 +1,5 @@
-"""Marks on a batch's tensors of the step for which the batch was handed out. The mark is found if the loop
-clips these tensors or views of them.
+"""Marks on a batch's tensors that name the step for which the batch was handed out. A mark is found if the
+loop clips these tensors or views of them.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Share:
         self.rows = [torch.zeros(len(s), dtype=torch.float32, device=self._place) for s in self.sums]
 
     def _taken(self, sum: Tensor, spacing: float | None) -> Tensor:
-        """A sum in double precision where the noise is added."""
+        """The sum in double precision, on the device where the noise is added."""
         sum = sum.detach().to(self._place, torch.float64).reshape(-1).contiguous()
         return sum if spacing is None else sum * spacing
 

@@ -84,13 +84,13 @@ class EachExample:
         kind = (self._examples, *(tuple(v.shape) for v in given))
         if kind in _compared.get(self.layer.module, ()):
             return output
-        # Compared only: its rows are in no gradient.
+        # Only for comparison: no gradient comes from this pass.
         with torch.no_grad(), of_one_example():
             wanted = tree_leaves(self._forward(*args, **kwargs))
         found = tree_leaves(output)
         if len(found) != len(wanted) or not all(map(_near, found, wanted)):
             raise self.layer.unsupported(_APART)
-        # Equal examples or values without meaning may hide a difference: then the next call is compared too.
+        # Equal examples, infinities or NaN may hide a difference: then the next call is compared too.
         finite = all_finite(v for v in found if isinstance(v, Tensor))
         parts = given[0].unflatten(0, (self._examples, -1))
         if finite and (self._examples == 1 or all(bool((part != parts[0]).any()) for part in parts[1:])):

@@ -91,7 +91,7 @@ class Captured:
         _patched.end(self, False)
 
     def end_all(self) -> None:
-        """All forward passes have ended, as after an error."""
+        """Records that all forward passes have ended, as after an error."""
         _patched.end(self, True)
 
     def linear_of(
@@ -101,7 +101,8 @@ class Captured:
         names = self._trained(weight=weight, bias=bias)
         if not names:
             return _patched.linear(input, weight, bias)
-        # A tensor that was computed from parameters keeps its gradient, which refuses the module.
+        # A tensor computed from parameters keeps its gradient, by which such a module is detected and
+        # refused.
         weight = weight.detach() if "weight" in names else weight
         bias = bias.detach() if bias is not None and "bias" in names else bias
         output: Tensor = _patched.linear(input, weight, bias)

@@ -17,7 +17,7 @@ _of_one = ContextVar("of_one", default=False)
 
 @contextmanager
 def of_one_example() -> Iterator[None]:
-    """Says that what follows computes with the rows of a single example, among which it may choose."""
+    """Marks the operations of a block as those on a single example, among whose rows they may choose."""
     token = _of_one.set(True)
     try:
         yield

@@ -65,7 +65,7 @@ def check_examples_independent(
             found, gradients = passes(portion, count, choices)
         return [o[0].detach() for o in found], [g for name in sorted(gradients) for g in gradients[name]]
 
-    # The other example differs in as many tensors as any does.
+    # The other example is the one that differs from the first in most tensors.
     differing = torch.stack([(leaf != leaf[:1]).reshape(len(leaf), -1).any(1).cpu() for leaf in leaves])
     other = int(differing.sum(0).argmax())
     (output, gradient), (other_output, other_gradient) = first(0), first(other)
@@ -83,7 +83,7 @@ def check_examples_independent(
                 f'{found} but must be one that treats them apart, for norms without gradients: norms="per_example"'
                 " does"
             )
-    # Equal tensors or values without meaning may hide a difference: then the next batch is tested too.
+    # Equal tensors, infinities or NaN may hide a difference: then the next batch is tested too.
     if all_finite((*output, *gradient)) and bool(differing[:, other].all()):
         _tried.setdefault(model, set()).add(kind)
 

@@ -160,8 +160,8 @@ def _scaled(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str, str
                     weight.abs().max().clamp(min=1),
                 )
                 if bool((off.abs() > 1e-5 * most * at_one.nan_to_num(0.0, 0.0, 0.0).abs().max()).any()):
-                    raise Unsupported("weight is no scale")
-            # Values without meaning may hide a difference: then the next batch is tested too.
+                    raise Unsupported("weight is not a scale")
+            # Infinities or NaN may hide a difference: then the next batch is tested too.
             if all_finite((rest, at_one)):
                 _scales.add(module)
     return _scale(normal, gradient, names, list(range(1, x.dim() - 1)))

@@ -147,11 +147,11 @@ def rounding_of(terms: int, places: int) -> float:
 
 @dataclass
 class MadeTwice:
-    """Gradients of a matrix, and of a table that it is also, which are made some examples at a time: for the
-    squared lengths, and again for the sum.
+    """Gradients of a matrix (added to those of `table`, if it is an embedding table too) that are made for
+    some examples at a time: for the squared lengths, and again for the sum.
 
     Both times each number is the same operation on the same numbers. The squared lengths are computed again
-    too: what enters the sum may not be longer than what was clipped.
+    too: a gradient in the sum must not be longer than the one that was clipped.
     """
 
     name: str
@@ -196,8 +196,9 @@ class MadeTwice:
 
 
 def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = None) -> Part:
-    """The per-example gradients of a matrix, in the representation that takes least time in the memory that
-    `room` has; of a matrix that is also a `table`, if given, unless they are in factors.
+    """The per-example gradients of a matrix, in the fastest representation for which `room` has memory. If
+    the matrix is also an embedding table, the gradients of `table` are added, except to `OuterProducts` and
+    `GramPairs`.
 
     `GramPairs` take twice the multiplications, in double precision, and less memory traffic: they serve few
     places, and gradients that are much larger than their factors.
@@ -209,7 +210,7 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
     if few or large:
         return GramPairs(name, f)
-    # What is made takes the place of the factors.
+    # The gradients replace the factors in memory.
     place = room.take(f.shape, f.gradients)
     if place is None:
         return GramPairs(name, f) if f.places**2 * f.width < 29 * f.size else MadeTwice(name, f, table)

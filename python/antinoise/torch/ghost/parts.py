@@ -54,7 +54,7 @@ class TableAndMatrix:
             into.addmv_(gradients.flatten(1).T, factors[some])
 
 
-# What a call of a layer says of a parameter's per-example gradients; a tensor holds them.
+# A parameter's per-example gradients from one call of a layer; a tensor holds them explicitly.
 Use = Factors | Lookups | Tensor
 
 

@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-# Bytes of gradients that are kept, beyond the memory of what they are made from.
+# Default maximum of kept gradients, in bytes, beyond the memory of the tensors that they are made from.
 KEPT = 2**28
 
 
@@ -25,9 +25,7 @@ class Room:
         self._left, self._next = self.limit, 0
 
     def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:
-        """A place of this shape for what is made from `gradients` and kept in their stead; None if there is
-        no room for it.
-        """
+        """Memory of this shape for values that replace `gradients`; None if there is no room."""
         count = math.prod(shape)
         more = max(0, count - gradients.numel()) * gradients.element_size()
         if more > self._left:

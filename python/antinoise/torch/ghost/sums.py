@@ -86,8 +86,9 @@ def _passed(taps: Taps, forward: Forward, portion: Any, examples: int) -> tuple[
 def _first(
     taps: Taps, forward: Forward, batch: Any, examples: int, choices: Choices
 ) -> tuple[list[Tensor], dict[str, list[Tensor]]]:
-    """The losses and outputs of some examples, found under the watch of `choices`, and what determines the
-    gradients of the first example, if the model treats examples independently: those of the first loss.
+    """The losses and outputs of some examples, computed under the watch of `choices`; and the tensors that
+    determine the gradient of the first loss, which is the first example's if the model treats examples
+    independently.
     """
     with choices:
         losses, outputs = taps.losses(forward, batch, examples)

@@ -29,7 +29,7 @@ from .made import Part
 from .parts import Use, part_of
 from .room import Room
 
-# Modules that are alone, whose gradients of examples were compared with their total.
+# Modules that run for one example at a time and whose gradients were compared with their total.
 _totals: WeakSet[nn.Module] = WeakSet()
 
 
@@ -162,7 +162,8 @@ class Taps:
             return None
         if not layer.alone and sum(value is not None for value in (*args, *kwargs.values())) != 1:
             raise layer.unsupported("called with one input")
-        # A call that did not end, as one that is recomputed in part, has left the module's own.
+        # After a call that did not end (such as one that is recomputed in part), the module's own are known
+        # already.
         if layer not in self._own:
             own = dict(own_parameters(module))
             for name, full in layer.trained.items():
@@ -186,7 +187,9 @@ class Taps:
         return None
 
     def _look_ups(self, module: nn.Module, x: Tensor) -> Tensor:
-        """One look-up for all examples, as of positions, as a look-up for each; others as they are."""
+        """Repeats a look-up that is made once for all examples, as of positions, for each example; other
+        inputs are returned unchanged.
+        """
         if not (x.dim() > 1 and len(x) == 1 < self._examples):
             return x
         self._repeated = self._layer_of[module]
@@ -252,7 +255,7 @@ class Taps:
             raise layer.unsupported("one whose gradient the model does not take itself")
         gradient = gradients[number]
         if gradient is None:
-            # The layer still waits for one.
+            # The layer still waits for a gradient from another pass.
             return
         self._waiting.remove(layer)
         # The hook lives as long as the graph; the input only as long as it is needed.
@@ -306,7 +309,7 @@ class Taps:
             except (RuntimeError, ValueError, IndexError) as error:
                 if self._repeated is None or isinstance(error, Unsupported):
                     raise
-                # What was found may be repeated for each example by the model itself.
+                # The model itself may repeat the found rows for each example.
                 raise self._repeated.unsupported("looked up for each example, or once and added") from error
         if tuple(losses.shape) != (examples,):
             raise ValueError(
@@ -334,7 +337,7 @@ class Taps:
             self._add_use(name, torch.stack([_or_zeros(p, next(gradients, None)) for p in examples]))
         for (layer, name), made in self._made.items():
             check_total(layer, name, sum(made[1:], made[0]), totals.pop(name, None))
-        # Values without meaning may hide a difference: then the next portion is tested too.
+        # Infinities or NaN may hide a difference: then the next portion is tested too.
         if all_finite(g for made in self._made.values() for g in made):
             _totals.update(layer.module for layer, _ in self._made)
         outside = {name for name, g in totals.items() if g is not None}
@@ -347,7 +350,8 @@ class Taps:
             raise refused({layer.name: layer.module for layer in unknown})
         for name in sorted(outside):
             raise Unsupported(
-                f"{name} is used outside of its module but must be used there alone, for norms without gradients"
+                f"{name} is used outside of its module but must be used only within it, for norms without"
+                " gradients"
             )
         for layer in self._waiting:
             raise layer.unsupported("one whose output the loss depends on")
