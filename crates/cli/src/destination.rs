@@ -42,7 +42,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The file that `flag` names, its links followed.
+    /// The file that `flag` names, after symbolic links are followed.
     ///
     /// Refuses a path in an absent folder, a path of anything but a regular file (a device, a folder, a pipe)
     /// and, without `--force`, a file that exists.
@@ -94,7 +94,7 @@ impl Destination {
     pub fn check_room(&self, bytes: u128) -> Result<()> {
         match room_in(self.folder()) {
             Some(room) if u128::from(room) < bytes => Err(Failure::input(format!(
-                "{} is {} but must be where {} are free: there are {}",
+                "{} is {} but must be on a disk with {} of free space: {} are free",
                 self.flag,
                 self.path.display(),
                 output::bytes(u64::try_from(bytes).unwrap_or(u64::MAX)),
@@ -108,7 +108,7 @@ impl Destination {
     /// dropped before.
     pub fn create(&self, access: Access) -> Result<NewFile> {
         let Self { flag, path, overwriting } = self;
-        // It may have come into being while we worked.
+        // Another process may have created the file since it was checked.
         Self::new(flag, path, *overwriting)?;
         NewFile::beside(path, access).map_err(|error| self.failed(&error))
     }

@@ -101,7 +101,7 @@ impl Drop for Progress {
         self.bar.finish_and_clear();
         if let Some((end, writer)) = self.lines.take() {
             drop(end);
-            // It has nothing to lose: a line at most.
+            // If the thread panicked, only a line of progress is missing.
             let _ = writer.join();
         }
     }

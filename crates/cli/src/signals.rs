@@ -25,12 +25,12 @@ impl Stop {
     }
 
     fn listen(&self, signal: c_int) -> std::io::Result<()> {
-        // In this order: the first signal is noted as soon as it no longer ends the process, and finds that
-        // none was asked for.
+        // In this order: a first signal during registration is recorded, and does not end the process as a
+        // second signal would.
         flag::register_usize(signal, Arc::clone(&self.signal), signal as usize)?;
         flag::register_conditional_shutdown(signal, status(signal as usize).into(), Arc::clone(&self.asked))?;
         flag::register(signal, Arc::clone(&self.asked))?;
-        // A signal that came before the last line set no flag.
+        // A signal before the last registration did not set `asked`.
         if self.signal.load(Ordering::Relaxed) != 0 {
             self.asked.store(true, Ordering::Relaxed);
         }

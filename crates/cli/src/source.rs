@@ -26,7 +26,7 @@ pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
 #[command(
     mut_arg("strategy", |arg| arg.required(false).required_unless_present("plan")),
     mut_arg("steps", |arg| {
-        // Not read where there is a plan, but an option of a group that is not optional must have a value.
+        // With --plan the value is ignored, but clap demands one for an option of a required group.
         arg.required(false).required_unless_present("plan").default_value_if("plan", ArgPredicate::IsPresent, "1")
     })
 )]

@@ -137,8 +137,9 @@ impl PointOptions {
 /// Balls-in-bins sampling of any non-negative correlated noise.
 #[derive(Debug, Args)]
 struct BinsOptions {
-    /// Assign every example at random to one of this many bins, which are used as batches in cyclic order
-    /// (statistical: by Monte Carlo); the noise multiplier is over the largest column norm of C.
+    /// Assign every example at random to one of this many bins, which are used as batches in cyclic order.
+    /// Epsilon is estimated by Monte Carlo. The noise multiplier is the standard deviation of the noise
+    /// divided by the largest column norm of C.
     #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).

@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<MechanismAudit> {
             progress.advance(1);
         }
     };
-    // The noise of an audit protects nothing, but each audit is to see its own.
+    // The noise of an audit protects nothing, but each audit should see noise of its own.
     let seed = RandomState::new().build_hasher().finish();
     let report = audited(&claim, plan, seed, &settings, &mut watch);
     drop(progress);

@@ -73,9 +73,9 @@ fn cases() -> Vec<(String, Recursion)> {
 pub fn run(arguments: &Arguments) -> Result<NoiseSpeeds> {
     let What::Noise(NoiseArguments { dim, threads }) = &arguments.what;
     // 64 bands hold 63 vectors of 4 bytes a coordinate.
-    let dim = between("dim", *dim, 1, 1_000_000_000, "the most coordinates")?;
+    let dim = between("dim", *dim, 1, 1_000_000_000, "the maximum number of coordinates")?;
     let all = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let threads = between("threads", threads.unwrap_or(all), 1, 4096, "the most threads")?;
+    let threads = between("threads", threads.unwrap_or(all), 1, 4096, "the maximum number of threads")?;
     let bandwidth = memory_bytes_per_second((BANDWIDTH_BYTES_PER_COORDINATE * dim).max(64), threads)?;
     let (mut ns_per_coordinate, mut share_of_memory_bandwidth) = (BTreeMap::new(), BTreeMap::new());
     for (name, recursion) in cases() {

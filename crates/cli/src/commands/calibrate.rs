@@ -34,8 +34,8 @@ pub struct Arguments {
     /// Target delta.
     #[arg(long, value_name = "D", value_parser = real)]
     delta: f64,
-    /// Find the largest number of steps or the highest sampling rate for this noise instead; give the other
-    /// of the two.
+    /// Instead, find the largest number of steps for this noise and --sampling-rate, or the highest sampling
+    /// rate for this noise and --steps.
     #[arg(long, value_name = "S", value_parser = real)]
     noise_multiplier: Option<f64>,
     #[command(flatten)]

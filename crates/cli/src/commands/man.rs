@@ -23,7 +23,7 @@ pub struct Arguments {
     /// page].
     #[arg(value_name = "DIR", conflicts_with = "out")]
     folder: Option<PathBuf>,
-    /// As DIR: folder to write a page for each command to.
+    /// The same folder as DIR, named by an option.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -83,11 +83,11 @@ fn collect(command: &clap::Command, folder: &Path, pages: &mut Vec<(PathBuf, Str
 
 fn page(command: &clap::Command) -> Result<String> {
     let mut text = Vec::new();
-    // Examples are lines of shell: the generator would fill them as it does prose.
+    // Examples are lines of shell, which the generator would join and fill like prose.
     Man::new(command.clone().after_help(Resettable::Reset)).render(&mut text).map_err(Failure::other)?;
     let text = String::from_utf8(text).map_err(Failure::other)?;
-    // The generator first defines an apostrophe for each system: one that all of today's know lets pages
-    // start with their title.
+    // The generator first defines an apostrophe for old systems. The definition is removed, so that pages
+    // start with their title; all current systems know \(aq.
     let mut text = text[text.find(".TH ").unwrap_or(0)..].replace(r"\*(Aq", r"\(aq");
     if let Some(after) = command.get_after_help() {
         text.push_str(&examples(&after.to_string()));

@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<WrittenNoise> {
         .run(arguments.run.clone());
     let grid = plan.as_ref().map_or(Ok(None), |plan| plan.arithmetic.grid())?;
     let mut stream = builder.grid(grid).build(key)?;
-    // Before the first line, so that a signal that follows it is answered.
+    // Installed before the first output, so that a signal sent after that output is handled.
     let stop = Stop::on_signals()?;
     eprintln!("noise: {}", stream.placement());
     let start = std::time::Instant::now();

@@ -54,7 +54,8 @@ impl PrivacyFigures {
     /// Epsilon at this delta.
     pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
         let epsilon = match (sampling, adjacency) {
-            // A plan's: of the noise that zero-out has over its sensitivity, to two that are zeroed out.
+            // As for a plan: the noise relative to the zero-out sensitivity, and two zero-outs for one
+            // replacement.
             (Sampling::Poisson { .. }, Adjacency::ReplaceOne) => {
                 sampling.composition(sigma * adjacency.sensitivity_factor())?.group_epsilon(delta, 2)?
             }
@@ -67,7 +68,7 @@ impl PrivacyFigures {
     pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
         let run = sampling.composition(sigma)?;
         let delta = run.delta(epsilon)?.upper;
-        // delta is rounded up, so that the least epsilon at it may be lower than the one given.
+        // Delta is rounded up, so that the smallest epsilon for it may be below the given one.
         let lower = if delta > 0.0 && delta < 1.0 { run.epsilon(delta)?.lower.min(epsilon) } else { 0.0 };
         Self::new(Bounds { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
     }
@@ -86,7 +87,7 @@ impl PrivacyFigures {
                 let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
                 (Bounds { lower, upper }, Some(group))
             }
-            // A group is not safer than one of it.
+            // A group is protected at most as well as one of its members.
             Sampling::Poisson { .. } => {
                 let run = sampling.composition(sigma)?;
                 (
@@ -156,7 +157,8 @@ impl PrivacyFigures {
             min_sep: None,
             strategy: None,
             group_size: 1,
-            // A group of examples must not depend on who else is there.
+            // With several bands, examples are assigned to groups, and the assignment must not depend on
+            // which examples are present: zero-out, not add-or-remove.
             adjacency: match bands {
                 Some(1) if adjacency == Adjacency::ZeroOut => "add-or-remove".into(),
                 _ => adjacency.to_string(),

@@ -123,7 +123,7 @@ fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> R
 fn column(title: &str, entries: &[f64]) -> Chart {
     let rows = (1..).map(f64::from).zip(entries.iter().copied());
     let name = "row, from the diagonal on";
-    // Decay over many rows is seen where the first ones have room.
+    // A logarithmic axis gives room to the first rows, where most of the decay is.
     let x = if entries.len() > MOST_EVEN {
         Axis::logarithmic(name)
     } else {

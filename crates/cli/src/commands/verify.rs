@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<Verification> {
             statement: Some(plan.statement().to_string()),
             problems: Vec::new(),
         }),
-        // A file that is not there is not a plan that does not hold.
+        // An absent file is a failure of the command, not a plan whose claim does not hold.
         Err(error @ Error::Io { .. }) => Err(error.into()),
         Err(error) if error.is_bad_input() => Ok(Verification {
             holds: false,

@@ -117,10 +117,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NORM", default_value = "1", value_parser = real)]
     clip_norm: f64,
     /// Consider only this mechanism (blt:4, banded-toeplitz:16), compared with independent noise; may be
-    /// repeated. file:PATH takes a strategy that `antinoise loss --out` saved, or any matrix C of one's
-    /// own, with a column for each step and at least as many rows, triangular or not: an array of NumPy
-    /// (.npy, or .npz with the array C and, to be checked against the workload, B or A), or rows in TOML (C
-    /// = [[1.0], [0.5, 1.0]]).
+    /// repeated. file:PATH takes a strategy that `antinoise loss --out` saved, or your own matrix C, with a
+    /// column for each step and at least as many rows, triangular or not: an array of NumPy (.npy, or .npz
+    /// with the array C and, to be checked against the workload, B or A), or rows in TOML (C = [[1.0], [0.5,
+    /// 1.0]]).
     #[arg(long, value_name = "STRATEGY")]
     strategy: Vec<StrategySource>,
     /// Also plan for other batch sizes (with the same number of steps) or epsilons, from an eighth to eight
@@ -133,7 +133,7 @@ pub struct Arguments {
     /// Print every candidate and the whole privacy statement.
     #[arg(long)]
     long: bool,
-    /// Form of the output; json is that of --json.
+    /// Format of the output; json is the same as --json.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Save the chosen plan to this file.

@@ -225,7 +225,7 @@ impl PlanChoice {
         i == self.chosen || is_baseline || if self.has_dim { row.on_front } else { less < 3 }
     }
 
-    /// The table, with the columns that are known; in the short form with the loss of the objective alone.
+    /// The table, with the columns that are known; in the short form, only with the loss of the objective.
     fn table(&self) -> String {
         let long = self.long;
         let columns = [

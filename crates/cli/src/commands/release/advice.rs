@@ -20,13 +20,13 @@ pub struct GuessArguments {
     /// Guess of the number of users, to compare bounds.
     #[arg(long, value_name = "N", value_parser = count, requires = "periods_per_user")]
     users: Option<usize>,
-    /// Compare bounds instead of beginning a release: guess of the number of periods in which a median user
-    /// comes, and in which a heavy user comes, whom one user in twenty exceeds. It must not be computed from
-    /// the data.
+    /// Compare bounds instead of beginning a release, by a guess of the number of periods in which a user
+    /// comes: for a median user and for a heavy user (whom 5% of users exceed). The guess must not be
+    /// computed from the data.
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "users", conflicts_with = "max_periods")]
     periods_per_user: Vec<f64>,
-    /// Guessed number of rows in a period of a median user and of a heavy user [default: 1,1].
+    /// Guess of the number of rows in such a period: for a median user and for a heavy user [default: 1,1].
     #[arg(long, value_name = "MEDIAN,HEAVY", value_delimiter = ',', value_parser = real,
         requires = "periods_per_user")]
     rows_per_user: Vec<f64>,

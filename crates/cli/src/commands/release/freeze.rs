@@ -323,7 +323,7 @@ fn read_parquet(
     each: &mut dyn FnMut(),
 ) -> Result<Found> {
     if events.as_os_str() == "-" {
-        let must_be = "a file where it is Parquet, whose end is read first";
+        let must_be = "a file if it is Parquet, which is read from its end";
         return Err(InvalidParameter::new("events", "standard input", must_be).into());
     }
     freezing.read_parquet(events, columns, handling, each).map_err(with_unknown_named)
