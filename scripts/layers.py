@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks which module of a crate uses which: no circles, and no arrow up between the layers that it declares.
+"""Checks the modules of each crate: no module uses itself through others, and none uses a layer above its
+own.
 
     python3 scripts/layers.py              all crates
     python3 scripts/layers.py --self-test  shows that planted faults are found
@@ -11,11 +12,11 @@ A crate declares its layers in the first page of its lib.rs, from the ground up;
     //! simd: uses the lines above
     //! ```
 
-A file may use what lies on a line above its own, and inside its directory whatever is no circle; nothing may
-use what its own mod.rs or lib.rs defines, since these use their files. Tests may use everything.
+A file may use the modules on lines above its own and, inside its directory, any module that does not use it.
+No file may use what its own mod.rs or lib.rs defines, since these use their files. Tests may use everything.
 
-Seen are `use` and paths that start with crate, super or self; a name that a mod.rs or lib.rs passes on is
-looked up where it comes from.
+Uses are found by `use` and by paths that start with crate, super or self; a name that a mod.rs or lib.rs
+re-exports counts as a use of the module that defines it.
 """
 
 import re
@@ -27,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def without_comments(text):
-    """Code alone: comments, strings and characters blanked."""
+    """The code with comments, strings and characters blanked."""
     parts = r'//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\''
     return re.sub(parts, " ", text, flags=re.S)
 
 
 def without_tests(code):
-    """Code without its #[cfg(test)] modules; and the names of those that are files."""
+    """The code without its #[cfg(test)] modules; and the names of such modules that are files."""
     files = re.findall(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*(?:pub\s+)?mod\s+(\w+)\s*;", code)
     while found := re.search(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*mod\s+\w+\s*\{", code):
         depth, end = 1, found.end()
@@ -45,7 +46,7 @@ def without_tests(code):
 
 
 def flatten(tree):
-    """The paths of a use tree, each with the name it gets."""
+    """The paths of a use tree, each with the name that it introduces."""
     tree = tree.strip()
     if "{" not in tree:
         path, _, name = tree.partition(" as ")
@@ -111,14 +112,14 @@ class Crate:
         return at
 
     def arrows(self):
-        """(from, to) for every two modules of which one uses the other."""
+        """A pair (user, used) for every two modules of which the first uses the second."""
         found = {
             (path, self.resolve(path, uses)) for path, all_uses in self.uses.items() for uses in all_uses
         }
         return {(a, b) for a, b in found if b is not None and a != b}
 
     def faults(self):
-        """What is wrong, in words."""
+        """Sentences about each fault."""
         arrows = self.arrows()
         faults = ["its first page declares no layers"] if self.layers is None else self.wrong_layers(arrows)
         circles = sorted(sorted(circle) for circle in strongly_connected(arrows))
@@ -147,7 +148,7 @@ def declared(text):
 
 
 def strongly_connected(arrows):
-    """The sets of modules that reach each other."""
+    """The sets of modules that use each other, directly or through others."""
     onward = {}
     for a, b in arrows:
         onward.setdefault(a, set()).add(b)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Mutants of Rust files, many in one build: each is chosen when the program runs, so that none needs a build
-of its own.
+"""Mutation tests of Rust: all mutants are compiled in one build, and an environment variable chooses the one
+that runs.
 
     scripts/mutants.py draw DRAWN.json [--count N]      about N mutants of each package, every n-th of `cargo mutants --list`
     scripts/mutants.py plant DRAWN.json --tree TREE     writes them into TREE, a copy of this repository, and builds its tests
     scripts/mutants.py test DRAWN.json --tree TREE [--minutes M] [--only N,N]      one line for each mutant, in TREE/found.jsonl
 
-`plant` numbers them, replaces `a < b` by `if mutant::on(7) { a <= b } else { a < b }`, and leaves out those
-that do not compile and mutants of code for vectors, which would make every test slow. `test` runs every test
-by itself and notes which mutants it reaches; then, for each mutant, the tests that reach it, the fastest
-first, until one fails. A mutant that no test reaches survives. Tests that take longer than --longest decide
-nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
+`plant` numbers the mutants, replaces `a < b` by `if mutant::on(7) { a <= b } else { a < b }`, and leaves out
+mutants that do not compile and mutants of vectorised code, which would make every test slow. `test` runs
+every test by itself and notes which mutants it reaches; then, for each mutant, the tests that reach it, the
+fastest first, until one fails. A mutant that no test reaches survives. Tests that take longer than --longest
+decide nothing. Needs tree_sitter and tree_sitter_rust of PyPI.
 """
 
 import argparse
@@ -58,7 +58,7 @@ fn slow(mut which: u32, mutant: u32) -> bool {
     which == mutant
 }
 """
-# Where no value is computed when the program runs.
+# Names of items whose values are computed at compile time, where no mutant can be chosen.
 CONSTANT = {
     "const_item",
     "static_item",
@@ -104,11 +104,13 @@ def main() -> None:
     parser.add_argument("drawn", type=pathlib.Path)
     parser.add_argument("--tree", type=pathlib.Path, help="the copy that the mutants are written into")
     parser.add_argument("--count", type=int, default=50, help="about how many mutants of a package are drawn")
-    parser.add_argument("--minutes", type=float, default=600.0, help="no mutant begins later")
+    parser.add_argument(
+        "--minutes", type=float, default=600.0, help="minutes after which no further mutant begins"
+    )
     parser.add_argument("--only", help="numbers of mutants, with commas")
     parser.add_argument("--packages", default=",".join(TESTS), help="without antinoise-, with commas")
     parser.add_argument(
-        "--longest", type=float, default=120.0, help="seconds a test may take and still decide"
+        "--longest", type=float, default=120.0, help="maximum seconds of a test that can kill a mutant"
     )
     options = parser.parse_args()
     if options.what == "draw":
@@ -142,8 +144,7 @@ def draw(packages: list[str], count: int) -> list[dict]:
 
 
 def unplantable(node: tree_sitter.Node | None) -> bool:
-    """Whether this is computed when the program is compiled, or is code for vectors, which is inlined
-    always."""
+    """Whether the node is computed at compile time, or is vectorised code, which is always inlined."""
     while node is not None:
         if node.type in CONSTANT:
             return True
@@ -157,7 +158,7 @@ def unplantable(node: tree_sitter.Node | None) -> bool:
 
 
 class File:
-    """One file with its mutants: numbers by the node that each replaces."""
+    """One file with its mutants: the numbers of the mutants by the node that they replace."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
@@ -214,7 +215,7 @@ class File:
         return self.between(0, len(self.source))
 
     def between(self, begin: int, end: int) -> bytes:
-        """What the bytes from begin to end become."""
+        """The new text of the bytes from begin to end."""
         out, at = b"", begin
         while True:
             inside = self.index < len(self.ranges) and self.ranges[self.index][0] < end
@@ -235,7 +236,7 @@ class File:
 
 
 def plant(tree: pathlib.Path, drawn: list[dict]) -> None:
-    """Writes what compiles of `drawn`; the others are named in left.json."""
+    """Writes the mutants of `drawn` that compile; the others are named in left.json."""
     left: dict[int, str] = {}
     originals = {name: (tree / name).read_bytes() for name in {m["file"] for m in drawn}}
     home = tree / "crates/input/src"
@@ -265,7 +266,7 @@ def plant(tree: pathlib.Path, drawn: list[dict]) -> None:
 
 
 def not_compiling(tree: pathlib.Path, messages: str) -> set[int]:
-    """The mutants whose text the errors point into."""
+    """The mutants whose text contains the place of a compiler's error."""
     wrong = set()
     for line in messages.splitlines():
         message = json.loads(line)
@@ -276,7 +277,7 @@ def not_compiling(tree: pathlib.Path, messages: str) -> set[int]:
                 continue
             source = (tree / span["file_name"]).read_bytes()
             before = source[: span["byte_end"]]
-            # The arm of a mutant that the error is in: the last one opened before it.
+            # The mutant that contains the error: the last one that begins before it.
             found = re.findall(rb"mutant::on\((\d+)\)", before)
             wrong.update(int(n) for n in found[-1:])
     return wrong
@@ -303,7 +304,7 @@ def build(drawn: list[dict]) -> list[str]:
 
 
 def binaries(tree: pathlib.Path, drawn: list[dict]) -> dict[str, list[tuple[str, str]]]:
-    """By package, the built tests that decide."""
+    """The built tests that can kill mutants, by package."""
     listed = tree / "binaries.json"
     if listed.exists():
         return json.loads(listed.read_text())
@@ -348,7 +349,7 @@ def run(tree: pathlib.Path, package: str, program: str, test: str, most: float, 
 
 
 def reached(tree: pathlib.Path, package: str, drawn: list[dict], longest: float) -> list[dict]:
-    """Every test of `package`, the seconds it takes and the mutants it reaches."""
+    """Every test of `package`, with its duration in seconds and the mutants that it reaches."""
     notes = tree / f"reached-{package}.json"
     known = json.loads(notes.read_text()) if notes.exists() else []
     have = {(row["program"], row["test"]) for row in known}
@@ -400,13 +401,13 @@ def test(options: argparse.Namespace, drawn: list[dict]) -> None:
 
 
 def rows_of(file: pathlib.Path) -> list[dict]:
-    """The last that was found of each mutant."""
+    """The last result of each mutant."""
     rows = map(json.loads, file.read_text().splitlines()) if file.exists() else []
     return list({row["number"]: row for row in rows}.values())
 
 
 def say(package: str, drawn: list[dict], tree: pathlib.Path) -> None:
-    """One line of what was found of a package, and one for each survivor."""
+    """Prints one line about the mutants of a package, and one for each survivor."""
     reasons = json.loads((tree / "left.json").read_text())
     left = collections.Counter(
         reasons[n] for n in reasons if drawn[int(n) - 1]["package"] == f"antinoise-{package}"
@@ -423,7 +424,7 @@ def say(package: str, drawn: list[dict], tree: pathlib.Path) -> None:
 
 
 def tested(tree: pathlib.Path, package: str, number: int, tests: list[dict]) -> dict:
-    """The test that fails with the mutant, of those that reach it, and the seconds until then."""
+    """The first test, of those that reach the mutant, that fails with it; and the seconds until then."""
     begun, killer = time.monotonic(), None
     for row in tests:
         if not run(tree, package, row["program"], row["test"], 60 + 10 * row["seconds"], MUTANT=str(number)):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Mutants of Python files: a seeded sample of small faults, each put into an installed package by itself, and
-the tests that should notice it.
+"""Mutation tests of Python: a seeded sample of small faults, each put alone into an installed package and
+tested.
 
     VENV/bin/python scripts/mutate.py --package SITE-PACKAGES/antinoise --count 20 --seed 1 torch/noise.py torch/held_sums.py -- TESTS...
 
-Files are named within the package, TESTS are arguments of pytest. The tests must succeed without a mutant;
-that run notes the lines that each of them executes, and a mutant is tested by those that execute its lines,
-the fastest first, until one fails. Each run is a fork of a process that has imported torch. What runs in
-processes that a test starts is not seen: tests that start some are tried last, and for every mutant. One line
-for each mutant, killed, survived or reached by no test; the file is as it was when that line is printed.
+Files are paths within the package; TESTS are arguments of pytest. The tests must succeed without a mutant;
+that run records the lines that each test executes. A mutant is tested by the tests that execute its lines,
+the fastest first, until one fails. Each run is a fork of a process that has imported torch. Lines executed in
+processes that a test starts are not recorded: such tests are tried last, for every mutant. Prints one line
+for each mutant (killed, survived, or executed by no test), after the file is restored.
 """
 
 import argparse
@@ -74,13 +74,13 @@ def mutations(node: ast.AST) -> list[str]:
 
 
 def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, range]]:
-    """Where each mutation begins and ends in the bytes of the file, its text and its lines."""
+    """The mutations of a file: first and last byte, new text, and lines of each."""
     source = path.read_bytes()
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     tree = ast.parse(source)
-    # What is in braces of a formatted text has no place of its own before Python 3.12.
+    # Before Python 3.12, expressions in an f-string have no positions of their own.
     inside = {
         id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
     }
@@ -98,7 +98,9 @@ def mutants_of(path: pathlib.Path) -> list[tuple[pathlib.Path, int, int, str, ra
 
 
 class Reached:
-    """A plugin of pytest: the lines of the package that each test executes, and the seconds it takes."""
+    """A plugin of pytest that records, for each test, the executed lines of the package and the seconds it
+    takes.
+    """
 
     def __init__(self, package: pathlib.Path, out: pathlib.Path) -> None:
         self.package, self.out, self.rows = str(package) + os.sep, out, []
@@ -153,9 +155,11 @@ def main() -> None:
     parser.add_argument("--package", type=pathlib.Path, required=True)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="how many of the drawn are passed over")
+    parser.add_argument("--first", type=int, default=0, help="number of drawn mutants to skip")
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--minutes", type=float, default=60.0, help="no mutant begins later")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="minutes after which no further mutant begins"
+    )
     parser.add_argument(
         "--starting",
         nargs="*",
@@ -166,14 +170,14 @@ def main() -> None:
         "--reached",
         type=pathlib.Path,
         default=pathlib.Path("reached.json"),
-        help="where the lines are noted, or were",
+        help="file that stores the lines that tests execute; if it exists, they are read from it",
     )
     given = sys.argv[1:]
     if "--" not in given[:-1]:
         parser.error("the tests come after --")
     options = parser.parse_args(given[: given.index("--")])
     tests = given[given.index("--") + 1 :]
-    # A mutant must not be taken for what was compiled before.
+    # A mutant must not be mistaken for a compiled file of an earlier version.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
     importlib.import_module("torch")
@@ -193,7 +197,7 @@ def main() -> None:
         if time.monotonic() - begun > 60 * options.minutes:
             break
         at = {(str(path), line) for line in lines}
-        # Lines that no test executes run when the module is imported, or never.
+        # A line that no test executes runs when the module is imported, or never.
         able = [row for row in rows if not at & called or at & row[2]]
         source = path.read_bytes()
         path.write_bytes(source[:begin] + text.encode() + source[end:])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The first hour of a stranger: commands, each with what that person expects to read.
+"""The first hour of a new user: commands, each with words that its output must contain.
 
     cargo build --release && python3 scripts/newcomer.py [--program target/release/antinoise] [--slow]
 
-Commands run one after the other in a fresh folder that holds two tables. A command has an exit status and
-words of its output; --slow adds the bare `antinoise train`, which takes minutes. Printed are the times to the
-first result, to the first own model in use and to the first published count.
+Commands run one after the other in a fresh folder that holds two tables. Each command must have its exit
+status and print its words; --slow adds the bare `antinoise train`, which takes minutes. Printed are the times
+to the first result, to the first own model in use and to the first published count.
 """
 
 import argparse
@@ -119,7 +119,7 @@ SLOW = [("antinoise train --out digits", 0, ["test accuracy", "Report: digits/re
 
 
 def prepare(folder):
-    """The tables of a stranger: two that are good, four that are not, and a row without a label."""
+    """Writes the tables: two good ones, four with mistakes, and a row without a label."""
     for name in ("flights.csv", "visits.csv"):
         shutil.copy(ROOT / "docs" / name, folder / name)
     good = (folder / "flights.csv").read_text()
@@ -158,7 +158,7 @@ def main():
                 reached.append(f"{milestone}: after {time.monotonic() - begun:.1f} s")
     print("\n".join(reached))
     count = len(STEPS) + (len(SLOW) if options.slow else 0)
-    print(f"{count - len(surprises)} of {count} commands print what a stranger expects")
+    print(f"{count - len(surprises)} of {count} commands print what a new user expects")
     raise SystemExit(1 if surprises else 0)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What overflow checks cost: two builds of the command line at the same work, on one thread.
+"""The cost of overflow checks: times two builds of the command line at the same work, on one thread.
 
     cargo build --release && cp target/release/antinoise with
     (take `overflow-checks` out of Cargo.toml, build again)
     python3 scripts/overflow_checks.py target/release/antinoise with                   processor time, in nine alternating rounds
     python3 scripts/overflow_checks.py target/release/antinoise with --instructions    instructions executed, by valgrind
 
-Times are the median over rounds of the ratio of the second build to the first, and the ratio of the least.
-Instructions do not depend on what else the machine does; a check that never fails is one or two of those that
-cost least, so that their ratio is above that of the times.
+Prints the median over rounds of the ratio of the times (second build over first), and the ratio of the
+smallest times. Numbers of instructions do not depend on other work of the machine. A check that never fails
+adds one or two cheap instructions, so that the ratio of instructions is above that of times.
 """
 
 import argparse
@@ -46,7 +46,7 @@ WORK = {
 
 
 def run(command, folder, before=()):
-    """Processor time of a command."""
+    """Processor time of a command, in seconds."""
     os.makedirs(folder)
     key, out = os.path.join(folder, "key"), os.path.join(folder, "out.npy")
     with open(key, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:

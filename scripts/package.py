@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that the crates are whole as a registry would have them, and can be used from there.
+"""Checks that the packages of the crates, as a registry would hold them, are complete and can be used.
 
     python3 scripts/package.py           packs every crate, looks into the packages, checks and runs what they hold
     python3 scripts/package.py --list    packs and looks, and compiles nothing
 
-Packages are unpacked into target/packed, a workspace of their own in which they stand for one another:
-nothing there can reach a file of this checkout. All their targets are checked and the examples of their pages
-run; then a project in a temporary folder, which knows of three of them alone, calibrates a noise multiplier
-and makes a step of noise. Compiled dependencies are those of this checkout. Python's standard library
-suffices.
+Packages are unpacked into target/packed, a workspace in which they depend on each other and not on files of
+this checkout. All their targets are checked, and the examples in their documentation run. Then a project in a
+temporary folder, which depends on three of the packages, calibrates a noise multiplier and makes a step of
+noise. Compiled dependencies of this checkout are reused. Needs only Python's standard library.
 """
 
 import json
@@ -23,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PACKED = TARGET / "packed"
-# What every package must hold in addition to its code.
+# Files that every package must hold in addition to its code.
 PAGES = {name: (ROOT / name).read_bytes() for name in ["LICENSE-MIT", "LICENSE-APACHE"]}
 MOST_BYTES = 1_000_000
 KEYS = ["description", "license", "repository", "readme", "rust-version", "keywords", "categories"]
@@ -52,7 +51,7 @@ def run(command, folder=ROOT, **how):
 
 
 def versions():
-    """Name and version of every crate that a registry gets, and the names of the others."""
+    """The name and version of every published crate, and the names of the others."""
     found = run(["cargo", "metadata", "--no-deps", "--format-version=1"], stdout=subprocess.PIPE)
     packages = json.loads(found.stdout)["packages"]
     # `publish` lists the registries a crate may go to: None is every registry, an empty list is none.
@@ -61,7 +60,7 @@ def versions():
 
 
 def contents(archive):
-    """The files of a package by path inside it; what is no file is refused."""
+    """The files of a package by path; refuses entries that are not regular files."""
     found = {}
     with tarfile.open(archive) as package:
         for entry in package:
@@ -72,7 +71,7 @@ def contents(archive):
 
 
 def look_into(archive):
-    """The files of a package that holds what it must."""
+    """The files of a package; refuses one that lacks a required file."""
     files = contents(archive)
     manifest = files["Cargo.toml"].decode()
     faults = [f"no {name}, or another" for name, text in PAGES.items() if files.get(name) != text]
@@ -89,8 +88,9 @@ def look_into(archive):
 
 
 def unpack(files, folder):
-    """Writes what differs: cargo tells by its date whether a file is new, and all dates in packages are the
-    same."""
+    """Writes the files that differ: cargo recognises changed files by their dates, and all dates in packages
+    are equal.
+    """
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         if str(path.relative_to(folder)) not in files:
             path.unlink()
@@ -102,13 +102,13 @@ def unpack(files, folder):
 
 
 def patches(names):
-    """Each crate of the registry stood for by the unpacked one."""
+    """The lines of Cargo.toml that replace each published crate by its unpacked package."""
     lines = [f"{name} = {{ path = {json.dumps(str(PACKED / name))} }}" for name in names]
     return "\n[patch.crates-io]\n" + "\n".join(lines) + "\n"
 
 
 def profiles():
-    """The profiles of this checkout, so that what it compiled serves here too."""
+    """The compilation profiles of this checkout, so that its compiled dependencies are reused."""
     text = (ROOT / "Cargo.toml").read_text()
     return "\n" + text[text.index("[profile.release]") :]
 
@@ -120,7 +120,7 @@ def write_workspace(folder, manifest, names):
 
 
 def pages(names, shared):
-    """Runs the examples of the pages that packages carry, one at least for each library."""
+    """Runs the documentation examples in the packages; there must be at least one for each library."""
     command = ["cargo", "test", *shared, "--doc", "--", "ReadMe", "AddingAMechanism"]
     printed = run(command, PACKED, stdout=subprocess.PIPE, text=True).stdout
     passed = re.findall(r"^test (.*) - (?:ReadMe|AddingAMechanism) .*ok$", printed, flags=re.M)
@@ -131,7 +131,7 @@ def pages(names, shared):
 
 
 def downstream(names):
-    """What a project that uses two packages prints."""
+    """Builds and runs a project that uses the packages, and checks what it prints."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         (folder / "src").mkdir()

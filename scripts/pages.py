@@ -40,7 +40,7 @@ COMMANDS = [
 ]
 PAGES = ["one/report.html", "several/report.html", "empty.html", "visits.html"]
 
-# What is wrong with a page, as a list of sentences.
+# JavaScript that returns the faults of a page as a list of sentences.
 LOOK = """(() => {
   const wrong = [], shown = e => e.getClientRects().length > 0;
   const root = document.documentElement, width = root.clientWidth;
@@ -66,7 +66,7 @@ LOOK = """(() => {
 
 
 class Browser:
-    """A headless Chromium that is spoken to over two pipes (the DevTools protocol)."""
+    """A headless Chromium, controlled through two pipes (the DevTools protocol)."""
 
     def __init__(self, program, profile):
         here_out, there_in = os.pipe()
@@ -123,7 +123,7 @@ class Browser:
         return message["result"]
 
     def open(self, page, width, scheme):
-        """What is wrong with `page`, and its picture."""
+        """The faults of `page`, and a picture of it."""
         self.errors = []
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False

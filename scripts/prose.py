@@ -194,7 +194,7 @@ def continues(text):
 
 
 def breaks(line, following):
-    """Whether a line was ended early on purpose."""
+    """Whether a line ends early on purpose."""
     width = len(line.whole()) + 1 + len(WORD.match(following.text.lstrip())[0])
     return (
         line.text.rstrip().endswith(":")
@@ -221,7 +221,7 @@ def is_long(line):
 
 
 def wrapped(kind, lines):
-    """The paragraph's lines in full, filled."""
+    """The paragraph's lines, filled up to the width."""
     if not any(map(is_long, lines)):
         return [line.whole() for line in lines]
     first, prefix = lines[0], lines[1].prefix if len(lines) > 1 else lines[0].prefix

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what docs/RESULTS.md states, and writes it.
+"""Measures the figures of docs/RESULTS.md, and writes that page.
 
     scripts/results.py                    every section but the long ones
     scripts/results.py max-loss blt       these sections; the others keep what they measured last
     scripts/results.py --all              every section, fashion-mnist among them (hours on small machines)
 
-Each section runs `antinoise` (built first), keeps what it printed in docs/results/SECTION.json, and the page
-is written anew from all of them. Python's standard library suffices.
+Each section runs `antinoise` (built first) and stores its output in docs/results/SECTION.json; the page is
+written from all of these files. Needs only Python's standard library.
 """
 
 import json
@@ -175,12 +175,12 @@ def show_multi_epoch(rows):
 
 
 def as_printed(x, printed):
-    """Whether x, rounded to the digits of the text `printed`, is that text's number."""
+    """Whether x, rounded to the digits of the text `printed`, equals it."""
     digits = len(printed.split("e")[0].replace(".", ""))
     return math.isclose(float(f"{x:.{digits - 1}e}"), float(printed))
 
 
-# (what it is, the command, which figure, its reference or bound, how they are compared)
+# (description, command, figure, reference or bound, how they are compared)
 TARGETS = [
     (
         "banded inverse under min-sep, the JAX library's",
@@ -363,7 +363,7 @@ DENSE = [
 ]
 
 
-# Designs over many steps, for the seconds that they take.
+# Designs over many steps, to measure their seconds.
 LARGE = [
     ("banded inverse", "--strategy banded-inverse:16 --steps 1e6", "rms_loss", 14.136525, "<="),
     ("banded inverse", "--strategy banded-inverse:16 --steps 1e7", "rms_loss", None, ""),
@@ -541,13 +541,15 @@ def show_one_draw(found):
 
 
 def training(arguments, figure=None):
-    """One report a line of `arguments`; the accuracy curves of the first go into `figure`."""
+    """The report of one training for each line of `arguments`; the accuracy curves of the first are drawn in
+    `figure`.
+    """
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for i, line in enumerate(arguments):
             report = antinoise(f"train {line} --out {folder}/run-{i}")
             for row in report["runs"]:
-                # The figure shows it.
+                # The curves are shown in the figure.
                 del row["accuracy_by_step"]
             found.append({"arguments": line, **report})
         if figure:
@@ -642,7 +644,7 @@ def show_sampled(found):
 
 
 def worth():
-    """What README.md says of training, from what was measured last."""
+    """The section of README.md on training, from the last measurements."""
     cyclic, best, replaced = json.loads((STORE / "digits.json").read_text())
     plans = json.loads((STORE / "sampled.json").read_text())
 
@@ -817,8 +819,9 @@ def write_page():
         "",
         (
             "Every figure here was printed by `antinoise` and is measured again by `scripts/results.py"
-            " SECTION`. Seconds are of the machine at hand (2 cores) and can be compared only with each"
-            " other."
+            " SECTION`. Seconds are those of one machine (2 cores) and can be compared only with each other."
+            " Monograph: K. Pillutla et al., arXiv 2506.08201. Multi-epoch paper: C. Choquette-Choo et al.,"
+            " arXiv 2211.06530. BandMF: R. McKenna, arXiv 2405.15913."
         ),
         "",
     ]

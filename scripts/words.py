@@ -20,9 +20,9 @@ from pathlib import Path
 import prose
 
 ROOT = Path(__file__).resolve().parents[1]
-# What is clean already. It grows to the whole repository.
+# Paths that are free of these faults.
 CHECKED = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "scripts", "crates", "fuzz", "python"]
-# Texts of others, or that are compared letter by letter.
+# Text by others, and text that is compared byte by byte.
 EXEMPT = re.compile(r"(^|/)(golden|snapshots|corpus)/|^CHANGELOG\.md$|^docs/results/")
 
 IDIOMS = {
@@ -72,7 +72,7 @@ def faults(path, text, with_strings=False):
 
 
 def idioms(lines):
-    """Idioms of lines that are read as one, so that a line's end hides none."""
+    """Idioms in lines that are joined first, so that an idiom across a line break is found."""
     text, starts = "", []
     for line in lines:
         starts.append((len(text), line.number))
@@ -106,7 +106,7 @@ def check(paths):
 
 
 def count():
-    """Faults by folder: of idioms, of lines that are too long."""
+    """Prints the number of faults by folder: idioms, and lines that are too long."""
     words, columns = Counter(), Counter()
     for line in check(["."]):
         name = "/".join(line.split(":")[0].split("/")[: 2 if line.startswith("crates") else 1])

@@ -19,7 +19,7 @@ FILE = Path(__file__).resolve().parents[2] / "crates/accounting/tests/golden/com
 
 
 class Loss:
-    """One direction: losses on nodes and the masses of P there."""
+    """One direction of adjacency: privacy losses at quadrature nodes, and the masses of P there."""
 
     def __init__(self, sigma, rate, remove, spacing=0.02, reach=16.0):
         mu = 1.0 / sigma
@@ -88,7 +88,7 @@ def delta(sigma, rate, steps, epsilon):
 
 
 def epsilon(sigma, rate, steps, target, low, high):
-    """The root between low and high, by bisection to 1e-11; None where delta is not to be had."""
+    """The root between low and high, by bisection to 1e-11; None where delta cannot be computed."""
     for _ in range(60):
         middle = 0.5 * (low + high)
         value = delta(sigma, rate, steps, middle)
@@ -101,7 +101,7 @@ def epsilon(sigma, rate, steps, target, low, high):
 
 
 CASES = [
-    # sigma, rate, steps, delta, and where epsilon is
+    # sigma, rate, steps, delta, and an interval that contains epsilon
     (1.0, 0.01, 10_000, 1e-6, 5.0, 9.0),
     (2.0, 0.01, 100_000, 1e-12, 11.0, 15.0),
     (50.0, 0.1, 100_000, 1e-12, 3.0, 6.0),

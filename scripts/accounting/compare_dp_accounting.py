@@ -1,9 +1,9 @@
 """Compares brackets on epsilon with dp-accounting (PyPI) and times both.
 
-Makes a virtual environment in target/accounting-venv, installs dp-accounting there, runs the example binary
-`epsilon` of this crate and dp-accounting's privacy loss distributions on the same settings, one after the
-other, and prints every setting where they differ by more than 0.1%, or where dp-accounting's figure is below
-our lower bound, then a summary. Contour integration (bromwich.py) decides who is right.
+Makes a virtual environment in target/accounting-venv and installs dp-accounting there. On the same settings,
+one after the other, runs the example `epsilon` of antinoise-accounting and dp-accounting's privacy loss
+distributions. Prints each setting where they differ by more than 0.1% or where dp-accounting's figure is
+below our lower bound, then a summary. Contour integration (bromwich.py) decides who is right.
 
     python3 scripts/accounting/compare_dp_accounting.py [--quick]
 """
@@ -50,14 +50,16 @@ def theirs(case, interval):
 
 
 def affordable(case, interval):
-    """Their arrays hold one entry per interval of the summed loss: leave out what would not fit in memory."""
+    """Whether dp-accounting's arrays, with one entry per interval of the summed loss, fit in memory."""
     sigma, rate, steps, _ = case
     spread = 12 * steps**0.5 * min(1, 2 * rate) / sigma + steps * min(1, rate) ** 2 / sigma**2 + 10 / sigma**2
     return spread / interval < 3e6
 
 
 def interval_for(epsilon):
-    """Fine enough for 0.1%: their default of 1e-4, or less where epsilon is small."""
+    """The interval for dp-accounting: fine enough for 0.1%, its default of 1e-4, or less where epsilon is
+    small.
+    """
     return min(1e-4, max(1e-7, 2e-4 * epsilon))
 
 
@@ -88,7 +90,7 @@ def main():
             continue
         epsilon, seconds = theirs(case, interval)
         compared += 1
-        # Their figure is pessimistic, too: below our lower bound it would contradict it.
+        # dp-accounting's figure is an upper bound: one below our lower bound would contradict it.
         below, apart = epsilon < lower * (1 - 1e-9), abs(epsilon - upper) > 1e-3 * upper
         outside += below
         differ += apart

@@ -24,7 +24,7 @@ def delta(mu, epsilon):
 
 
 def epsilon_for(mu, target):
-    """The root by bisection (delta falls in epsilon), polished by the secant rule."""
+    """The epsilon of a delta by bisection (delta falls in epsilon), polished by the secant rule."""
     low, high = mpf(0), mu * mu / 2 + mu * sqrt(-2 * log(target))
     for _ in range(120):
         middle = (low + high) / 2
@@ -39,7 +39,7 @@ def main():
     with open(FOLDER / "gdp_delta.csv", "w") as out:
         out.write("mu,epsilon,ln_delta\n")
         for mu in MUS:
-            # In units of mu/2 and mu: from 0 through the centre of the loss to its far tail.
+            # Epsilons in units of mu/2 and mu: from 0 through the centre of the loss to its far tail.
             for steps in [0.0, 1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 12.0, 20.0, 36.0]:
                 for epsilon in {steps * mu, mu * mu / 2 + steps * mu}:
                     with workdps(400):

@@ -1,8 +1,8 @@
 """Golden values of two sampled Gaussian steps, by quadrature in 25-digit arithmetic.
 
 Writes crates/accounting/tests/golden/sampled_delta.csv: sigma and rate of both steps, epsilon, and delta of
-their composition (the worse direction of add-or-remove). delta = E over the first loss of the second step's
-curve, which is closed form. Needs mpmath: `pip install mpmath`, then
+their composition (the worse direction of add-or-remove). delta is the mean, over the loss of the first step,
+of the second step's privacy curve, which has a closed form. Needs mpmath: `pip install mpmath`, then
 `python3 scripts/accounting/sampled_golden.py`.
 """
 
@@ -30,12 +30,12 @@ def upper_tail(x):
 
 
 def loss(x, sigma, q):
-    """ln of mixture over N(0, sigma^2) at x."""
+    """The privacy loss at x: ln of the density of the mixture over that of N(0, sigma^2)."""
     return log(1 - q + q * exp((2 * x - 1) / (2 * sigma**2)))
 
 
 def threshold(level, sigma, q):
-    """The x at which the loss is ln(level); None where it is above everywhere."""
+    """The x at which the loss is ln(level); None if the loss is larger everywhere."""
     return sigma**2 * log((level - (1 - q)) / q) + mpf(1) / 2 if level > 1 - q else None
 
 
@@ -44,7 +44,7 @@ def mixture_tail(x, sigma, q):
 
 
 def curve_remove(epsilon, sigma, q):
-    """Integral of (mixture - e^epsilon N(0))_+."""
+    """Delta in one direction: the integral of (mixture - e^epsilon N(0))_+."""
     t = exp(epsilon)
     x = threshold(t, sigma, q)
     if x is None:
@@ -53,7 +53,9 @@ def curve_remove(epsilon, sigma, q):
 
 
 def curve_add(epsilon, sigma, q):
-    """Integral of (N(0) - e^epsilon mixture)_+: below the x at which the loss is -epsilon."""
+    """Delta in the other direction: the integral of (N(0) - e^epsilon mixture)_+, over all x below the point
+    where the loss is -epsilon.
+    """
     t = exp(epsilon)
     x = threshold(1 / t, sigma, q)
     if x is None:

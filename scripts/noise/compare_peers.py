@@ -4,8 +4,8 @@
     python3 scripts/noise/compare_peers.py [--dim 10000000] [--threads 1] [--rounds 3]
 
 Peers are installed from PyPI into .venv/noise-peers (git ignores it) on the first run. Each round times every
-library once, in turn; the least time of all rounds counts, so that a busy moment harms nobody. Times are
-nanoseconds a number.
+library once, in turn; the smallest time of all rounds counts, so that other work on the machine does not
+matter. Times are nanoseconds per number.
 """
 
 import argparse
@@ -83,7 +83,9 @@ def time_jax(dim):
 
 
 def measure(peer, dim, threads):
-    """One library in a process of its own, so that none keeps another's memory or threads."""
+    """The time of one library, in a process of its own, so that memory and threads of other libraries do not
+    matter.
+    """
     if peer == "antinoise":
         command = [*TIMINGS, str(dim), str(threads)]
     else:

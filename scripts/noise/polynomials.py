@@ -11,7 +11,7 @@ mp.dps = 60
 
 
 def remainder(function, order, series):
-    """x -> (function(x) minus its Taylor terms below `order`) / x^order, by the series near 0."""
+    """The map x -> (function(x) minus its Taylor terms below `order`) / x^order, by its series near 0."""
     coefficients = taylor(function, 0, order + 40)
 
     def value(x):
@@ -23,7 +23,7 @@ def remainder(function, order, series):
 
 
 def in_square(function):
-    """y -> function(sqrt(y)), for even functions, by the value at +sqrt(y)."""
+    """The map y -> function(sqrt(y)), for an even function."""
     return lambda y: function(sqrt(y)) if y >= 0 else function(mpf(0))
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What plans win over DP-SGD, and how long planning takes: 60 settings, a row each.
+"""The gains of plans over DP-SGD, and the time of planning: a table with one row for each of 60 settings.
 
     cargo build --release && python3 scripts/plan/gains.py
 
-The figure is the RMS loss of the chosen mechanism over that of independent noise whose privacy Poisson
-sampling amplifies, at delta 0.1 / N; below 1 is a gain. `before` is what planning gave when only banded
-Toeplitz matrices and BLTs were tried.
+The figure is the RMS loss of the chosen mechanism divided by that of DP-SGD (independent noise with
+amplification by Poisson sampling), at delta 0.1 / N; below 1 is a gain. The column `before` has the figures
+of an earlier planner, which tried only banded Toeplitz matrices and BLTs.
 """
 
 import json
@@ -15,8 +15,7 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
 
-# (N, B, epochs): the figures before for epsilon 1, 4 and 8, where batches are sampled and where they take
-# turns.
+# (N, B, epochs): the earlier planner's figures for epsilon 1, 4 and 8, for sampled and for cyclic batches.
 BEFORE = {
     (60_000, 500, 1): ((0.76, 1.35), (0.58, 0.58), (0.41, 0.41)),
     (60_000, 500, 4): ((0.86, 1.44), (0.56, 0.66), (0.46, 0.46)),
@@ -28,7 +27,7 @@ BEFORE = {
     (50_000_000, 10_000, 4): ((0.29, 0.64), (0.16, 0.23), (0.14, 0.15)),
     (50_000_000, 10_000, 16): ((0.45, 0.81), (0.20, 0.29), (0.15, 0.19)),
 }
-# Users, batch, steps, steps apart: what a federated engine would plan, at epsilon 2 and 8, against
+# Users, batch size, steps, minimum separation: plans of a federated run at epsilon 2 and 8, compared with
 # independent noise.
 FEDERATED = [(342_477, 1_000, 2_052, 342), (1_000_000, 1_000, 2_048, 128), (10_000_000, 5_000, 1_500, 1_000)]
 

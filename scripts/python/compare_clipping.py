@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Times a private step of the small CNN in PyTorch: clipped_sum_ compared with Opacus, in one process, in
-turns.
+"""Times a private step of the small CNN in PyTorch: clipped_sum_ and Opacus, alternating in one process.
 
     PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 125]
 
 The model is that of antinoise-train, `Model::cnn` on 28x28 images: 26,010 parameters; images are random, a
-batch has 500. A step is: clip, sum, add noise (torch's in every way, since it is clipping that is compared),
-step of SGD with momentum. Each round takes every way once, in an order of its own; what counts is a way's
-time over that of Opacus's ghost clipping in the same round: median, and middle half. Where Opacus is not
-installed, its ways are left out and times are over those of a step without privacy.
+batch has 500. A step clips, sums, adds noise (torch's in every variant, since only clipping is compared) and
+takes a step of SGD with momentum. Each round runs every variant once, in random order. Printed are the median
+and the middle half of each variant's time divided by that of Opacus's ghost clipping in the same round. If
+Opacus is not installed, its variants are left out and times are divided by those of a step without privacy.
 """
 
 import argparse

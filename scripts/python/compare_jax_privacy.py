@@ -4,10 +4,10 @@ the same cores.
 
     python scripts/python/compare_jax_privacy.py [--dim 10000000] [--threads 1] [--rounds 9]
 
-Run it with a Python that has antinoise, jax, optax and jax-privacy. Each contestant has a process of its own,
-bound to the same `--threads` cores; they take turns, a row of each in every round, while the others wait, so
-that a busy moment of the machine harms all alike. Printed are the median and the least and greatest time of a
-row, in nanoseconds a coordinate, and the median of the rounds' ratios.
+Run it with a Python that has antinoise, jax, optax and jax-privacy. Each variant has a process of its own,
+bound to the same `--threads` cores. In every round each makes one row in turn while the others wait, so that
+other work on the machine affects all in the same way. Printed are the median, the smallest and the largest
+time of a row, in nanoseconds per coordinate, and the median of the rounds' ratios.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def of_jax_privacy(dim: int) -> Callable[[], object]:
             matrix, stddev=1.0, prng_key=0, dtype=jnp.float32
         )
         gradient = jnp.zeros(dim, jnp.float32)
-        # It makes the state again in the same memory.
+        # The update overwrites the memory of the previous state.
         update, state = jax.jit(transform.update, donate_argnums=(1,)), [transform.init(gradient)]
 
     def step() -> None:
@@ -78,7 +78,7 @@ CONTESTANTS = [
 
 
 def contest(what: str, dim: int, threads: int) -> None:
-    """Makes a row for each line that comes in, and answers with its time."""
+    """Makes a row for each line on standard input, and prints its time."""
     make = of_jax_privacy(dim) if what == THEIRS else of_antinoise(what, dim, threads)
     for _ in range(3):
         make()

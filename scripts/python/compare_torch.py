@@ -4,9 +4,10 @@ antinoise's Rust, on the same cores.
 
     python scripts/python/compare_torch.py [--dim 10000000] [--threads 1] [--rounds 9]
 
-Run it with a Python that has antinoise and torch, best on a quiet machine. PyTorch and tensors take turns, a
-row of each in every round; Rust is timed before and after them by `antinoise bench noise`, which runs the
-same code. Printed are the median and the least and greatest time of a row, in nanoseconds a coordinate.
+Run it with a Python that has antinoise and torch, best on a quiet machine. In every round PyTorch and
+antinoise make one row each, in turn; Rust is timed before and after them by `antinoise bench noise`, which
+runs the same code. Printed are the median, the smallest and the largest time of a row, in nanoseconds per
+coordinate.
 """
 
 import argparse
@@ -90,7 +91,7 @@ def main() -> None:
         for name, step in steps.items():
             start = time.perf_counter()
             step()
-            # The first round fills memory.
+            # The first round only fills memory and is not counted.
             if round:
                 times[name].append((time.perf_counter() - start) / how.dim * 1e9)
     after = rust(how.dim, how.threads)

@@ -4,11 +4,11 @@
     python scripts/python/compare_transformers.py --small                  # 4 layers of 256, 16 examples of 64 places
     python scripts/python/compare_transformers.py --models GPT-2,Llama     # 12 layers of 768, 4 examples of 128
 
-Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of
-their parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are of the
-processor: one process for a model, in which every round takes each way once, in an order of its own.
-Memory: a process for each way, the greatest resident memory of two steps less what was resident before.
-With --write FILE the table is written.
+Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of their
+parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are processor times:
+each model has one process, in which every round runs each variant once, in random order. Memory is the
+largest resident memory during two steps minus that before them, in one process per variant. --write FILE
+writes the table.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def _kinds(layers, width, _, places):
 
 
 def built(name, small):
-    """A model, and a batch of it: inputs and targets."""
+    """A model, and a batch for it: inputs and targets."""
     layers, width, examples, places = SIZES[small]
     kind, task, how = _kinds(layers, width, examples, places)[name]
     torch.manual_seed(0)
@@ -201,7 +201,7 @@ def each_alone(model, x, y):
 
 
 def times(name, small, rounds):
-    """Seconds of processor time of each way in each round, and why others do not run."""
+    """Seconds of processor time of each variant in each round; for variants that do not run, the reason."""
     steps, refused = {}, {}
     for way in WAYS:
         try:
@@ -287,7 +287,7 @@ def table(results, options):
     rows += ["", "Parameters that need gradients for each example in antinoise; all others go without:", ""]
     for name, found in results.items():
         if found["alone"]:
-            # Names of layers that differ by their number alone once.
+            # Layer names that differ only in their number are listed once.
             of = (
                 re.sub(r"\.\d+\.", ".*.", found["alone"].split(" one by one")[0])
                 .split(" of ")[-1]

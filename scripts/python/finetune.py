@@ -1,5 +1,5 @@
-"""What the scripts that fine-tune have in common: text as sequences of characters, the plans that are
-compared, the search for a rate."""
+"""Common parts of the scripts that fine-tune: text as sequences of characters, the plans that are compared,
+and the search for a learning rate."""
 
 import random
 import statistics
@@ -13,7 +13,7 @@ from torch.utils.data import TensorDataset
 
 import antinoise as an
 
-# One number for each character of ASCII: which characters the private text has is nobody's to know.
+# One number for each ASCII character: the characters that occur in the private text are not revealed.
 ALPHABET = 128
 WAYS = {
     "correlated": {"setting": "cyclic", "mechanism": "blt:4"},
@@ -23,7 +23,7 @@ CLIP_NORM, DELTA = 1.0, 1e-5
 
 
 def text_of(path: Path | None) -> str:
-    """A file's, or a little text that is made up."""
+    """The text of a file or, without one, a short generated text."""
     if path is not None:
         return path.read_text(encoding="ascii", errors="replace").replace("\ufffd", "?")
     drawn = random.Random(0)
@@ -33,7 +33,7 @@ def text_of(path: Path | None) -> str:
 
 
 def sequences(text: str, length: int) -> Tensor:
-    """All of a text in rows of `length` + 1 characters, none of which is in two rows."""
+    """A text cut into rows of `length` + 1 characters that do not overlap."""
     numbers = torch.frombuffer(bytearray(text, "ascii"), dtype=torch.uint8).long()
     return numbers[: len(numbers) // (length + 1) * (length + 1)].view(-1, length + 1)
 
@@ -41,9 +41,9 @@ def sequences(text: str, length: int) -> Tensor:
 def parts(
     text: str, length: int, examples: int, held_out: int, capitals: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The first half, which is public; of the second half, private examples, those that rates are chosen by,
-    and those that are tested. With `capitals` the second half is in them: text that is written otherwise than
-    what the model knows."""
+    """Public rows, from the first half of a text; and from its second half private rows, rows by which
+    learning rates are chosen, and test rows. With `capitals` the second half is in capitals, unlike the text
+    that the model knows."""
     half = len(text) // 2
     rest = sequences(text[half:].upper() if capitals else text[half:], length)
     if len(rest) < examples + 2 * held_out:
@@ -56,12 +56,12 @@ def parts(
 
 
 def asked(rows: Tensor) -> TensorDataset:
-    """Each example is asked for each of its characters but the first."""
+    """A data set whose targets are all characters of a row but the first."""
     return TensorDataset(rows[:, :-1].contiguous(), rows[:, 1:].contiguous())
 
 
 def drawn(text: Tensor, length: int, count: int) -> Tensor:
-    """Rows of public text, from anywhere."""
+    """Random rows of public text."""
     return text[torch.randint(len(text) - length, (count, 1)) + torch.arange(length + 1)].long()
 
 
@@ -73,15 +73,17 @@ def plan_of(way: str, examples: int, batch: int, steps: int, epsilon: float, dim
 
 
 def noise_of(plan: an.Plan) -> float:
-    """The plan's own measure of its noise: the root of the mean square of what the noise adds up to, over all
-    steps."""
+    """The noise that a plan predicts: the root mean square, over all steps, of the noise accumulated so
+    far."""
     return next(c["rms_loss"] for c in plan.candidates if c["chosen"])
 
 
 def best_rate(
     losses: Callable[[float], float], first: float, most: int = 5
 ) -> tuple[float, dict[float, float]]:
-    """Doubles and halves until neither neighbour is better, or `most` rates are tried."""
+    """The learning rate of smallest loss: doubles and halves until neither neighbour is better, or `most`
+    rates are tried.
+    """
     found = {first: losses(first)}
     while len(found) < most:
         best = min(found, key=found.__getitem__)

@@ -73,7 +73,8 @@ class Transformer(nn.Module):
         self.norm, self.last = nn.LayerNorm(width), nn.Linear(width, ALPHABET)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Places of each example: ghost norms want examples in the first dimension everywhere.
+        # Positions are repeated for each example: ghost norms need examples in the first dimension of every
+        # input.
         places = torch.arange(x.shape[1]).expand_as(x)
         return self.last(self.norm(self.blocks(self.character(x) + self.place(places))))
 
@@ -84,7 +85,7 @@ def loss(output: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """The arguments of one process."""
+    """The arguments of each process."""
 
     width: int
     layers: int
@@ -106,7 +107,7 @@ class Task:
         return Transformer(self.width, self.layers, self.heads, self.length)
 
     def tuned(self) -> Transformer:
-        """The model that fine-tuning begins with."""
+        """The model with which fine-tuning begins."""
         model = self.model()
         model.load_state_dict(torch.load(self.pretrained, weights_only=True))
         return model
@@ -120,7 +121,7 @@ class Task:
 
 
 def pretrain(task: Task) -> None:
-    """On public text, without privacy."""
+    """Trains the model on public text, without privacy."""
     torch.manual_seed(0)
     text = task.parts()[0]
     model, start = task.model(), time.perf_counter()
@@ -146,7 +147,7 @@ def pretrain(task: Task) -> None:
 
 @torch.no_grad()
 def loss_of(model: nn.Module, data: TensorDataset) -> float:
-    """Over all processes, each with its share."""
+    """The mean loss over all processes, each with its share of the rows."""
     rank, own = dist.get_rank(), len(data) // PROCESSES
     x, y = (t[rank * own : (rank + 1) * own] for t in data.tensors)
     values = torch.tensor([loss(model(a), b).item() for a, b in zip(x.split(32), y.split(32))]).mean()
@@ -170,7 +171,7 @@ def steps_of(
     plan: an.Plan,
     times: Times | None,
 ) -> Iterator[str]:
-    """The training loop; after each step, which one is next, and of which run."""
+    """The training loop; after each step, yields a description of the next step and the run."""
     stamps: list[float] = []
     optimizer.register_step_pre_hook(lambda *_: stamps.append(time.perf_counter()))
     noise.attach(optimizer)
@@ -191,8 +192,9 @@ def steps_of(
 def tune(
     task: Task, way: str, rate: float, seed: int, data: TensorDataset, times: Times, middle: bool = False
 ) -> nn.Module:
-    """A whole private run. Where `middle` says so, it leaves a checkpoint there, and the model one step
-    later."""
+    """A complete private run. If `middle` is given, saves a checkpoint at that step, and the model one step
+    later.
+    """
     torch.manual_seed(seed)
     model, plan = task.tuned(), task.plan(way)
     for block in model.blocks:
@@ -213,7 +215,7 @@ def tune(
 
 
 def work(rank: int, task: Task) -> None:
-    """One of the processes: all runs, one after the other."""
+    """The work of one process: all runs, one after the other."""
     dist.init_process_group(
         "gloo", init_method=f"file://{task.folder}/peers", rank=rank, world_size=PROCESSES
     )
@@ -258,7 +260,7 @@ def work(rank: int, task: Task) -> None:
 
 
 def resume(task: Task) -> None:
-    """The checkpoint of several processes, in one."""
+    """Resumes the checkpoint of several processes in one process."""
     model, later, plan = task.model(), task.model(), task.plan("correlated")
     noise = CorrelatedNoise(model, plan, run=f"correlated {FIRST_RATE}")
     dcp.load({"noise": noise, "model": model}, checkpoint_id=task.folder / "middle")
@@ -278,7 +280,7 @@ def resume(task: Task) -> None:
 
 
 def elsewhere(task: Task) -> None:
-    """What plans say of other sizes: correlated noise over independent, by the plan's measure."""
+    """Predicted noise for other sizes: correlated noise divided by independent noise."""
     dim = sum(p.numel() for p in task.model().parameters())
     epsilons = (1.0, 2.0, 4.0, 8.0, 16.0)
     print(

@@ -51,7 +51,7 @@ class Sizes:
 
 
 def pretrained(sizes: Sizes, text: Tensor) -> GPT2LMHeadModel:
-    """On public text, without privacy."""
+    """A model trained on public text, without privacy."""
     torch.manual_seed(0)
     shape = dict(
         vocab_size=ALPHABET, n_positions=sizes.length + 1, n_embd=sizes.width, n_layer=sizes.layers, n_head=4
@@ -71,7 +71,7 @@ def pretrained(sizes: Sizes, text: Tensor) -> GPT2LMHeadModel:
 
 
 def adapted(model: GPT2LMHeadModel, seed: int) -> Any:
-    """A copy with LoRA, which alone is trained."""
+    """A copy of the model with LoRA's adapters, which are the only trained parameters."""
     torch.manual_seed(seed)
     how = LoraConfig(
         r=8,
@@ -85,7 +85,9 @@ def adapted(model: GPT2LMHeadModel, seed: int) -> Any:
 
 @torch.no_grad()
 def loss_of(model: Any, rows: Tensor) -> float:
-    """By character. The Trainer's `eval_loss` counts each row's first one too, which nobody is asked for."""
+    """The mean loss per predicted character. The Trainer's `eval_loss` also counts the first character of
+    each row, which is not predicted.
+    """
     model.eval()
     return float(torch.stack([model(input_ids=some, labels=some).loss for some in rows.split(64)]).mean())
 

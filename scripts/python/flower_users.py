@@ -6,12 +6,12 @@ compared with independent noise.
 
 Run it with a Python that has antinoise and flwr[simulation]. Users have a few examples each of a logistic
 regression; five nodes hold 200 of them each, so that a node is not a user. For each seed one run has the
-noise that the plan chooses and one has independent noise, at the same epsilon; the server of the first run of
-all is killed twice (SIGKILL), wherever it is when a third and two thirds of the rounds are done, and started
-again.
+noise that the plan chooses and one has independent noise, at the same epsilon; the server of the first run is
+killed twice (SIGKILL), at any point after a third and after two thirds of the rounds, and started again.
 
-Printed are what the ledger holds of every run (users, least separation, most steps of a user), the test loss
-before and after, and how many steps of noise were used: one for each round, kills or not.
+Printed are the participation in each run's ledger (users, smallest separation, largest number of steps of a
+user), the test loss before and after, and the number of noise steps used, which must be one for each round in
+spite of kills.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def plan_of(mechanism: str, users: int, rounds: int) -> an.Plan:
 
 
 def data_of(seed: int, user: int, examples: int = EXAMPLES) -> tuple[Any, Any]:
-    """What a user has: examples of one truth, at a place of its own."""
+    """A user's data: examples of one model common to all users, around a user's own centre."""
     truth = np.random.default_rng(seed).normal(size=DIM)
     made = np.random.default_rng([seed, user])
     x = made.normal(size=(examples, DIM)) + 0.3 * made.normal(size=DIM)
@@ -92,7 +92,7 @@ def clients(seed: int, users: int) -> Any:
 
 
 def serve(folder: Path, mechanism: str, seed: int, users: int, rounds: int) -> None:
-    """One server, until the run is done or it is killed."""
+    """Runs one server until the run is done or the server is killed."""
     from flwr.app import Array, ArrayRecord, Context, MetricRecord
     from flwr.serverapp import Grid, ServerApp
     from flwr.serverapp.strategy import FedAvg
@@ -138,8 +138,9 @@ def progress(folder: Path) -> dict[str, float]:
 
 
 def run(folder: Path, mechanism: str, seed: int, options: argparse.Namespace, kills: list[int]) -> int:
-    """Serves until the run is done; a server is killed once it has made each of `kills` steps. Tells how many
-    servers died so."""
+    """Serves until the run is done; the server is killed after each of the steps `kills`. Returns the number
+    of killed servers.
+    """
     folder.mkdir()
     died = 0
     while not (folder / "done").exists():
@@ -159,7 +160,7 @@ def run(folder: Path, mechanism: str, seed: int, options: argparse.Namespace, ki
 
 
 def check(folder: Path, mechanism: str, options: argparse.Namespace) -> str:
-    """What the ledger holds, against the plan."""
+    """Compares the contents of the ledger with the plan, and describes them."""
     from antinoise.flower import Ledger
 
     ledger, steps = (

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Times what it costs to see to it that each step takes its own batch, and its examples take part as the plan
-says.
+"""Times the checks that each step takes its own batch and that examples take part as the plan says.
 
     python scripts/python/guard_cost.py [--batch 64] [--rounds 9] [--workers 0]
 
-Run it with a Python that has antinoise and torch. A multilayer perceptron (64-64-10) trains on as many
-examples as the digits have (1,437 of 64 numbers), for four epochs a round, in processor time of the one
+Run it with a Python that has antinoise and torch. A multilayer perceptron (64-64-10) trains on 1,437 examples
+of 64 numbers, the size of the digits, for four epochs per round; times are processor times of a single
 thread. Rounds of four kinds take turns: with timers around the functions of the guard; with the same timers
 around functions that do nothing, which is the cost of the timers; with the guard alone; and without it.
-Printed are the share of a step that the timers find, less their own, and how much longer a step with the
-guard is than one without: medians and quartiles of the rounds.
+Printed are the guard's share of a step by the timers, without their own cost, and the excess of a step with
+the guard over one without: medians and quartiles of the rounds.
 """
 
 import argparse
@@ -51,20 +50,20 @@ def timed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replaced(*, timers: bool, nothing: bool) -> ExitStack:
-    """Has the guard's functions timed, or replaced by ones that do nothing."""
+    """Replaces the guard's functions: by timed ones if `timers`, by ones that do nothing if `nothing`."""
     stack = ExitStack()
     for where, names in PARTS:
         for name, result in names.items():
             function = (lambda *args, result=result: result) if nothing else getattr(where, name)
             stack.enter_context(patch.object(where, name, timed(function) if timers else function))
     if nothing:
-        # It would draw the batch, which `of_step` does not say, to know its size.
+        # Replaced too: to know the batch's size it would draw the batch, which `of_step` then does not do.
         stack.enter_context(patch.object(CorrelatedNoise, "_check_batch", lambda *args: None))
     return stack
 
 
 def round_of(plan: an.Plan, data: TensorDataset, workers: int, **how: bool) -> tuple[float, float]:
-    """Microseconds of a step, and those of them that timers found."""
+    """Microseconds of a step, and the microseconds that the timers found in it."""
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = CorrelatedNoise(model, plan, an.Key.from_os(), threads=1).attach(optimizer)

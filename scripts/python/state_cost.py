@@ -1,5 +1,5 @@
-"""What the check of a state costs compared with its copy: nanoseconds a word of 4 bytes, medians of rounds
-that alternate.
+"""The cost of checking a saved state compared with copying it: nanoseconds per word of 4 bytes, medians of
+alternating rounds.
 
     python scripts/python/state_cost.py        of 10^6 coordinates, on one thread
 """

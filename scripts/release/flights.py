@@ -8,12 +8,12 @@ the aircraft as the unit: writes docs/results/release.md.
 A flight is an event: its day, its aircraft (tailnum) and its carrier. Flights without an aircraft are left
 out. At most ROWS flights of an aircraft are counted on a day, and on at most DAYS days. Each day is frozen
 and published by `antinoise release`; errors are measured against the bounded counts and against all flights.
-The other mechanisms' errors are computed, at the same bounds and budget: `antinoise loss` for independent
-noise and trees, and for recomputation each day the noise that its composition needs.
+Errors of the other mechanisms are computed for the same bounds and budget: for independent noise and trees by
+`antinoise loss`; for counts recomputed each day, from the noise that composition over all days needs.
 
 Delays (dep_delay, minutes) are those of flights that departed. Errors of their quantiles are heavy-tailed, so
-they are simulated over many draws of the noise, as docs/release.md says that quantiles and their intervals
-are made, for each mechanism at the same bounds and budget.
+for each mechanism, with the same bounds and budget, they are simulated over many draws of the noise.
+Quantiles and intervals are computed as docs/release.md describes.
 """
 
 import csv
@@ -55,7 +55,7 @@ def events(with_delay=False):
 
 
 def bounded(days):
-    """The flights that are counted, by day."""
+    """The flights within the bounds, by day."""
     took_part, kept = defaultdict(int), {}
     for day, flights in days.items():
         rows, today = Counter(), []
@@ -80,7 +80,7 @@ def running(days, carriers):
 
 
 def released(days, carriers, folder, queries=("counts",)):
-    """What is published."""
+    """The published figures."""
     run(
         "release",
         "init",
@@ -135,7 +135,7 @@ def rms(errors):
 
 
 def isotonic(values):
-    """The non-decreasing sequence nearest to the values."""
+    """The non-decreasing sequence closest to the values."""
     blocks = []
     for value in values:
         block = (value, 1)
@@ -147,15 +147,17 @@ def isotonic(values):
 
 
 def correlated(count):
-    """The square root of the prefix sums, columns of norm 1: docs/release.md."""
+    """The matrix of the correlated code of docs/release.md: the square root of the prefix sums, with columns
+    of norm 1.
+    """
     root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, count))])
     matrix = np.array([[root[i - j] if i >= j else 0.0 for j in range(count)] for i in range(count)])
     return matrix / np.linalg.norm(matrix, axis=0)
 
 
 def simulated(histograms, truth, matrix, deviation, draws=250):
-    """RMS error and mean width of each rank's quantiles over draws of the noise of all carriers: M^-1 times
-    normals of this deviation on each histogram."""
+    """RMS error of each quantile and mean width of its interval over all carriers and draws of the noise,
+    which is M^-1 times normals of standard deviation `deviation` for each histogram."""
     rng, count = np.random.default_rng(1), len(EDGES) + 1
     below = np.tril(np.ones((count, count))) @ np.linalg.inv(matrix)
     deviations = {rank: deviation * np.linalg.norm(below[:-1] - rank * below[-1], axis=1) for rank in RANKS}
@@ -171,7 +173,7 @@ def simulated(histograms, truth, matrix, deviation, draws=250):
 
 
 def quantile(rank, numbers, deviations, surely):
-    """Value and interval from noisy numbers below each edge, and of all rows last."""
+    """A quantile and its interval, from the noisy numbers of rows below each edge and, last, of all rows."""
     below, total = numbers[:-1], numbers[-1]
     lower, upper = EDGES[0], EDGES[-1]
     if total > surely:
@@ -192,7 +194,7 @@ def quantile(rank, numbers, deviations, surely):
 
 
 def delays(folder, computed):
-    """The section on delays; `computed` tells the largest standard deviation of a strategy's running
+    """The section on delays; `computed` returns the largest standard deviation of a strategy's running
     counts."""
     days = events(with_delay=True)
     carriers = sorted({carrier for flights in days.values() for _, carrier, _ in flights})
@@ -316,7 +318,7 @@ def main():
         ("binary tree, all nodes used (Honaker)", *computed("honaker-full")),
         ("counted anew each day, composed", again, again),
     ]
-    # What is planned is the best BLT, of one buffer where more gain less than the plan's tolerance.
+    # The plan has the best BLT; with one buffer, if further buffers gain less than the plan's tolerance.
     planned, most = computed(status["strategy"], "--order", 1)
     lines = [
         "# Flights from New York, counted every day",

@@ -34,7 +34,7 @@ def main():
     columns = {name: [row[name] for row in rows()] for name in next(rows())}
     table = pyarrow.table(columns).append_column("note", pyarrow.nulls(500, pyarrow.list_(pyarrow.int8())))
     pyarrow.parquet.write_table(table, FOLDER / "events.parquet", row_group_size=128, compression="zstd")
-    # Texts as the numbers of words of a dictionary, as programs write columns with few words.
+    # Text as indices into a dictionary, as other programs write columns with few different texts.
     words = table.set_column(2, "shop", table["shop"].dictionary_encode())
     for name, begin in [("arrow", pyarrow.ipc.new_file), ("arrows", pyarrow.ipc.new_stream)]:
         with begin(FOLDER / f"events.{name}", words.schema) as writer:

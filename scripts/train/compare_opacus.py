@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".venv" / "opacus"
-# That of the example step_cost.
+# The batch size of the example step_cost.
 BATCH = 500
 PEERS = ["torch==2.*", "opacus==1.*"]
 

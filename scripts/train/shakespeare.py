@@ -9,11 +9,11 @@ PLAYS is a text in which a line NAME: opens a speech and an empty line ends it: 
 public domain.
 
 For each mechanism the server's learning rate is searched by halves and doubles, with the first seed, until
-the least loss on the validation speakers is on no edge; then all seeds run at that rate. A mechanism that is
-designed is designed anew for more and more weight decay in addition to the momentum, by doubles, until more
-of it raises the mean validation loss; the test speakers are reported for the least. The setting (model,
-cohort, rounds, clip norm, local steps) was chosen by training without privacy and with independent noise,
-before any correlated noise ran.
+the rate of smallest validation loss is not at an edge of the rates tried; then all seeds run at that rate. A
+mechanism that is optimised is also designed for weight decay in addition to the momentum, which is doubled
+until the mean validation loss grows; the test loss is reported for the decay of smallest validation loss. The
+setting (model, cohort, rounds, clip norm, local steps) was chosen by training without privacy and with
+independent noise, before any correlated noise ran.
 """
 
 import argparse
@@ -78,15 +78,15 @@ SETTINGS = {
         "100",
     ],
 }
-# Bands beyond the separation are of use where users may not come as often as it allows.
+# More bands than the separation help if users come less often than it allows.
 BANDS = {"speakers": [5], "stretches": [10], "twice": [10, 30]}
-# Weight decay that a strategy is designed for: what early noise did, training forgets.
+# Weight decays for which strategies are designed: they model that training forgets early noise.
 DAMPINGS = [0, 0.1, 0.2, 0.4]
 FIRST_RATES = {"none": 0.8}
 
 
 def mechanisms(unit):
-    """Specification, name and whether it is designed."""
+    """Specification and name of each mechanism, and whether it is optimised."""
     banded = [(f"banded-toeplitz:{bands}", f"banded Toeplitz, {bands} bands", True) for bands in BANDS[unit]]
     tree, independent = (
         ("honaker-full", "tree (Honaker, full)", False),
@@ -108,12 +108,12 @@ def runs(program, plays, setting, mechanism, damping, rates, seeds):
 
 
 def best_rate(losses):
-    """The rate of least validation loss."""
+    """The learning rate of smallest validation loss."""
     return min(losses, key=losses.get)
 
 
 def search(run, first):
-    """Doubles and halves until the best is on no edge."""
+    """The results by learning rate: doubles and halves until the best rate is not at an edge."""
     found = {}
     wanted = [first / 2, first, first * 2]
     while True:
@@ -140,7 +140,9 @@ def with_error(results, name, digits, scale=1):
 
 
 def designs(run, rate, is_designed):
-    """By damping, the best rate and the results of all seeds there, until more damping is worse."""
+    """For each damping (weight decay of the design), the best rate and the results of all seeds, until more
+    damping is worse.
+    """
     found, dampings = {}, list(DAMPINGS if is_designed else [0])
     for damping in dampings:
         rate, _ = search(lambda rates: run(damping, rates, 1) if rates else [], rate)
@@ -151,7 +153,7 @@ def designs(run, rate, is_designed):
 
 
 def least(found):
-    """The damping of least validation loss."""
+    """The damping of smallest validation loss."""
     return min(found, key=lambda damping: mean(found[damping][1], "validation_loss"))
 
 
@@ -167,7 +169,7 @@ def row(name, found):
 
 
 def ahead(rows):
-    """Which private mechanism is the best, and by how much, seed by seed."""
+    """The best private mechanism and its lead over the next one, paired by seed."""
     private = sorted(
         ((name, found[least(found)][1]) for name, found in rows if name != "no noise"),
         key=lambda item: mean(item[1], "loss"),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A classifier of texts under privacy, by correlated noise, by DP-SGD and by none.
+"""Trains classifiers of texts with correlated noise, with DP-SGD and without privacy.
 
     cargo build --release && python3 scripts/train/texts.py [--epsilon 1,4] [--features 2048] [--epochs 10] [--repeats 3]
 
-The data are the one-line descriptions of Debian's packages (`apt-cache dumpavail`, of a machine whose package
-lists are there); the class is one of the ten largest sections. Packages come in the order of their names'
-SHA-256, and the last fifth is tested with. Words are hashed, logistic regression, learning rates searched.
-Prints rows of docs/results/tables.md.
+The data are the one-line descriptions of Debian's packages (`apt-cache dumpavail`, on a machine with package
+lists); the class is one of the ten largest sections. Packages come in the order of their names' SHA-256, and
+the last fifth are test rows. Words are hashed, logistic regression, learning rates searched. Prints rows of
+docs/results/tables.md.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import tempfile
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
-# Given, not read from the data, as a schema has to be.
+# Given here and not read from the data, as a schema requires.
 SECTIONS = ["devel", "doc", "haskell", "libdevel", "libs", "net", "perl", "python", "rust", "utils"]
 
 
 def packages():
-    """Name, section and description of each package of these sections."""
+    """Name, section and description of each package in these sections."""
     dump = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
     for entry in dump.split("\n\n"):
         fields = dict(

@@ -24,7 +24,8 @@ pub enum UpdateRule {
     /// follow the regularized leader. The sum s keeps what the projection removes.
     ///
     /// # Source
-    /// Monograph, section 1.10.2, with a ball around the start as the set of parameters.
+    /// K. Pillutla et al., arXiv:2506.08201, section 1.10.2, with a ball around the start as the set of
+    /// parameters.
     Ftrl {
         /// The learning rate, above 0.
         learning_rate: f64,
