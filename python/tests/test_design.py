@@ -121,7 +121,7 @@ def test_mechanisms_are_compared():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (lambda: an.loss("blt:4"), "steps is absent but must be given with a strategy's name"),
+        (lambda: an.loss("blt:4"), "steps is absent but must be given if the strategy is a name"),
         (
             lambda: an.loss("blt:4", 8, order=3),
             "order is 3 but must be left out, or 4 as the strategy's name says",

@@ -57,7 +57,7 @@ def test_one_process_goes_on_with_the_states_of_two(kind, mechanism):
         states[0][0], total, extra=b"weights"
     )
     resumed = saved.resume(commitment, extra=b"weights")
-    with pytest.raises(ValueError, match="call of resume is another one"):
+    with pytest.raises(ValueError, match="call of resume is a second one"):
         saved.resume(commitment, extra=b"weights")
     # Each part is verified by the total.
     for shard, (steps, words, run_key, mine) in zip(HALVES, states):

@@ -11,8 +11,8 @@
 //! ```layers
 //! failure, numbers, progress: errors and exit statuses; numbers as people write them; progress messages
 //! output, plot, signals, arguments, report: printing and drawing; Ctrl-C; shared options; the frame of reports
-//! destination, source: output files; the mechanism that the options name
-//! commands: one file a command
+//! destination, source: output files; the mechanism selected by the options
+//! commands: one file for each command
 //! ```
 
 // Doc comments of options are help texts: their brackets are not links.

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! ```layers
-//! error: the error for a bad parameter, and which errors are bad input
+//! error: the error for a bad parameter, and the trait that tells bad input from other failures
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
 //! files, tables, arrays, sqlite: whole files, permissions and locks; cells of tables; arrays; databases
 //! ```

@@ -215,7 +215,7 @@ pub fn loss<'py>(
         StrategyLike::Name(name) => parsed::<StrategySpec>(&name)?.sized(bands, order, None)?,
     };
     let steps =
-        steps.ok_or_else(|| InvalidParameter::new("steps", "absent", "given with a strategy's name"))?;
+        steps.ok_or_else(|| InvalidParameter::new("steps", "absent", "given if the strategy is a name"))?;
     let problem = problem(steps, workload, participation, objective)?;
     let solution = designed(py, found, problem.clone())?;
     measured(py, solution, problem, adjacency)

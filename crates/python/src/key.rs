@@ -70,7 +70,10 @@ impl Key {
         if let Some((same_dim, made)) = streams {
             let overlap = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
             if *same_dim != dim || made.iter().any(|a| coordinates.iter().any(|b| overlap(a, b))) {
-                return Err(twice(run, "the key has made these coordinates' noise in it"));
+                return Err(twice(
+                    run,
+                    "the key has already made noise of these coordinates under this name",
+                ));
             }
         }
         let stream = build(&self.secret)?;
@@ -82,7 +85,11 @@ impl Key {
     fn serve(&self, run: &RunId, plan: [u8; 32]) -> Result<MutexGuard<'_, HashMap<RunId, Served>>> {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = served.entry(run.clone()).or_insert(Served { plan, streams: None });
-        if entry.plan == plan { Ok(served) } else { Err(twice(run, "the key serves another plan in it")) }
+        if entry.plan == plan {
+            Ok(served)
+        } else {
+            Err(twice(run, "the key serves another plan under this name"))
+        }
     }
 }
 

@@ -6,20 +6,20 @@
 //! Layers: each line uses only the lines above it.
 //!
 //! ```layers
-//! errors: which exception an error becomes
+//! errors: the Python exception of each error
 //! words, process, rows, values: parsing of names and lists; threads, Ctrl-C and forks; one row in arrays that Python owns; single objects
 //! accounting, design, command, table: privacy; mechanisms; the command line; figures as tables
 //! candidate: the description of a candidate
-//! plan, key: privacy and mechanism in one value; the secret, and what it has served
+//! plan, key: the plan; the secret key, and the runs that used it
 //! choose: the choice of a plan
 //! held: a value that holds a file open
 //! wanted, uses: the options of a stream; which of its steps are in use
 //! stream: the noise
-//! saved: a state that is to be checked
-//! batches, arrow: the examples of each step; tables of others
+//! saved: a saved state before it is verified
+//! batches, arrow: the examples of each step; tables of other libraries
 //! participations: which examples took part when
-//! events: rows of events in Python's hands
-//! counts, ledger: running counts; who took part in a federated run
+//! events: rows of events from Python objects
+//! counts, ledger: running counts; the participations of a federated run
 //! ```
 
 mod accounting;

@@ -83,7 +83,7 @@ impl SavedState {
         let restored = self.restored.lock().map_err(Raised::failed)?.take();
         let Some(restored) = restored else {
             let must_be = "the first one: two streams of one state would use the same noise twice";
-            return Err(InvalidParameter::new("call of resume", "another one", must_be).into());
+            return Err(InvalidParameter::new("call of resume", "a second one", must_be).into());
         };
         let noise = restored.checked(total.unwrap_or(self.sum), extra, commitment)?;
         let (run, coordinates) = (self.run.clone(), self.coordinates.clone());

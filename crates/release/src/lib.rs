@@ -54,13 +54,13 @@
 //! queries: the kinds of figures, as text and as types; measures, buckets, intervals and quantiles
 //! segments: the segments of an open-ended release
 //! settings: the operator's choices
-//! store: the folder, its secret and seal, and the SQLite file with what was published
+//! store: the folder, its secret and seal, and the SQLite file with the published figures
 //! design: the stacked vector and its bound; one plan for all queries, or for each segment; figures from cells
 //! identity: the settings, plans and number to which a release's noise is bound
 //! release: a release that is open for writing
 //! status: its promises and progress, for any reader
 //! report: the status as numbers
-//! events: rows on their way into a period, from files, tables and warehouses
+//! events: adds rows of files, tables and warehouses to a period
 //! publish: adds a period's noise, and computes its figures
 //! ```
 

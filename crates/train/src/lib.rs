@@ -22,15 +22,15 @@
 //! and models know nothing of privacy, clipping nothing of plans and noise: only the trainer combines them.
 //!
 //! ```layers
-//! error, date, matmul, multiversion: what can go wrong; days; products of matrices; functions for each instruction set
-//! data, optimizer: examples; how a step follows from a gradient
-//! checkpoint: the state of a run, saved and resumed
+//! error, date, matmul, multiversion: the error type; dates; products of matrices; functions for each instruction set
+//! data, optimizer: examples; optimizers
+//! checkpoint: saving and resuming the state of a run
 //! model: classifiers as sequences of layers
 //! saved_model: a trained model in a folder, and its predictions
 //! clip: sums of clipped gradients
 //! private_model: the trait of a model that can be trained privately, and its implementation for this crate's models
 //! candle: models that are written in candle (feature `candle`)
-//! reference, trainer: training without privacy, and with it
+//! reference, trainer: training without privacy; private training
 //! ```
 
 mod date;

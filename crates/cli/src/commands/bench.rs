@@ -54,7 +54,7 @@ pub struct NoiseSpeeds {
     share_of_memory_bandwidth: BTreeMap<String, f64>,
 }
 
-/// Bytes per coordinate in the measurement of the memory bandwidth: the number that BLTs move.
+/// Bytes moved per coordinate in the measurement of the memory bandwidth: as many as a BLT moves.
 const BANDWIDTH_BYTES_PER_COORDINATE: usize = 20;
 
 fn cases() -> Vec<(String, Recursion)> {

@@ -35,7 +35,7 @@ pub fn stated(plan: &VerifiedPlan) -> Result<Vec<ByExamples>> {
     }
 }
 
-/// "1.2 with 2 examples, 3.4 with 5 examples".
+/// The epsilons with their numbers of examples, such as "1.2 with 2 examples, 3.4 with 5 examples".
 pub fn in_words(by: &[ByExamples]) -> String {
     let text = |by: &ByExamples| {
         let epsilon = by.epsilon.map_or_else(|| "no bound".into(), |epsilon| short_up(epsilon, 4));

@@ -36,7 +36,8 @@ pub enum Sampling {
     Poisson { rate: f64, steps: usize, bands: usize },
 }
 
-/// Refuses replace-one adjacency: amplification is proved for zero-out, and only plans carry it over.
+/// Refuses replace-one adjacency: amplification is proved only for zero-out, and only plans convert the
+/// result to replace-one.
 pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
     if adjacency == Adjacency::ReplaceOne {
         let must_be = "zero-out with sampling, because amplification is proved for zero-out only; plans convert it to replace-one";

@@ -126,7 +126,7 @@ fn noise(settings: &Settings, max_periods: usize, most: usize) -> Result<f64> {
     chain.error(&Query::Counts, most - 1)
 }
 
-/// At most `most` whole numbers from `low` to `high`, in about a geometric sequence.
+/// At most `most` whole numbers from `low` to `high`, approximately in geometric progression.
 fn between(low: f64, high: f64, most: usize) -> Vec<usize> {
     let steps = (COMPARED - 1) as f64;
     let number = |step: usize| low * (high / low).powf(step as f64 / steps);
@@ -136,8 +136,7 @@ fn between(low: f64, high: f64, most: usize) -> Vec<usize> {
     numbers
 }
 
-/// A log-normal number with this median and 95% quantile, of at least 1 and at most `most`: values and their
-/// weights.
+/// A log-normal variable with this median and 95% quantile, clamped to [1, `most`]: values and their weights.
 fn log_normal([median, heavy]: [f64; 2], most: f64) -> Vec<(f64, f64)> {
     let spread = (heavy / median).ln() / QUANTILE_95;
     let at = |i: i32| f64::from(i) / POINTS_PER_DEVIATION;
@@ -147,7 +146,7 @@ fn log_normal([median, heavy]: [f64; 2], most: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The mean of the values, each of at most `most`.
+/// The mean of the weighted `values`, each clamped to `most`.
 fn mean(values: &[(f64, f64)], most: f64) -> f64 {
     let weights: f64 = values.iter().map(|(_, weight)| weight).sum();
     values.iter().map(|(value, weight)| value.min(most) * weight).sum::<f64>() / weights

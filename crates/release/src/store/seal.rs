@@ -19,7 +19,7 @@ use crate::store::copy_detection::Home;
 use crate::store::folder::{Folder, check_owner_only};
 use crate::{Error, Result};
 
-/// A digest.
+/// A digest that identifies a state of the database.
 pub(crate) type Token = [u8; 32];
 
 /// The contents of the file.

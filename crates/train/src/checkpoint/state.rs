@@ -69,7 +69,8 @@ impl RunState {
         Ok(Self { noise, optimizer, parameters: start, history, identity, origin, steps })
     }
 
-    /// The commitment, in hexadecimal, to key, run and identity: that of the noise before the first step.
+    /// The commitment, in hexadecimal, of the noise before the first step: to the key, the name of the run
+    /// and its identity.
     pub fn origin(&self) -> &str {
         &self.origin
     }

@@ -9,9 +9,9 @@ use super::schedule::Schedule;
 /// With the step's learning rate eta = `learning_rate` times the schedule's share, a step on the update g is
 ///
 /// ```text
-/// g     <- 0 where an entry of g is beyond zero_beyond, or no number      costs no privacy
-/// theta <- (1 - eta weight_decay) theta                                  decoupled, as in AdamW
-/// theta <- what the rule makes of theta and g with eta
+/// g     <- 0 if an entry of g is larger than zero_beyond or NaN    costs no privacy
+/// theta <- (1 - eta weight_decay) theta                            decoupled, as in AdamW
+/// theta <- a step of the rule from theta along g with rate eta
 /// ```
 ///
 /// A rule without these options converts to a configuration with `into`.

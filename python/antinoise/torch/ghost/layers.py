@@ -51,8 +51,8 @@ def _convolution(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str
 
 
 def _windows(module: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor) -> Tensor:
-    """The inputs of a convolution's output places, as a view of shape (examples, groups, inputs, kernel...,
-    places...).
+    """For each output place of a convolution, the inputs from which it is computed, as a view of shape
+    (examples, groups, inputs, kernel..., places...).
     """
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     x = functional.pad(x, relied("torch", module, "_reversed_padding_repeated_twice"), mode=mode).unflatten(

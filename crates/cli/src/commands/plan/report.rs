@@ -92,8 +92,8 @@ pub struct LeftOut {
 }
 
 impl PlanChoice {
-    /// The report of a choice for the request, where users have at most `examples_per_user` examples, if that
-    /// was given.
+    /// The report of the choice for `request`; `examples_per_user`: the maximum number of a user's examples,
+    /// if given.
     pub fn new(choice: Choice, request: &Request, examples_per_user: Option<usize>) -> Result<Self> {
         let epsilon_by_examples = match examples_per_user {
             None => stated(&choice.plan)?,

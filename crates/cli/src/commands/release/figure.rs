@@ -3,7 +3,7 @@
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
-/// Smallest number of first days of months of which the axis of time names no other days.
+/// Minimum number of months for which the axis of time names only the first days of months.
 const LEAST_MONTHS: usize = 4;
 
 /// The chart of a query: figures over time; for a histogram, a cdf and quantiles, the figures after the last
