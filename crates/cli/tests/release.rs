@@ -599,7 +599,7 @@ fn the_secret_is_wiped_after_the_last_period() {
     assert_eq!(rows.as_array().unwrap().len(), 30);
     json(folder, &["release", "report", "shops", "--out", "page.html"]);
     let freeze = [&["release", "freeze", "shops", "6"][..], &EVENTS].concat();
-    refused(folder, &freeze, "the 6 that the plan was made for");
+    refused(folder, &freeze, "one of the 6 periods of the plan");
 }
 
 /// A release without an end says in which segment it is.

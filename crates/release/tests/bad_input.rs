@@ -189,7 +189,7 @@ fn periods_come_in_order_once_and_no_more_than_planned() {
     }
     freeze(&mut release, "2026-01-03").unwrap();
     freeze(&mut release, "2026-01-05").unwrap();
-    refused(freeze(&mut release, "2026-01-06"), "the 3 that the plan was made for");
+    refused(freeze(&mut release, "2026-01-06"), "one of the 3 periods of the plan");
     assert_eq!(release.publish().unwrap().len(), 6);
     assert!(release.publish().unwrap().is_empty());
 }

@@ -231,7 +231,7 @@ fn events_have_no_users_and_given_counts_name_them() {
             .contains("users-at-bound but must be left out for --unit event")
     );
     let named = Settings::new(vec!["users-at-bound".into()], 4, Unit::User).with_left_out();
-    assert!(named.check().unwrap_err().to_string().contains("other than the queries of users"));
+    assert!(named.check().unwrap_err().to_string().contains("different from the names of the queries"));
 
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new(keys, 4, Unit::User).with_left_out();
