@@ -136,7 +136,8 @@ fn between(low: f64, high: f64, most: usize) -> Vec<usize> {
     numbers
 }
 
-/// A log-normal variable with this median and 95% quantile, clamped to [1, `most`]: values and their weights.
+/// A log-normal variable with this median and 95% quantile, clamped to \[1, `most`\]: values and their
+/// weights.
 fn log_normal([median, heavy]: [f64; 2], most: f64) -> Vec<(f64, f64)> {
     let spread = (heavy / median).ln() / QUANTILE_95;
     let at = |i: i32| f64::from(i) / POINTS_PER_DEVIATION;
