@@ -51,7 +51,7 @@ def seal(file: BinaryIO) -> None:
 
 
 def check_sealed(path: str | os.PathLike[str]) -> None:
-    """Raises RuntimeError for a file that `seal` did not end, or that was altered afterwards."""
+    """Raises RuntimeError for a file that was not sealed, or that was altered afterwards."""
     with open(path, "rb") as file:
         size = max(file.seek(0, os.SEEK_END) - _END, 0)
         wanted = _MARK + _digest(file, size)

@@ -83,7 +83,7 @@ def test_a_ledger_of_something_else_is_refused(path, tmp_path):
     database.close()
     for name, message in (
         ("text", "is another file but must be a ledger"),
-        ("database", "is another database, or one that was not begun but must be a ledger"),
+        ("database", "is another database, or one that was never initialised but must be a ledger"),
     ):
         os.chmod(tmp_path / name, 0o600)
         with pytest.raises(ValueError, match=message):

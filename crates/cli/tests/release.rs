@@ -136,7 +136,7 @@ fn figures_of_values_are_named_by_quantile_and_edge() {
     let figure = std::fs::read_to_string(folder.join("curves.svg")).unwrap();
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     for part in [
-        "intervals, of the rows counted: at most 1 a user and period, 3 periods a user.",
+        "intervals, of the rows counted: at most 1 per user and period, 3 periods per user.",
         "intervals, of all users who were counted in 3 periods since the first: their later rows are in no figure.",
         "all keys",
     ] {
@@ -248,7 +248,10 @@ fn a_mistyped_period_is_refused() {
     let frozen = &json(folder, &freeze("2026-03-05", &["--yes"]))["frozen"][0];
     assert_eq!((&frozen["lost"], &frozen["skipped"]), (&1.into(), &2.into()));
     let published = json(folder, &["release", "publish", "shops"]);
-    assert_eq!(published["intervals"], "of the rows counted: at most 2 a user and period, 3 periods a user");
+    assert_eq!(
+        published["intervals"],
+        "of the rows counted: at most 2 per user and period, 3 periods per user"
+    );
 }
 
 /// The names of a list are checked before any of its periods is frozen; what was frozen before a later error

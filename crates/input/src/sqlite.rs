@@ -113,7 +113,7 @@ impl Format {
         let application = number(database, "application_id").map_err(failed)?;
         let version = number(database, "user_version").map_err(failed)?;
         if application != self.application {
-            return Err(self.refused(path, "another database, or one that was not begun", self.kind));
+            return Err(self.refused(path, "another database, or one that was never initialised", self.kind));
         }
         if version != self.version {
             let must_be = format!("of version {}", self.version);
@@ -232,7 +232,7 @@ mod tests {
             ("PRAGMA user_version = 3", "is of version 3 but must be of version 2"),
             (
                 "PRAGMA application_id = 8",
-                "is another database, or one that was not begun but must be a test",
+                "is another database, or one that was never initialised but must be a test",
             ),
             ("DROP TABLE b", "tables are missing"),
             ("CREATE INDEX c ON b (x)", "or there are others"),

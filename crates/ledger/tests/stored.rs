@@ -105,7 +105,7 @@ fn other_files_plans_and_runs_are_refused() {
     Connection::open(at("database")).unwrap().execute("CREATE TABLE t (x)", []).unwrap();
     for (name, message) in [
         ("text", "is another file but must be a ledger"),
-        ("database", "is another database, or one that was not begun but must be a ledger"),
+        ("database", "is another database, or one that was never initialised but must be a ledger"),
     ] {
         private(&at(name));
         let found = refusal(&at(name), "golden");

@@ -226,16 +226,16 @@ impl Settings {
     /// ```
     /// use antinoise_release::{Settings, Unit};
     /// let settings = Settings { max_periods: 7, ..Settings::new(vec!["a".into()], 30, Unit::User) };
-    /// assert_eq!(settings.rows_counted(), "of the rows counted: at most 1 a user and period, 7 periods a user");
+    /// assert_eq!(settings.rows_counted(), "of the rows counted: at most 1 per user and period, 7 periods per user");
     /// ```
     pub fn rows_counted(&self) -> String {
         match self.unit {
             Unit::Event => "of all rows that had arrived when their period was frozen".into(),
             Unit::User if self.segments.is_none() && self.max_periods == self.periods => {
-                format!("of the rows counted: at most {} a user and period", self.max_rows)
+                format!("of the rows counted: at most {} per user and period", self.max_rows)
             }
             Unit::User => format!(
-                "of the rows counted: at most {} a user and period, {} a user",
+                "of the rows counted: at most {} per user and period, {} per user",
                 self.max_rows,
                 quantity(self.max_periods as u64, "period")
             ),

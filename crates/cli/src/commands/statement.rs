@@ -26,7 +26,7 @@ pub struct Arguments {
     /// A plan that `antinoise plan --out` saved.
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// Print the table of details, the assumptions and what is not covered too.
+    /// Also print the table of details, the assumptions and what is not covered.
     #[arg(long)]
     long: bool,
     /// Markup of the statement. json always holds the whole statement, as with --long.

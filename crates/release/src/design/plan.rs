@@ -56,7 +56,7 @@ impl Design {
             && privacy.delta <= settings.delta;
         if !covers {
             let must_be = "one with the periods, schema, bound and privacy of the release's settings";
-            return Err(Error::invalid("plan of the release", "one of other settings", must_be));
+            return Err(Error::invalid("plan of the release", "one for other settings", must_be));
         }
         plan.check_dim(layout.cells())?;
         let Some(grid) = plan.arithmetic.grid()? else {

@@ -25,7 +25,7 @@ pub struct PlanChoice {
     pub left_out: Vec<LeftOut>,
     pub plan: VerifiedPlan,
     pub statement: PrivacyStatement,
-    /// The epsilon of users with several examples, if it was asked for.
+    /// The epsilon of users with several examples, if requested.
     #[serde(flatten)]
     pub users: Option<EpsilonOfUser>,
     /// The epsilon of users by their number of examples; empty if the plan protects users.
@@ -72,7 +72,7 @@ pub struct Row {
     accountant: Accountant,
 }
 
-/// The epsilon of users with several examples, if it was asked for.
+/// The epsilon of users with several examples, if requested.
 #[derive(Debug, Serialize)]
 pub struct EpsilonOfUser {
     /// The largest number of examples of a user.

@@ -137,8 +137,8 @@ impl fmt::Display for AdvisedBounds {
         write!(f, "{}", output::table(&names, &rows))?;
         writeln!(
             f,
-            "\nRunning counts of a key after {} periods, in rows: bias is the rows left out, by the guess; noise is a \
-             standard deviation.\nNothing was made. Begin with --max-periods {} --max-rows {}, or bounds of your own.",
+            "\nRunning counts of a key after {} periods, in rows. Bias: the rows left out, according to the guess. Noise: a \
+             standard deviation.\nNo release was made. Make one with --max-periods {} --max-rows {}, or bounds of your own.",
             self.periods_until, self.advised_max_periods, self.advised_max_rows
         )
     }

@@ -19,7 +19,7 @@ const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
 /// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
 pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Rows, Error> {
     if !path.is_file() {
-        return Err(bad(path, "absent", "a CSV file, plain or gzipped, with a first line of names"));
+        return Err(bad(path, "absent", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
     let mut file = BufReader::new(open(path)?);
     let before = u64::from(ends_lines_with_crlf(&mut file).map_err(Error::io(path))?);
@@ -29,7 +29,7 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
     }
     if header.is_empty() {
-        return Err(bad(path, "empty", "a CSV file, plain or gzipped, with a first line of names"));
+        return Err(bad(path, "empty", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
     let places = Places::new(path, wanted, &header)?;
     let mut rows = RowReader::new(path, wanted);
@@ -86,5 +86,9 @@ fn delimiter_of(names: &[String]) -> String {
 
 /// An unreadable CSV file is bad input.
 fn unreadable(path: &Path, error: &::csv::Error) -> Error {
-    bad(path, format!("unreadable ({error})"), "a CSV file, plain or gzipped, with a first line of names")
+    bad(
+        path,
+        format!("unreadable ({error})"),
+        "a CSV file, plain or gzipped, whose first line names the columns",
+    )
 }
