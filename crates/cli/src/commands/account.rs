@@ -250,7 +250,7 @@ impl Arguments {
         PrivacyFigures::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
     }
 
-    /// Report for the participation that the ledger recorded.
+    /// Refuses a ledger, since this program was built without them.
     #[cfg(not(feature = "ledger"))]
     fn observed(&self, _: &VerifiedPlan, ledger: &Path) -> Result<PrivacyFigures> {
         let must_be = "left out: this program was built without ledgers, which the one from cargo install antinoise-cli has";

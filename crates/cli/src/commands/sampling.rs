@@ -55,7 +55,8 @@ pub fn checked_rate(rate: f64) -> Result<f64> {
 }
 
 impl SamplingOptions {
-    /// The sampling, under an adjacency for which amplification is a theorem.
+    /// The sampling that the options describe; refuses an adjacency for which its amplification is not
+    /// proved.
     pub fn read(&self, adjacency: Adjacency) -> Result<Sampling> {
         let (rate, steps) = match (self.sampling_rate, self.steps) {
             (None, None) => return Ok(Sampling::None),

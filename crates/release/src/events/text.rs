@@ -224,7 +224,9 @@ fn read_json(
             // As it is written: conversion to a double could change the number.
             Some(name) if object.get(name).is_some_and(Value::is_f64) => {
                 let number = written(&text, name);
-                let number = number.ok_or_else(|| refused(format!("with {name} that cannot be found")))?;
+                let number = number.ok_or_else(|| {
+                    refused(format!("with a number in {name} that cannot be read as it is written"))
+                })?;
                 user_of_number(&format!("user of an event (line {line})"), number)?.into_owned()
             }
             Some(name) => field(name)?,

@@ -104,7 +104,7 @@ impl Groups {
         self.shares.iter().map(|&share| product_down(share, clip_norm)).collect()
     }
 
-    /// Refuses groups of other layers.
+    /// Refuses layers other than those for which the groups were made.
     pub(crate) fn check(&self, layers: &[usize]) -> Result<(), InvalidParameter> {
         if self.layers.iter().map(|layer| layer.parameters).eq(layers.iter().copied()) {
             return Ok(());

@@ -98,7 +98,7 @@ impl BandSweep {
                 ]),
             },
             Chart {
-                title: "The best number of bands, amplified".into(),
+                title: "Best number of bands with amplification".into(),
                 x: sizes(),
                 y: Axis::logarithmic("bands of the strategy (steps)").ticks_at(numbers),
                 series: series(&[("amplified", best)]),

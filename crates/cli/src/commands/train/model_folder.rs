@@ -25,8 +25,8 @@ pub struct Given {
 /// The run whose model is given away, and how it was chosen.
 ///
 /// Its mechanism, learning rate and repeat are fixed before training: the choice depends on no result, so
-/// that a statement that covers one model covers this one. Where the statement covers all models, it is the
-/// most accurate one.
+/// that a statement that covers one model covers this one. If the statement covers all models, the most
+/// accurate run is chosen.
 fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'static str)> {
     let accuracy = |run: &&Finished| run.rate_and_accuracy().1;
     if study.published() == Published::All && results.finished.len() > 1 {

@@ -32,8 +32,7 @@ pub struct TableOptions {
     /// For tables: treatment of cells that are empty, NA, null, NaN or infinite [default: refuse].
     #[arg(long, value_enum)]
     missing: Option<MissingName>,
-    /// For tables: a TOML file with the label, ranges, categories, texts and missing, instead of these
-    /// options.
+    /// For tables: a TOML file that replaces --label, --range, --category, --text and --missing.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "range", "category", "text", "missing"])]
     schema: Option<PathBuf>,
     /// For tables: a file of the same format with the rows to test on.
