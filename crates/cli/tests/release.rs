@@ -281,7 +281,9 @@ fn a_list_of_periods_is_frozen_as_far_as_it_is_right() {
     let output = antinoise(folder, &[&list[..], &["--json"]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    for named in ["2026-03-03 was not frozen: ", "(frozen before it, for good: 2026-03-01, 2026-03-02)"] {
+    for named in
+        ["2026-03-03 was not frozen: ", "(these periods were frozen and stay frozen: 2026-03-01, 2026-03-02)"]
+    {
         assert!(stderr.contains(named), "{stderr}");
     }
     let printed: Value = serde_json::from_slice(&output.stdout).expect("one object");

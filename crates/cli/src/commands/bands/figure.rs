@@ -42,7 +42,7 @@ impl BandSweep {
         Axis::logarithmic("bands of the strategy (steps)").ticks_at(rows.iter().map(|row| row.bands as f64))
     }
 
-    /// All curves of one target.
+    /// Losses at one target, with a curve for each kind of loss and mechanism.
     fn by_bands(&self, target: &Target) -> Chart {
         let curve = |name: &str, look: LineStyle, of: &dyn Fn(&Row) -> f64| {
             Series::new(name, look, target.rows.iter().map(|row| (row.bands as f64, of(row))))
@@ -59,7 +59,7 @@ impl BandSweep {
         Chart { title, x: self.bands_axis(), y: self.loss_axis(), series }
     }
 
-    /// The amplified curves of one epsilon, by batch size.
+    /// Losses with amplification at one epsilon, with a curve for each batch size.
     fn amplified_by_bands(&self, epsilon: f64) -> Chart {
         let targets = self.targets.iter().filter(|target| target.epsilon == epsilon);
         let series = targets.map(|target| {

@@ -47,7 +47,8 @@ impl FrozenPeriods {
     /// Periods that were frozen before a failure, which names them.
     pub fn until(frozen: Vec<Frozen>, failure: Failure) -> Self {
         let names: Vec<String> = frozen.iter().map(|frozen| frozen.period.to_string()).collect();
-        let failure = failure.with(&format!("(frozen before it, for good: {})", names.join(", ")));
+        let failure =
+            failure.with(&format!("(these periods were frozen and stay frozen: {})", names.join(", ")));
         Self { failure: Some(failure), ..Self::of(frozen) }
     }
 
