@@ -94,6 +94,39 @@ fn a_killed_run_resumes_to_the_same_bits() {
     assert!(killed.join("report.html").is_file());
 }
 
+/// A plan with the matrix of a file is all that a training needs: the file may go.
+#[test]
+fn a_training_with_the_matrix_of_a_file_resumes_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let entry = |i: usize, j: usize| 1.0 / (1.0 + i.abs_diff(j) as f64) + f64::from(i == j); // not triangular
+    let row = |i: usize| format!("{:?}", (0..300).map(|j| entry(i, j)).collect::<Vec<_>>());
+    fs::write(at("c.toml"), format!("C = [{}]", (0..300).map(row).collect::<Vec<_>>().join(", "))).unwrap();
+    let plan =
+        "plan --examples 1440 --batch-size 96 --epochs 20 --epsilon 4 --delta 1e-5 --setting cyclic --json";
+    let plan = format!("{plan} --strategy file:{} --out {}", at("c.toml"), at("plan.toml"));
+    assert_eq!(json(&antinoise(&plan).output().unwrap())["candidates"][1]["is_given"], true);
+    fs::remove_file(at("c.toml")).unwrap();
+    let train = |out: &str| {
+        let training = "train --model logistic --repeats 1 --learning-rate 0.1 --seed 7 --json --plan";
+        antinoise(&format!("{training} {} --out {}", at("plan.toml"), at(out)))
+    };
+    let found = json(&train("whole").output().unwrap());
+    assert_eq!((&found["runs"][0]["mechanism"], &found["runs"][0]["steps"]), (&"dense".into(), &300.into()));
+    let killed = folder.path().join("killed");
+    let mut child = train("killed").spawn().unwrap();
+    let saved = killed.join("checkpoints/dense-lr0.1-0/checkpoint.toml");
+    while !saved.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    json(&resume(&killed));
+    let model =
+        |out: &str| fs::read(folder.path().join(out).join("models/dense-lr0.1-0.safetensors")).unwrap();
+    assert!(model("whole") == model("killed"), "the resumed model has other bits");
+}
+
 /// A run that was killed before it had committed anything starts anew.
 #[test]
 fn a_run_killed_before_its_first_checkpoint_starts_anew() {

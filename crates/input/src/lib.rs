@@ -1,5 +1,5 @@
 //! Checks of parameters, [files] that are written completely or not at all, [tables] of Arrow and Parquet,
-//! arrays of NumPy (`arrays`) and SQLite files (`sqlite`).
+//! arrays of NumPy and Arrow (`arrays`) and SQLite files (`sqlite`).
 //!
 //! Every crate of antinoise refuses a bad parameter with the same error, [`InvalidParameter`], which names
 //! the parameter, what it got and what it must be. The checks of this crate return their argument, so that
@@ -17,7 +17,8 @@
 //! ```layers
 //! error: the error for a bad parameter, and the trait that tells bad input from other failures
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
-//! files, tables, arrays, sqlite: whole files, permissions and locks; cells of tables; arrays; databases
+//! files, tables, sqlite: whole files, permissions and locks; cells of tables; databases
+//! arrays: arrays of numbers
 //! ```
 
 #[cfg(feature = "arrays")]

@@ -49,7 +49,7 @@ impl Loss {
         if is_positive(loss.total_loss) && is_positive(loss.max_loss) {
             return Ok(loss);
         }
-        let figures = format!("max loss {} and total loss {}", loss.max_loss, loss.total_loss);
+        let figures = format!("max loss {:e} and total loss {:e}", loss.max_loss, loss.total_loss);
         Err(crate::Error::Numerical(format!("the loss is out of the range of double precision: {figures}")))
     }
 }

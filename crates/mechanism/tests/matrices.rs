@@ -209,6 +209,10 @@ fn matrices_without_noise_are_refused_by_name() {
             "C[2, 1] is ",
         );
     }
+    refused(
+        Matrix::from_fn(3, 2, |i, j| if i == j { f64::MAX } else { -f64::MAX }),
+        "C is a matrix in which the norm of column 0 is beyond double precision",
+    );
     // Within rounding of a singular matrix.
     let near = |i: usize, j: usize| if (i, j) == (2, 2) { 1.0 + 2.0 * f64::EPSILON } else { (j + 1) as f64 };
     refused(Matrix::from_fn(3, 3, near), "C is a matrix in which column ");

@@ -29,6 +29,7 @@ struct Rows {
 /// Reads the strategy in a file for a plan with `workload`:
 ///
 /// - `.npy`: the matrix C, square or with more rows than columns, triangular or not;
+/// - `.arrow` and `.feather`: the matrix C as a table of numbers, with the feature `arrow`;
 /// - `.npz`: an archive with the array C and, if B or A is there, a check that B C and A are the workload;
 /// - `.toml` and any other name: a strategy that `antinoise loss --out` saved, or C, B and A as lists of
 ///   rows.
@@ -71,6 +72,7 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
             let array = Array::from_npy("C", std::io::BufReader::new(file));
             Factors::new(matrix("C", &array.map_err(|error| unusable(error.to_string()))?)?)
         }
+        Some("arrow" | "feather") => Factors::new(matrix("C", &of_arrow(path).map_err(unusable)?)?),
         Some("npz") => of_archive(path)?,
         _ => {
             let text =
@@ -85,6 +87,16 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
         }
     };
     factors.strategy(workload).map_err(|error| unusable(error.to_string()))
+}
+
+#[cfg(feature = "arrow")]
+fn of_arrow(path: &Path) -> std::result::Result<Array, String> {
+    Array::from_arrow("C", path).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "arrow"))]
+fn of_arrow(_: &Path) -> std::result::Result<Array, String> {
+    Err("Arrow files need the feature arrow of antinoise-plan, or parquet of antinoise-cli".into())
 }
 
 fn of_archive(path: &Path) -> std::result::Result<Factors, Refused> {

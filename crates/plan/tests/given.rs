@@ -91,6 +91,33 @@ fn an_exported_optimum_that_is_read_back_has_the_plan_of_the_design() {
     }
 }
 
+#[cfg(feature = "arrow")]
+#[test]
+fn a_table_of_arrow_is_the_matrix_of_its_columns() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+
+    let c = dense(&optimum());
+    let column = |j: usize| Arc::new(Float64Array::from(c.column(j).to_vec())) as ArrayRef;
+    let table = RecordBatch::try_from_iter((0..60).map(|j| (format!("step {j}"), column(j)))).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["c.arrow", "c.feather"] {
+        let path = folder.path().join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &table.schema()).unwrap();
+        writer.write(&table).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(read_strategy(&path, &Workload::Prefix).unwrap(), optimum());
+        let whole = std::fs::read(&path).unwrap();
+        for length in (0..whole.len()).step_by(997) {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let error = read_strategy(&path, &Workload::Prefix).unwrap_err();
+            assert!(error.is_bad_input() && error.to_string().contains(name), "{error}");
+        }
+    }
+}
+
 /// Q C, for an orthogonal Q, is not triangular; its plan has the figures of C.
 #[test]
 fn a_rotated_optimum_has_the_figures_of_the_optimum() {

@@ -54,7 +54,7 @@ impl std::str::FromStr for StrategySource {
 pub struct StrategyOptions {
     /// Strategy C: a class with an optional size and form (banded-toeplitz:16, blt:4, toeplitz+damped:0.01),
     /// or file:PATH for a strategy that --out saved or your own matrix C (.npy, .npz with the array C,
-    /// .toml). A wrong name lists the classes; docs/strategies.md explains them.
+    /// .arrow, .toml). A wrong name lists the classes; docs/strategies.md explains them.
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: StrategySource,
     /// Number of bands of a banded strategy [default: 16, or the steps if fewer].

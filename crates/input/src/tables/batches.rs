@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::cells::{Role, column};
+use super::cells::{Role, column, readable};
 use super::panics::catch_panic;
 use crate::InvalidParameter;
 
@@ -109,9 +109,31 @@ impl Batches {
         format: ColumnFormat,
         columns: &[(&str, Role)],
     ) -> Result<Self, InvalidParameter> {
-        let places = |whole: &Schema| {
-            columns.iter().map(|(name, role)| column(whole, name, *role)).collect::<Result<Vec<_>, _>>()
-        };
+        let places = |whole: &Schema| columns.iter().map(|(name, role)| column(whole, name, *role)).collect();
+        Self::open_at(what, path, format, places)
+    }
+
+    /// Opens the file to read all columns in the order of the file, each as `role`.
+    ///
+    /// # Errors
+    /// As [`Batches::open`]; several columns may have one name.
+    pub fn open_all(
+        what: &str,
+        path: &Path,
+        format: ColumnFormat,
+        role: Role,
+    ) -> Result<Self, InvalidParameter> {
+        let places =
+            |whole: &Schema| (0..whole.fields().len()).map(|place| readable(whole, place, role)).collect();
+        Self::open_at(what, path, format, places)
+    }
+
+    fn open_at(
+        what: &str,
+        path: &Path,
+        format: ColumnFormat,
+        places: impl Fn(&Schema) -> Result<Vec<usize>, InvalidParameter>,
+    ) -> Result<Self, InvalidParameter> {
         let opened = catch_panic(|| format.reader(path, places));
         let opened =
             opened.unwrap_or_else(|| Err(Unopened::Unreadable("its parts contradict each other".into())));

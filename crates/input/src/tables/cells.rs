@@ -81,11 +81,16 @@ fn offset(zone: Option<&str>) -> Option<FixedOffset> {
 /// When it is absent, occurs twice, or has a type that `role` does not accept.
 pub fn column(schema: &Schema, name: &str, role: Role) -> Result<usize, InvalidParameter> {
     let place = column_index(schema.fields().iter().map(|field| field.name().as_str()), name)?;
+    readable(schema, place, role)
+}
+
+/// The index `place`, if its column is readable in `role`.
+pub(super) fn readable(schema: &Schema, place: usize, role: Role) -> Result<usize, InvalidParameter> {
     let field = schema.field(place);
     match role.reads(field.data_type()) {
         true => Ok(place),
         false => Err(InvalidParameter::new(
-            format!("column {name:?}"),
+            format!("column {:?}", field.name()),
             format!("of type {}", field.data_type()),
             role.must_be(),
         )),

@@ -37,8 +37,8 @@ impl AnyStrategy {
     /// dense. O(r n^2) time for a C that is not lower triangular.
     ///
     /// # Errors
-    /// When C has no column, more than 10^8 entries, or fewer rows than columns, an entry is not finite, or a
-    /// column is a linear combination of later columns.
+    /// When C has no column, more than 10^8 entries, or fewer rows than columns, an entry or a column's norm
+    /// is not finite, or a column is a linear combination of later columns.
     ///
     /// # Source
     /// Denisov et al. (2022), Proposition 2.2; monograph, Remark 1.17.
@@ -69,10 +69,15 @@ impl AnyStrategy {
         }
         let is_lower = r == n && entries.into_iter().all(|(i, j)| i >= j || c[(i, j)] == 0.0);
         let found = if is_lower { with_positive_diagonal(c) } else { lower_factor(c) };
-        of_lower(&found.map_err(|error| {
+        let lower = found.map_err(|error| {
             let must_be = "of full column rank, since otherwise no noise C^-1 Z exists";
             InvalidParameter::new("C", format!("a matrix in which {error}"), must_be)
-        })?)
+        })?;
+        if let Some(j) = (0..n).find(|&j| lower.column(j).iter().any(|x| !x.is_finite())) {
+            let got = format!("a matrix in which the norm of column {j} is beyond double precision");
+            return Err(InvalidParameter::new("C", got, "of smaller numbers").into());
+        }
+        of_lower(&lower)
     }
 
     /// Converts any implementation of [`Strategy`] to a form that plans and files can hold: its coefficients

@@ -119,8 +119,8 @@ pub struct Arguments {
     /// Consider only this mechanism (blt:4, banded-toeplitz:16), compared with independent noise; may be
     /// repeated. file:PATH takes a strategy that `antinoise loss --out` saved, or your own matrix C, with a
     /// column for each step and at least as many rows, triangular or not: an array of NumPy (.npy, or .npz
-    /// with the array C and, to be checked against the workload, B or A), or rows in TOML (C = [[1.0], [0.5,
-    /// 1.0]]).
+    /// with the array C and, to be checked against the workload, B or A), a table of Arrow (.arrow; with the
+    /// feature parquet), or rows in TOML (C = [[1.0], [0.5, 1.0]]).
     #[arg(long, value_name = "STRATEGY")]
     strategy: Vec<StrategySource>,
     /// Also plan for other batch sizes (with the same number of steps) or epsilons, from an eighth to eight

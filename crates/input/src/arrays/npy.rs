@@ -1,5 +1,4 @@
-//! Arrays of NumPy: `.npy` files, and `.npz` archives of them. Values are read as double precision; objects,
-//! which could run code, and structures are refused.
+//! Arrays in the files of NumPy: `.npy`, and archives of them in `.npz`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,33 +7,13 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
+use super::array::{Array, MAX_VALUES, by_rows};
 use crate::InvalidParameter;
 
-/// Largest number of values of an array: 0.8 GB.
-const MAX_VALUES: u64 = 100_000_000;
 /// Largest number of arrays of an archive.
 const MAX_ARRAYS: usize = 1024;
 /// Largest length of a header, in bytes.
 const MAX_HEADER: usize = 1 << 20;
-
-/// An array of numbers, row by row.
-///
-/// ```
-/// let mut file = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
-/// file.extend(format!("{:<70}", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }").bytes());
-/// file.extend([1f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()));
-/// let array = antinoise_input::arrays::Array::from_npy("C", &file[..])?;
-/// assert_eq!((array.shape, array.values), (vec![2, 2], vec![1.0, 3.0, 2.0, 4.0]));
-/// # Ok::<(), antinoise_input::InvalidParameter>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Array {
-    /// The length of each dimension.
-    pub shape: Vec<usize>,
-    /// The values; the last dimension varies fastest.
-    pub values: Vec<f64>,
-}
 
 impl Array {
     /// Reads a `.npy` file; `name` is the array's name in errors.
@@ -68,7 +47,8 @@ impl Array {
     /// Reads the `.npz` archive at `path`: each array by its name.
     ///
     /// # Errors
-    /// As [`Array::from_npy`], and when the file is not an archive, or has more than 1024 members.
+    /// As [`Array::from_npy`], and when the file is not an archive, has more than 1024 members, or two of one
+    /// name.
     pub fn from_npz(path: &Path) -> Result<BTreeMap<String, Self>, InvalidParameter> {
         let file = path.display().to_string();
         let refused = |got: String| refused(&file, got);
@@ -86,7 +66,9 @@ impl Array {
             let name = member.name().map_err(|error| refused(format!("an archive: {error}")))?;
             let name = name.strip_suffix(".npy").unwrap_or(&name).to_string();
             let array = Self::from_npy(&format!("array {name} of {file}"), member)?;
-            arrays.insert(name, array);
+            if arrays.insert(name.clone(), array).is_some() {
+                return Err(refused(format!("an archive with two arrays {name}")));
+            }
         }
         Ok(arrays)
     }
@@ -174,21 +156,6 @@ fn fields(text: &str) -> Option<Header> {
     let shape = lengths.map(|length| length.parse().ok()).collect::<Option<Vec<usize>>>()?;
     let known = by_columns || order.starts_with("False");
     known.then_some(Header { number: Number::parse(quoted)?, by_columns, shape })
-}
-
-/// Values whose first dimension varies fastest, in the order in which the last does.
-fn by_rows(shape: &[usize], values: &[f64]) -> Vec<f64> {
-    (0..values.len())
-        .map(|at| {
-            let (mut rest, mut found, mut stride) = (at, 0, values.len());
-            for &length in shape.iter().rev() {
-                stride /= length;
-                found += rest % length * stride;
-                rest /= length;
-            }
-            values[found]
-        })
-        .collect()
 }
 
 #[cfg(test)]
