@@ -145,8 +145,8 @@ pub(crate) struct RoundedNoise {
 }
 
 impl RoundedNoise {
-    /// Returns 2 E, where E is an upper bound on how far rounding of the history term shifts the mean of C G
-    /// + Z, as a norm over all steps and `dim` coordinates and in standard deviations of the seed noise
+    /// Returns 2 E, where E is an upper bound on how far rounding of the history term shifts the mean of
+    /// C G + Z, as a norm over all steps and `dim` coordinates and in standard deviations of the seed noise
     /// (docs/noise.md). The product of 2 E and sigma is the relative increase of the sensitivity. `spacing`
     /// is the spacing of the grid in the same units; `column_norm` is an upper bound on the norms of C's
     /// columns.
