@@ -1,5 +1,6 @@
 //! Among the candidates the cheapest of those that are nearly the best is taken, within every budget.
 
+use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Choice, Length, Request, Setting, choose};
 use proptest::prelude::*;
 
@@ -127,4 +128,17 @@ fn dense_strategies_are_tried_where_they_can_be_optimised() {
     (request.epsilon, request.delta) = (4.0, 1e-5);
     let choice = choose(&request).unwrap();
     assert!(choice.candidates[choice.chosen].rms_loss <= 0.01209);
+}
+
+/// In one pass no structured class comes within 3% of the least max loss.
+#[test]
+fn a_dense_strategy_is_designed_for_the_max_loss_of_prefix_sums() {
+    let mut request = Request::new(20_000, 100, Length::Epochs(1), Setting::Single);
+    (request.objective, request.tolerance) = (Objective::Max, 0.0);
+    let choice = choose(&request).unwrap();
+    let chosen = &choice.candidates[choice.chosen];
+    assert_eq!((chosen.spec.to_string(), choice.plan.steps), ("dense".into(), 200));
+    let others = choice.candidates.iter().filter(|other| other.spec != chosen.spec);
+    let next = others.map(|other| other.max_loss).fold(f64::INFINITY, f64::min);
+    assert!(next > 1.03 * chosen.max_loss, "{next} and {}", chosen.max_loss);
 }

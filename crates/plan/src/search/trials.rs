@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Separation, Workload};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
@@ -21,6 +21,11 @@ const MIN_BUFFER_GAIN: f64 = 1e-4;
 const MAX_DENSE_STEPS: usize = 1280;
 /// As [`MAX_DENSE_STEPS`], for the max loss, whose solver needs more iterations.
 const MAX_DENSE_STEPS_FOR_MAX: usize = 160;
+/// As [`MAX_DENSE_STEPS_FOR_MAX`], for prefix sums and few participations, where the solver takes about 20
+/// iterations: one to three seconds.
+const MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX: usize = 640;
+/// Maximum number of participations for [`MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX`].
+const FEW_PARTICIPATIONS: usize = 4;
 /// Maximum number of steps of trees, whose rows are held in memory.
 const MAX_TREE_STEPS: usize = 1 << 14;
 /// Maximum n^2 x bands for which all entries of the bands are optimised, or columns are scaled to norm 1;
@@ -288,6 +293,16 @@ fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
     vec![StrategySpec { column_normalize: true, ..toeplitz(bands) }, free]
 }
 
+/// The number of steps up to which a dense strategy is designed in seconds.
+fn max_dense_steps(request: &Request, separation: Separation) -> usize {
+    let is_fast = request.workload == Workload::Prefix && separation.max_participations <= FEW_PARTICIPATIONS;
+    match request.objective {
+        Objective::Rms => MAX_DENSE_STEPS,
+        Objective::Max if is_fast => MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX,
+        Objective::Max => MAX_DENSE_STEPS_FOR_MAX,
+    }
+}
+
 /// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses if memory is
 /// limited.
 fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
@@ -297,9 +312,7 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
         ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
     // Under min-sep schemas no dense strategy is known to beat bands with every entry free.
     if request.thorough && !matches!(participation, Participation::MinSep { .. }) {
-        let most =
-            if request.objective == Objective::Max { MAX_DENSE_STEPS_FOR_MAX } else { MAX_DENSE_STEPS };
-        let runs = steps.div_ceil(most);
+        let runs = steps.div_ceil(max_dense_steps(request, participation.separation(steps)));
         let restarts = (runs > 1).then_some(runs);
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
     }
