@@ -279,3 +279,42 @@ fn an_arrow_file_trains_the_model_of_the_csv_file() {
         assert_eq!(said(of("arrow", "events.arrows")), wanted);
     }
 }
+
+/// The same rows in arrays of NumPy: the same model, and the same predictions. An array of two dimensions is
+/// its columns.
+#[test]
+fn arrays_train_the_model_of_the_csv_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
+    let of = |kind: &str| format!("{kind}:{}", data.join(format!("events.{kind}")).display());
+    let train = |data: &str, columns: &str, out: &str| {
+        let options = "--label late=false,true --category shop=north,south,* --seed 1 --batch-size 50 --epochs 2 \
+                       --mechanism identity --setting cyclic --learning-rate 1";
+        let fixed = ["train", "--data", data, "--out", out];
+        let all: Vec<&str> =
+            fixed.into_iter().chain(options.split_whitespace()).chain(columns.split_whitespace()).collect();
+        let output = antinoise(&all, folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        fs::read(folder.path().join(out).join("model/model.safetensors")).unwrap()
+    };
+    let wanted = train(&of("csv"), "--range minutes=0:140 --range user=0:140", "csv");
+    assert!(train(&of("npz"), "--range minutes=0:140 --range user=0:140", "npz") == wanted);
+    assert!(train(&of("npz"), "--range both=0:140", "both") == wanted);
+    let read = |file: &str| fs::read_to_string(folder.path().join("both/model").join(file)).unwrap();
+    assert!(read("model.toml").contains("name = \"both[1]\""));
+    assert!(
+        read("README.md").contains("| both[0] to both[1] | 2 (x - 0) / 140 - 1"),
+        "{}",
+        read("README.md")
+    );
+    for command in ["predict", "evaluate"] {
+        let said = |model: &str, data: String| {
+            let mut output = antinoise(&[command, model, "--data", &data, "--json"], folder.path());
+            String::from_utf8(output.stderr(Stdio::inherit()).output().unwrap().stdout).unwrap()
+        };
+        let wanted = said("csv/model", of("csv"));
+        assert!(wanted.len() > 100, "{wanted}");
+        assert_eq!(said("csv/model", of("npz")), wanted);
+        assert_eq!(said("both/model", of("npz")), wanted);
+    }
+}

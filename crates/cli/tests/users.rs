@@ -77,7 +77,8 @@ fn persons_are_the_unit_and_nothing_that_is_published_says_how_many_rows_they_ha
         assert!(plan.contains(line), "{line}: {plan}");
     }
     let statement = read("statement.txt").split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["data of every single user", "a user with all of their rows", "318 users", "column \"who\""]
+    for words in
+        ["data of every single user", "a user with all of their examples", "318 users", "column \"who\""]
     {
         assert!(statement.contains(words), "{words}: {statement}");
     }
@@ -95,7 +96,7 @@ fn persons_are_the_unit_and_nothing_that_is_published_says_how_many_rows_they_ha
         );
     }
     let again = text(&antinoise(&["train", "--resume", "run"], folder.path()).output().unwrap().stdout);
-    assert!(again.contains("Epsilon is that of a user with all of their rows."), "{again}");
+    assert!(again.contains("Epsilon is that of a user with all of their examples."), "{again}");
 
     let alone = run(&["--batch-size", "100", "--out", "rows"], folder.path());
     let said = text(&alone.stdout);
@@ -187,4 +188,136 @@ fn options_and_plans_that_do_not_go_with_persons_are_refused() {
     let batches = antinoise(&["batches", "--plan", "users.toml", "--key-file", "key"], folder.path());
     let batches = { batches }.output().unwrap();
     assert!(batches.status.code() == Some(2) && text(&batches.stderr).contains("batches are of users"));
+}
+
+/// A PNG image of 4 x 4 grey pixels, without compression.
+fn png(value: u8) -> Vec<u8> {
+    let crc = |bytes: &[u8]| {
+        !bytes.iter().fold(!0u32, |crc, &byte| {
+            (0..8)
+                .fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+        })
+    };
+    let chunk = |kind: &[u8], data: &[u8]| {
+        let named = [kind, data].concat();
+        [&(data.len() as u32).to_be_bytes()[..], &named, &crc(&named).to_be_bytes()].concat()
+    };
+    // Each row of pixels begins with its filter, none.
+    let pixels: Vec<u8> = (0..20).map(|at| if at % 5 == 0 { 0 } else { value }).collect();
+    let adler = pixels.iter().fold((1u32, 0u32), |(a, b), &byte| {
+        let a = (a + u32::from(byte)) % 65_521;
+        (a, (b + a) % 65_521)
+    });
+    let stored =
+        [&[0x78, 1, 1, 20, 0, 235, 255], &pixels[..], &(adler.1 << 16 | adler.0).to_be_bytes()].concat();
+    let header = [0, 0, 0, 4, 0, 0, 0, 4, 8, 0, 0, 0, 0];
+    let chunks = [chunk(b"IHDR", &header), chunk(b"IDAT", &stored), chunk(b"IEND", &[])];
+    [&b"\x89PNG\r\n\x1a\n"[..], &chunks.concat()].concat()
+}
+
+/// Images of 60 persons, one to four of each: in folders of persons, in folders of classes with a file of
+/// users, and in the format of MNIST with a file of users.
+fn write_images(folder: &Path) -> usize {
+    let (mut names, mut pixels, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+    for (class, label) in [("dark", 0u8), ("light", 1)] {
+        for person in 100..160 {
+            for image in 0..(1 + person % 2) {
+                let value = 40 + 100 * label + (person % 37) as u8 + image as u8;
+                let nested = folder.join(format!("persons/train/{class}/p{person}"));
+                let flat = folder.join(format!("images/train/{class}"));
+                for (at, name) in [(nested, format!("{image}.png")), (flat, format!("{person}-{image}.png"))]
+                {
+                    fs::create_dir_all(&at).unwrap();
+                    fs::write(at.join(name), png(value)).unwrap();
+                }
+                names.push(format!("p{person}"));
+                pixels.extend([value; 16]);
+                labels.push(label);
+            }
+        }
+        for (at, value) in [("persons", 60), ("images", 60)] {
+            let inner = if at == "persons" { "another" } else { "" };
+            let test = folder.join(at).join("test").join(class).join(inner);
+            fs::create_dir_all(&test).unwrap();
+            fs::write(test.join("1.png"), png(value + 100 * label)).unwrap();
+        }
+    }
+    fs::write(folder.join("users.txt"), names.join("\n") + "\n").unwrap();
+    let idx = folder.join("idx");
+    fs::create_dir_all(&idx).unwrap();
+    let write = |part: &str, pixels: &[u8], labels: &[u8]| {
+        let count = (labels.len() as u32).to_be_bytes();
+        let images = [&[0, 0, 8, 3][..], &count, &[0, 0, 0, 4, 0, 0, 0, 4], pixels].concat();
+        fs::write(idx.join(format!("{part}-images-idx3-ubyte")), images).unwrap();
+        fs::write(
+            idx.join(format!("{part}-labels-idx1-ubyte")),
+            [&[0, 0, 8, 1], &count[..], labels].concat(),
+        )
+        .unwrap();
+    };
+    write("train", &pixels, &labels);
+    write("t10k", &[[60; 16], [160; 16]].concat(), &[0, 1]);
+    names.len()
+}
+
+#[test]
+fn persons_of_images_are_named_by_folders_or_by_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(write_images(folder.path()), 180);
+    let fixed = "--model logistic --mechanism identity --setting cyclic --batch-size 15 --epochs 3 --seed 4";
+    let train = |data: &str, persons: &str, out: &str| {
+        let words = format!("train --data {data} {persons} {fixed} --out {out}");
+        antinoise(&words.split_whitespace().collect::<Vec<_>>(), folder.path()).output().unwrap()
+    };
+    let sources = [
+        ("images:persons", "--user folder", "folders", "images in folders of one name. "),
+        ("images:images", "--users users.txt", "lines", "examples with one name in the file of users. "),
+        ("idx:idx", "--users users.txt", "idx", "examples with one name in the file of users. "),
+    ];
+    let mut models = Vec::new();
+    for (data, persons, out, words) in sources {
+        let output = train(data, persons, out);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("Epsilon is that of a user with all of their examples."));
+        let read = |name: &str| fs::read(folder.path().join(out).join("model").join(name)).unwrap();
+        models.push(read("model.safetensors"));
+        assert!(text(&read("plan.toml")).contains("examples = 60\n"));
+        assert!(text(&read("README.md")).contains("| training users | 60 |"));
+        let statement = text(&read("statement.txt")).split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = format!("the training {}", words.split(". ").next().unwrap());
+        assert!(statement.contains(&words) && statement.contains("data of every single user"), "{statement}");
+        assert_eq!(statement.contains("was not checked"), out != "folders");
+    }
+    assert!(models[0] == models[1] && models[1] == models[2]);
+
+    for (data, persons, words) in [
+        ("images:images", "--user who", "--user is given but must be left out unless --data is"),
+        ("idx:idx", "--user folder", "--user is given but must be left out unless --data is"),
+        (
+            "images:images",
+            "--user folder",
+            "must be moved elsewhere: its folder must hold only folders, one for each person",
+        ),
+        ("images:persons", "--users users.txt", "is in the way"),
+        ("idx:idx", "--users users.txt --user folder", "cannot be used with"),
+        ("idx:idx", "--max-examples-per-user 3", "--user <COLUMN>"),
+        ("idx:idx", "--users absent.txt", "absent.txt is absent but must be a text file"),
+        ("idx:idx", "--users users.txt --audit 3", "must be left out with --user and --users"),
+        ("idx:idx", "--users users.txt --setting stream", "setting"),
+        ("csv:table.csv --label late=no,yes --range x=0:9", "--users users.txt", "--user COLUMN"),
+    ] {
+        let data = data.replace("table.csv", "users.txt");
+        let output = train(&data, persons, "refused");
+        let said = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(output.status.code() == Some(2) && said.contains(words), "{words}: {said}");
+    }
+    // A run is not resumed if an example has become another person's.
+    let path = folder.path().join("users.txt");
+    let names = fs::read_to_string(&path).unwrap();
+    fs::remove_dir_all(folder.path().join("lines/model")).unwrap();
+    for (names, code) in [(names.replacen("p100\n", "p101\n", 1), 2), (names.replacen("p100\n", "", 1), 2)] {
+        fs::write(&path, names).unwrap();
+        let output = antinoise(&["train", "--resume", "lines"], folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    }
 }

@@ -18,7 +18,7 @@
 //! error: the error for a bad parameter, and the trait that tells bad input from other failures
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
 //! files, tables, sqlite: whole files, permissions and locks; cells of tables; databases
-//! arrays: arrays of numbers
+//! arrays: arrays of numbers and text, and tables of them
 //! ```
 
 #[cfg(feature = "arrays")]

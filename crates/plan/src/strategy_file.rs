@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::arrays::Array;
+use antinoise_input::arrays::{Archive, Array};
 use antinoise_linear::Matrix;
 use antinoise_mechanism::strategy::Factors;
 use antinoise_mechanism::{AnyStrategy, Workload};
@@ -64,51 +64,62 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
     if !found.is_file() || found.len() > MAX_BYTES {
         return Err(refused(format!("not a regular file, or a file of {} bytes", found.len())));
     }
-    let unusable = |error: String| (format!("unusable: {error}"), "a file with a valid strategy".to_string());
+    let of_strategy = |error: antinoise_mechanism::Error| match error {
+        antinoise_mechanism::Error::Invalid(error) => unusable(error),
+        error => (format!("unusable: {error}"), "a file with a valid strategy".to_string()),
+    };
     let factors = match path.extension().and_then(|name| name.to_str()) {
         Some("npy") => {
             let file =
                 std::fs::File::open(path).map_err(|error| refused(format!("not readable: {error}")))?;
-            let array = Array::from_npy("C", std::io::BufReader::new(file));
-            Factors::new(matrix("C", &array.map_err(|error| unusable(error.to_string()))?)?)
+            let array = Array::from_npy("C", std::io::BufReader::new(file)).map_err(unusable)?;
+            Factors::new(matrix("C", &array)?)
         }
-        Some("arrow" | "feather") => Factors::new(matrix("C", &of_arrow(path).map_err(unusable)?)?),
+        Some("arrow" | "feather") => Factors::new(matrix("C", &of_arrow(path)?)?),
         Some("npz") => of_archive(path)?,
         _ => {
             let text =
                 std::fs::read_to_string(path).map_err(|error| refused(format!("not readable: {error}")))?;
             match of_text(&text)? {
                 Given::Strategy(strategy) => {
-                    strategy.check().map_err(|error| unusable(error.to_string()))?;
+                    strategy.check().map_err(of_strategy)?;
                     return Ok(*strategy);
                 }
                 Given::Factors(factors) => factors,
             }
         }
     };
-    factors.strategy(workload).map_err(|error| unusable(error.to_string()))
+    factors.strategy(workload).map_err(of_strategy)
+}
+
+fn unusable(error: InvalidParameter) -> Refused {
+    (format!("unusable: {} is {}", error.parameter, error.got), error.must_be)
 }
 
 #[cfg(feature = "arrow")]
-fn of_arrow(path: &Path) -> std::result::Result<Array, String> {
-    Array::from_arrow("C", path).map_err(|error| error.to_string())
+fn of_arrow(path: &Path) -> std::result::Result<Array, Refused> {
+    Array::from_arrow("C", path).map_err(unusable)
 }
 
 #[cfg(not(feature = "arrow"))]
-fn of_arrow(_: &Path) -> std::result::Result<Array, String> {
-    Err("Arrow files need the feature arrow of antinoise-plan, or parquet of antinoise-cli".into())
+fn of_arrow(_: &Path) -> std::result::Result<Array, Refused> {
+    let must_be = "of another format: Arrow files need the feature arrow of antinoise-plan, or parquet of antinoise-cli";
+    Err(("a file of Arrow".into(), must_be.into()))
 }
 
 fn of_archive(path: &Path) -> std::result::Result<Factors, Refused> {
-    let must_be = || "an archive with the array C and at most the arrays B and A".to_string();
-    let mut arrays = Array::from_npz(path).map_err(|error| (format!("unusable: {error}"), must_be()))?;
-    let names = arrays.keys().cloned().collect::<Vec<_>>().join(", ");
-    let mut take = |name| arrays.remove(name).map(|array| matrix(name, &array)).transpose();
-    let (c, b, a) = (take("C")?, take("B")?, take("A")?);
-    match c {
-        Some(c) if arrays.is_empty() => Ok(Factors { c, b, a }),
-        _ => Err((format!("an archive with the arrays {names}"), must_be())),
+    let mut archive = Archive::open(path).map_err(unusable)?;
+    let names: Vec<&str> = archive.names().collect();
+    if !names.contains(&"C") || names.iter().any(|name| !["C", "B", "A"].contains(name)) {
+        let must_be = "an archive with the array C and at most the arrays B and A";
+        return Err((format!("an archive with the arrays {}", names.join(", ")), must_be.into()));
     }
+    let mut read = |name| {
+        let array = archive.array(name).map_err(unusable)?;
+        array.map(|array| matrix(name, &array)).transpose()
+    };
+    let (c, b, a) = (read("C")?, read("B")?, read("A")?);
+    Ok(Factors { c: c.expect("the archive has C"), b, a })
 }
 
 fn matrix(name: &str, array: &Array) -> std::result::Result<Matrix, Refused> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use antinoise_input::arrays::Array;
+use antinoise_input::arrays::Archive;
 use antinoise_linear::Matrix;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Workload};
@@ -15,7 +15,10 @@ const THREE_EPOCHS: Participation = Participation::Cyclic { min_sep: 8, max_part
 #[test]
 fn matrices_of_jax_privacy_have_the_figures_that_it_states() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax_privacy.npz");
-    let arrays = Array::from_npz(&file).unwrap();
+    let mut archive = Archive::open(&file).unwrap();
+    let names: Vec<String> = archive.names().map(str::to_string).collect();
+    let arrays: std::collections::BTreeMap<String, _> =
+        names.into_iter().map(|name| (name.clone(), archive.array(&name).unwrap().unwrap())).collect();
     let problem = Problem { participation: THREE_EPOCHS, ..Problem::prefix(STEPS) };
     let best: antinoise_mechanism::design::StrategySpec = "dense".parse().unwrap();
     let best = best.design(&problem).unwrap().value;

@@ -107,3 +107,56 @@ fn an_image_that_only_says_that_it_is_huge_is_refused() {
         assert!(error.is_bad_input() && error.to_string().contains("too large but must be"), "{error}");
     }
 }
+
+/// Ada has images of two classes.
+fn persons(folder: &Path) {
+    for (path, value) in [
+        ("train/bee/ada/1.png", 1),
+        ("train/bee/7/1.png", 2),
+        ("train/cat/ada/1.png", 3),
+        ("train/cat/ada/2.png", 4),
+        ("train/cat/007/1.png", 5),
+        ("test/cat/eve/1.png", 6),
+    ] {
+        grey(&folder.join(path), [value; 6]);
+    }
+}
+
+#[test]
+fn a_folder_of_a_class_may_have_a_folder_for_each_person() {
+    let folder = tempfile::tempdir().unwrap();
+    persons(folder.path());
+    let found = data::images_of_persons(folder.path()).unwrap();
+    assert_eq!((found.train.labels(), found.test.labels()), (&[0, 0, 1, 1, 1][..], &[1][..]));
+    let values: Vec<f32> = (0..5).map(|at| (255.0 * found.train.features(at)[0]).round()).collect();
+    assert_eq!(values, [2.0, 1.0, 5.0, 3.0, 4.0]);
+    let users = found.users.unwrap();
+    let of: Vec<(&str, &[usize])> = (0..users.len()).map(|user| (users.name(user), users.of(user))).collect();
+    assert_eq!(of, [("7", &[0, 2][..]), ("ada", &[1, 3, 4])]);
+    let classes = ["bee", "cat"].map(String::from);
+    let (_, tested) = data::class_folders(&folder.path().join("test"), &classes).unwrap();
+    assert_eq!(tested, found.test);
+
+    type Damage = fn(&Path);
+    let cases: [(Damage, &str); 6] = [
+        (|at| grey(&at.join("test/cat/ada/1.png"), [0; 6]), "with rows of the user \"ada\""),
+        (|at| grey(&at.join("train/cat/3.png"), [0; 6]), "3.png is in the way"),
+        (|at| grey(&at.join("train/cat/NA/3.png"), [0; 6]), "NA is named \"NA\" but must be given"),
+        (|at| grey(&at.join("train/cat/7.5/3.png"), [0; 6]), "7.5 is named \"7.5\""),
+        (|at| fs::remove_dir_all(at.join("train/bee/ada")).unwrap(), ""),
+        (|at| fs::remove_dir_all(at.join("test/cat/eve")).unwrap(), "test/cat is empty"),
+    ];
+    for (damage, said) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        persons(folder.path());
+        damage(folder.path());
+        match data::images_of_persons(folder.path()) {
+            Ok(_) => assert_eq!(said, ""),
+            Err(error) => {
+                let error = error.to_string().replace('\\', "/");
+                assert!(!said.is_empty() && error.contains(said), "{said}: {error}");
+            }
+        }
+    }
+    assert!(data::images(folder.path()).unwrap_err().to_string().contains("in the way"));
+}

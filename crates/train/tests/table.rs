@@ -214,6 +214,71 @@ fn parquet_and_arrow_say_what_csv_says() {
     assert!(said.contains("events.feather") && said.contains("lz4"), "{said}");
 }
 
+/// The file was written by NumPy (`scripts/train/arrays.py` makes it).
+#[test]
+fn arrays_say_what_csv_says() {
+    let column = |name: &str, values| Column { name: name.into(), values };
+    let of = |minutes: &str, user: &str, shop: &str| Schema {
+        label: "late".into(),
+        classes: words("false true"),
+        missing: Missing::Refuse,
+        columns: vec![
+            column(minutes, Values::Range(0.0, 20.0)),
+            column(user, Values::Range(100.0, 140.0)),
+            column(shop, Values::Categories(words("north south *"))),
+        ],
+    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release/tests/data");
+    let (csv_file, arrays) = (data.join("events.csv"), data.join("events.npz"));
+    let schema = of("minutes", "user", "shop");
+    let wanted = csv(&csv_file, &schema, TestPart::Last(0.2)).unwrap();
+    let read = |schema: &Schema| {
+        let found = TableFile::npz(&arrays).dataset(schema, TestPart::Last(0.2)).unwrap();
+        Dataset { name: wanted.name.clone(), ..found }
+    };
+    assert_eq!(read(&schema), wanted);
+    for both in ["both", "both_by_columns", "both_in_half"] {
+        assert_eq!(read(&of(&format!("{both}[0]"), &format!("{both}[1]"), "shop_as_bytes")), wanted);
+    }
+    let named =
+        |name: &str| Schema { columns: vec![column(name, Values::Range(0.0, 140.0))], ..schema.clone() };
+    let open = TableFile::npz(&arrays);
+    let expanded = open.with_columns_of_arrays(named("both")).unwrap();
+    let names: Vec<&str> = expanded.columns.iter().map(|column| &*column.name).collect();
+    assert_eq!(
+        (names, &expanded.columns[1].values),
+        (vec!["both[0]", "both[1]"], &Values::Range(0.0, 140.0))
+    );
+    assert_eq!(open.with_columns_of_arrays(schema.clone()).unwrap(), schema);
+    assert_eq!(TableFile::csv(&csv_file, b',').with_columns_of_arrays(named("both")).unwrap(), named("both"));
+
+    let of_users =
+        Schema { columns: vec![schema.columns[0].clone(), schema.columns[2].clone()], ..schema.clone() };
+    let drawn = TestPart::Drawn { share: 0.2, seed: 3 };
+    let users = |file: TableFile, user| file.with_users(user).dataset(&of_users, drawn).unwrap();
+    let wanted = users(TableFile::csv(&csv_file, b','), "user");
+    for user in ["user", "both[1]", "both_by_columns[1]"] {
+        let found = users(open, user);
+        assert_eq!(Dataset { name: wanted.name.clone(), ..found }, wanted);
+    }
+
+    let refused = |schema: &Schema, path: &Path, words: &str| {
+        let error = TableFile::npz(path).dataset(schema, TestPart::Last(0.2)).unwrap_err();
+        let said = error.to_string();
+        assert!(error.is_bad_input() && said.contains(words), "{words}: {said}");
+        assert!(said.starts_with(&format!("data file {} is ", path.display())), "{said}");
+        assert_eq!(said.matches("but must be").count(), 1, "{said}");
+    };
+    refused(&named("both"), &arrays, "array \"both\" is of 2 columns");
+    refused(&named("both_as_objects"), &arrays, "array \"both_as_objects\" is of Python objects");
+    refused(&named("shop"), &arrays, "array \"shop\" is of text but must be numbers");
+    refused(&named("hours"), &arrays, "column \"hours\" is absent");
+    refused(&Schema { classes: words("0 1"), ..schema.clone() }, &arrays, "in row 0, column \"late\"");
+    refused(&schema, &csv_file, "archive is not readable");
+    refused(&schema, &data.join("absent.npz"), "archive is not readable");
+    assert!(TableFile::npz(&arrays).with_columns_of_arrays(named("both_as_objects")).is_err());
+}
+
 /// The same rows in all formats are the same examples, and rows without labels are the same features.
 #[test]
 fn delimiters_and_json_lines_say_what_csv_says() {

@@ -387,3 +387,39 @@ fn rows_without_a_user_and_users_in_both_parts_are_refused() {
     }
     assert!(Users::new([]).is_err() && Users::new(["a", ""]).is_err());
 }
+
+#[test]
+fn users_of_a_file_are_those_of_its_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.txt");
+    let read = |contents: &[u8]| {
+        std::fs::write(&path, contents).unwrap();
+        Users::of_file(&path, 3).map_err(|error| {
+            assert!(error.is_bad_input());
+            let said = error.to_string();
+            assert!(said.starts_with(&format!("data file {} is ", path.display())), "{said}");
+            said
+        })
+    };
+    let wanted = Users::new(["ada", "7", "ada"]).unwrap();
+    let same = ["ada\n7\nada\n", "ada\n7\nada", "\u{feff}ada\r\n007\r\n ada \r\n"];
+    for contents in same {
+        assert_eq!(read(contents.as_bytes()).unwrap(), wanted, "{contents:?}");
+    }
+    let refused: [(&[u8], &str); 9] = [
+        (b"", "of 0 lines but must be 3 lines"),
+        (b"ada\n7\n", "of 2 lines but must be 3 lines"),
+        (b"ada\n7\nada\n\n", "of more than 3 lines"),
+        (b"ada\n7\nada\nada", "of more than 3 lines"),
+        (b"ada\n\nada\n", "empty in line 2"),
+        (b"ada\nNA\nada\n", "\"NA\" in line 2 but must be given"),
+        (b"ada\n7\n7.5\n", "in line 3 but must be a name or a whole number"),
+        (b"ada\n\xff\nada\n", "no text in line 2"),
+        (b"9007199254740993.0\n7\n7\n", "in line 1 but must be below 2^53"),
+    ];
+    for (contents, words) in refused {
+        let said = read(contents).unwrap_err();
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(Users::of_file(&folder.path().join("absent"), 3).unwrap_err().to_string().contains("absent"));
+}

@@ -91,7 +91,7 @@ impl TrainingAudit {
 /// Trains with canaries, and bounds epsilon by guesses about them.
 pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
     let plan = load_plan(&arguments.plan)?;
-    let dataset = load(&arguments.data, None)?;
+    let dataset = load(&arguments.data, None, None)?;
     let model = build(arguments.model, &dataset)?;
     let rule = UpdateRule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
     let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };

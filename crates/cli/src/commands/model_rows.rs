@@ -16,9 +16,9 @@ use crate::progress::Progress;
 /// The source of the rows.
 #[derive(Debug, Args)]
 pub struct RowOptions {
-    /// The rows: csv:PATH, jsonl:PATH, parquet:PATH or arrow:PATH for a model of a table; for a model of
-    /// images images:DIR (PNG files in DIR or, with labels, in DIR/CLASS or DIR/test/CLASS), idx:DIR (the
-    /// test files in the format of MNIST), digits or fashion-mnist (their test images).
+    /// The rows: csv:PATH, jsonl:PATH, npz:PATH, parquet:PATH or arrow:PATH for a model of a table; for a
+    /// model of images images:DIR (PNG files in DIR or, with labels, in DIR/CLASS or DIR/test/CLASS), idx:DIR
+    /// (the test files in the format of MNIST), digits or fashion-mnist (their test images).
     #[arg(long, value_name = "KIND:PATH")]
     data: String,
     /// For CSV: the character between cells, or tab [default: ,].

@@ -1,9 +1,10 @@
-//! An array of numbers.
+use std::io::Read;
 
-/// Largest number of values of an array: 0.8 GB.
-pub(super) const MAX_VALUES: u64 = 100_000_000;
+use super::header::refused;
+use super::values::{Room, Values};
+use crate::InvalidParameter;
 
-/// An array of numbers, row by row.
+/// An array of numbers in double precision, row by row.
 ///
 /// ```
 /// let mut file = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
@@ -22,17 +23,18 @@ pub struct Array {
     pub values: Vec<f64>,
 }
 
-/// Values whose first dimension varies fastest, in the order in which the last does.
-pub(super) fn by_rows(shape: &[usize], values: &[f64]) -> Vec<f64> {
-    (0..values.len())
-        .map(|at| {
-            let (mut rest, mut found, mut stride) = (at, 0, values.len());
-            for &length in shape.iter().rev() {
-                stride /= length;
-                found += rest % length * stride;
-                rest /= length;
-            }
-            values[found]
-        })
-        .collect()
+impl Array {
+    /// Reads a `.npy` file; `name` is the array's name in errors.
+    ///
+    /// # Errors
+    /// When the bytes are not an array of numbers, are too few or too many for the array's shape, or the
+    /// array has more than 2^28 values.
+    pub fn from_npy(name: &str, bytes: impl Read) -> Result<Self, InvalidParameter> {
+        Self::of(name, &Values::read(name, bytes, &mut Room::new())?)
+    }
+
+    pub(super) fn of(name: &str, values: &Values) -> Result<Self, InvalidParameter> {
+        let numbers = values.numbers().ok_or_else(|| refused(name, "of text, where numbers are needed,"))?;
+        Ok(Self { shape: values.shape().to_vec(), values: numbers })
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::array::{Array, MAX_VALUES, by_rows};
+use super::array::Array;
+use super::values::{MAX_VALUES, by_rows};
 use crate::InvalidParameter;
 use crate::tables::{Batches, Cells, ColumnFormat, Role};
 
@@ -12,7 +13,7 @@ impl Array {
     ///
     /// # Errors
     /// When the file is not such a table, a column has another type than numbers, a cell is null, or there
-    /// are more than 10^8 of them.
+    /// are more than 2^28 of them.
     pub fn from_arrow(name: &str, path: &Path) -> Result<Self, InvalidParameter> {
         let batches = Batches::open_all(name, path, ColumnFormat::Arrow, Role::Value)?;
         let mut columns = vec![Vec::new(); batches.schema().fields().len()];

@@ -8,8 +8,9 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::cells::{Role, column, readable};
+use super::cells::{column, readable};
 use super::panics::catch_panic;
+use super::role::Role;
 use crate::InvalidParameter;
 
 /// Some columns of a Parquet or Arrow file, in batches: memory does not grow with the number of batches.

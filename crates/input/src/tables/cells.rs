@@ -17,20 +17,9 @@ use chrono::{Datelike, FixedOffset, NaiveDateTime, TimeDelta};
 
 use super::names::column_index;
 use super::number::Number;
+use super::role::Role;
+use super::user::write_real_user;
 use crate::InvalidParameter;
-
-/// The role of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A time.
-    Time,
-    /// A name: a key, a category.
-    Name,
-    /// A user: a name, or a number that must be whole.
-    User,
-    /// A number.
-    Value,
-}
 
 impl Role {
     /// Whether columns of this type can have this role.
@@ -50,18 +39,6 @@ impl Role {
             Timestamp(_, zone) => self == Self::Time && offset(zone.as_deref()).is_some(),
             Decimal128(..) => self == Self::Value,
             other => other.is_integer(),
-        }
-    }
-
-    /// The accepted types, in words.
-    fn must_be(self) -> &'static str {
-        match self {
-            Self::Time => {
-                "text, numbers, dates, or timestamps in UTC, at a fixed offset or without a zone: of other zones, give local times"
-            }
-            Self::Name => "text, whole numbers or true and false",
-            Self::User => "text, numbers or true and false",
-            Self::Value => "numbers",
         }
     }
 }
@@ -190,14 +167,8 @@ impl<'a> Cells<'a> {
     ) -> Result<&'t str, InvalidParameter> {
         self.given(what, row)?;
         let Some((number, is_single)) = self.kind.real_at(row) else { return self.text(what, row, room) };
-        if is_single && number.abs() >= f64::from(1 << 24) {
-            let must_be = "below 2^24 in single precision: larger numbers may have been rounded, so that several users share one";
-            return Err(InvalidParameter::new(what, number, must_be));
-        }
-        room.clear();
-        // With a point or an exponent, because a float was not written with digits alone.
-        let _ = write!(room, "{number:?}");
-        Ok(room)
+        let exact_below = if is_single { f64::from(1 << 24) } else { f64::INFINITY };
+        write_real_user(what, number, exact_below, room)
     }
 
     /// The cell as a number, or as its text, written to `room` if necessary; `what` names the cell in an

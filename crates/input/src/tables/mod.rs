@@ -1,4 +1,4 @@
-//! Tables of Arrow and Parquet, cell by cell.
+//! Tables of Arrow, Parquet and NumPy, cell by cell.
 
 #[cfg(feature = "parquet")]
 mod batches;
@@ -9,6 +9,8 @@ mod names;
 mod number;
 #[cfg(feature = "arrow")]
 mod panics;
+#[cfg(any(feature = "arrays", feature = "arrow"))]
+mod role;
 #[cfg(feature = "users")]
 mod similar;
 mod user;
@@ -16,12 +18,16 @@ mod user;
 #[cfg(feature = "parquet")]
 pub use batches::{Batches, ColumnFormat};
 #[cfg(feature = "arrow")]
-pub use cells::{Cells, Role, column};
+pub use cells::{Cells, column};
 pub use lines::ends_lines_with_crlf;
 pub use names::column_index;
 pub use number::Number;
 #[cfg(feature = "arrow")]
 pub use panics::catch_panic;
+#[cfg(any(feature = "arrays", feature = "arrow"))]
+pub use role::Role;
 #[cfg(feature = "users")]
 pub use similar::{SimilarNames, normal_form};
+#[cfg(feature = "arrays")]
+pub(crate) use user::write_real_user;
 pub use user::{is_missing, user_name, user_of_number};

@@ -50,6 +50,31 @@ pub fn user_of_number<'a>(what: &str, text: &'a str) -> Result<Cow<'a, str>, Inv
     read(what, text, true)
 }
 
+/// Writes to `room` the text of a user that a format holds as the floating-point number `number`, for
+/// [`user_name`]: with a point or an exponent, because it was not written with digits alone.
+///
+/// # Errors
+/// When it may have been rounded: from `exact_below` on, its type does not hold every whole number. Double
+/// precision is left to [`user_name`].
+#[cfg(any(feature = "arrays", feature = "arrow"))]
+pub(crate) fn write_real_user<'t>(
+    what: &str,
+    number: f64,
+    exact_below: f64,
+    room: &'t mut String,
+) -> Result<&'t str, InvalidParameter> {
+    if number.abs() >= exact_below {
+        let must_be = format!(
+            "below 2^{} in its type: larger numbers may have been rounded, so that several users share one",
+            exact_below.log2()
+        );
+        return Err(InvalidParameter::new(what, number, must_be));
+    }
+    room.clear();
+    let _ = std::fmt::Write::write_fmt(room, format_args!("{number:?}"));
+    Ok(room)
+}
+
 /// Marks that programs write for a missing user, in addition to those of [`is_missing`].
 const MISSING_USERS: [&str; 7] = ["None", "none", "n/a", "<NA>", "<na>", "#N/A", "Null"];
 

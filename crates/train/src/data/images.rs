@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use antinoise_input::tables::user_name;
 use png::{ColorType, Decoder, DecodingError, Transformations};
 use rayon::prelude::*;
 
 use super::examples::{Dataset, Examples, ImageShape};
 use super::file::bad;
+use super::users::{Users, refuse_shared};
 use crate::Error;
 
 const WHITE: f32 = 255.0;
@@ -32,6 +34,81 @@ const MOST_BYTES: usize = 1 << 26;
 /// a file is not a PNG image, has transparent pixels, or has another size or number of channels than the
 /// first.
 pub fn images(folder: &Path) -> Result<Dataset, Error> {
+    read(folder, Layout::Images)
+}
+
+/// Reads images with their persons, the users of the data set, from `folder/train/CLASS/PERSON/*.png` and
+/// `folder/test/CLASS/PERSON/*.png`: as [`images`], in the order of persons in a class. One name in several
+/// classes is one person.
+///
+/// # Errors
+/// As [`images`]; if the name of a person's folder is not text in UTF-8, stands for a missing name or is a
+/// number that is not whole; if a person has images in `train` and in `test`.
+pub fn images_of_persons(folder: &Path) -> Result<Dataset, Error> {
+    read(folder, Layout::Persons)
+}
+
+/// What a class's folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Images.
+    Images,
+    /// A folder for each person, with images.
+    Persons,
+}
+
+/// The files of images, with their labels and, if these were read, the names of their persons.
+#[derive(Default)]
+struct Files {
+    files: Vec<(PathBuf, u32)>,
+    persons: Vec<String>,
+}
+
+impl Files {
+    /// Adds the images of a class, which may be none.
+    fn add(&mut self, class: &Path, label: u32, layout: Layout) -> Result<(), Error> {
+        let folders = match layout {
+            Layout::Images => vec![class.to_path_buf()],
+            Layout::Persons => entries(class, Path::is_dir, "only folders, one for each person")?,
+        };
+        for folder in folders {
+            let files = entries(&folder, is_png, PNG_ALONE)?;
+            if layout == Layout::Persons {
+                self.persons.resize(self.persons.len() + files.len(), person(&folder)?);
+            }
+            self.files.extend(files.into_iter().map(|file| (file, label)));
+        }
+        Ok(())
+    }
+
+    /// Adds the images of a class, one or more.
+    fn add_some(&mut self, class: &Path, label: u32, layout: Layout) -> Result<(), Error> {
+        let before = self.files.len();
+        self.add(class, label, layout)?;
+        match self.files.len() > before {
+            true => Ok(()),
+            false => Err(bad(class, "empty", "with at least one PNG image")),
+        }
+    }
+
+    fn users(&self) -> Result<Option<Users>, Error> {
+        if self.persons.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Users::new(self.persons.iter().map(String::as_str))?))
+    }
+}
+
+/// The name of the person whose images a folder holds.
+fn person(folder: &Path) -> Result<String, Error> {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| bad(folder, "not named in UTF-8", "named by a person"))?;
+    let name = user_name("user", name.trim());
+    let name = name.map_err(|error| bad(folder, format!("named {}", error.got), error.must_be))?;
+    Ok(name.into_owned())
+}
+
+fn read(folder: &Path, layout: Layout) -> Result<Dataset, Error> {
     let (train, test) = (folder.join("train"), folder.join("test"));
     let classes = entries(&train, Path::is_dir, "only folders, one for each class")?;
     if classes.len() < 2 {
@@ -41,51 +118,45 @@ pub fn images(folder: &Path) -> Result<Dataset, Error> {
             "with a folder for each of at least 2 classes",
         ));
     }
-    let mut shape = None;
-    let of_class = |label: usize, class: &Path| -> Result<Vec<(PathBuf, u32)>, Error> {
-        let files = entries(class, is_png, PNG_ALONE)?;
-        if files.is_empty() {
-            return Err(bad(class, "empty", "with at least one PNG image"));
-        }
-        Ok(files.into_iter().map(|file| (file, label as u32)).collect())
-    };
-    let mut part = |classes: Vec<(usize, PathBuf)>| -> Result<Examples, Error> {
-        let files: Vec<Vec<_>> =
-            classes.iter().map(|(label, class)| of_class(*label, class)).collect::<Result<_, _>>()?;
-        labelled(&files.concat(), &mut shape)
-    };
-    let label_of = |class: &PathBuf| classes.iter().position(|known| known.file_name() == class.file_name());
-    let tested = entries(&test, Path::is_dir, "only folders, one for each class")?;
-    if tested.is_empty() {
+    let (mut trained, mut tested) = (Files::default(), Files::default());
+    for (label, class) in classes.iter().enumerate() {
+        trained.add_some(class, label as u32, layout)?;
+    }
+    let classes_of_test = entries(&test, Path::is_dir, "only folders, one for each class")?;
+    if classes_of_test.is_empty() {
         return Err(bad(&test, "empty", "with a folder for each class"));
     }
-    let tested = tested.into_iter().map(|class| match label_of(&class) {
-        Some(label) => Ok((label, class)),
-        None => Err(bad(&class, "a class that no training image has", "a class of the training images")),
-    });
-    let tested = tested.collect::<Result<Vec<_>, _>>()?;
-    let train = part(classes.iter().cloned().enumerate().collect())?;
-    let test = part(tested)?;
+    for class in classes_of_test {
+        let label = classes.iter().position(|known| known.file_name() == class.file_name());
+        let must_be = "a class of the training images";
+        let label = label.ok_or_else(|| bad(&class, "a class that no training image has", must_be))?;
+        tested.add_some(&class, label as u32, layout)?;
+    }
+    let users = trained.users()?;
+    refuse_shared(&test, users.as_ref(), tested.users()?.as_ref())?;
+    let mut shape = None;
+    let (train, test) = (labelled(&trained.files, &mut shape)?, labelled(&tested.files, &mut shape)?);
     let shape = shape.expect("there are images");
     let name = folder.file_name().map_or_else(|| "images".into(), |name| name.to_string_lossy().into_owned());
     let class_names = classes.iter().map(|class| name_of(class)).collect();
-    Ok(Dataset { name, shape, classes: classes.len(), class_names, train, users: None, test })
+    Ok(Dataset { name, shape, classes: classes.len(), class_names, train, users, test })
 }
 
-/// Reads labelled images from `folder/CLASS/*.png`, where CLASS is one of `classes` and labels are their
-/// indices; in the order of class folders and files.
+/// Reads labelled images from `folder/CLASS/*.png`, or `folder/CLASS/PERSON/*.png`, where CLASS is one of
+/// `classes` and labels are their indices; in the order of folders and files.
 ///
 /// # Errors
 /// If the folder is absent or empty, a folder has another name, or as [`images`] of its files.
 pub fn class_folders(folder: &Path, classes: &[String]) -> Result<(ImageShape, Examples), Error> {
-    let mut files = Vec::new();
+    let mut files = Files::default();
     for class in entries(folder, Path::is_dir, "only folders, one for each class")? {
         let label = classes.iter().position(|known| *known == name_of(&class)).ok_or_else(|| {
             bad(&class, "a class that the model does not know", format!("one of {}", classes.join(", ")))
         })?;
-        files.extend(entries(&class, is_png, PNG_ALONE)?.into_iter().map(|file| (file, label as u32)));
+        let has_persons = entries(&class, |_| true, PNG_ALONE)?.first().is_some_and(|entry| entry.is_dir());
+        files.add(&class, label as u32, if has_persons { Layout::Persons } else { Layout::Images })?;
     }
-    decoded_all(folder, &files)
+    decoded_all(folder, &files.files)
 }
 
 /// Reads the images `folder/*.png` in the order of their names; every label is 0.

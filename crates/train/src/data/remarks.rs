@@ -8,6 +8,9 @@ use super::table::Schema;
 /// Minimum number of training rows for a remark that they are sorted by class: fewer may be sorted by chance.
 const FEW: usize = 20;
 
+/// Maximum number of columns that a remark names.
+const NAMED: usize = 5;
+
 /// Remarks on what is unusual about a data set: one class, classes that only test rows have, rows sorted by
 /// class, users with nearly the same name, and columns with one value in all training rows.
 ///
@@ -44,16 +47,30 @@ pub fn remarks(dataset: &Dataset, schema: Option<&Schema>) -> Vec<String> {
     }
     found.extend(dataset.users.as_ref().and_then(|users| SimilarNames::among(users.names()).warning()));
     let Some(schema) = schema else { return found };
-    let mut start = 0;
+    let (mut start, mut constant) = (0, Vec::new());
     for column in &schema.columns {
         let own = start..start + column.width();
         let first = &dataset.train.features(0)[own.clone()];
         if train.len() > 1 && (1..train.len()).all(|row| &dataset.train.features(row)[own.clone()] == first) {
-            found.push(format!("column {:?} has the same value in all training rows", column.name));
+            constant.push(&*column.name);
         }
         start = own.end;
     }
+    found.extend(of_constant(&constant));
     found
+}
+
+/// The remark on columns with one value.
+fn of_constant(columns: &[&str]) -> Option<String> {
+    let named = || columns[..columns.len().min(NAMED)].join(", ");
+    match columns.len() {
+        0 => None,
+        1 => Some(format!("column {:?} has the same value in all training rows", columns[0])),
+        count if count <= NAMED => {
+            Some(format!("columns {} have the same value in all training rows", named()))
+        }
+        count => Some(format!("{count} columns have the same value in all training rows: {}, ...", named())),
+    }
 }
 
 #[cfg(test)]

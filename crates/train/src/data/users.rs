@@ -1,13 +1,17 @@
 //! The users whose examples a data set holds, and the examples of a user that a step uses: at most a given
 //! number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use antinoise_input::{InvalidParameter, tables};
 use rand_core::Rng;
 use sha2::{Digest, Sha256};
 
 use super::draw::drawn;
+use super::file::{bad, open};
+use crate::Error;
 
 /// The examples of each user. Users are numbered in the order of their first examples.
 ///
@@ -113,6 +117,44 @@ impl Users {
         numbers
     }
 
+    /// The users of `examples` examples by the file at `path`, which has one name a line, in the order of the
+    /// examples, plain or gzipped.
+    ///
+    /// ```
+    /// use antinoise_train::data::Users;
+    /// let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    /// std::fs::write(&path, "Ada\nGrace\nAda\n").unwrap();
+    /// assert_eq!(Users::of_file(&path, 3)?.of(0), [0, 2]);
+    /// assert!(Users::of_file(&path, 4).is_err());
+    /// # Ok::<(), antinoise_train::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the file is absent, has more or fewer lines than there are examples, or a line that is not text
+    /// in UTF-8 or, as of [`new`](Self::new), not the name of a user.
+    pub fn of_file(path: &Path, examples: usize) -> Result<Self, Error> {
+        if !path.is_file() {
+            return Err(bad(path, "absent", "a text file with one name a line"));
+        }
+        let all = format!("{examples} lines, each with the name of one training example's user");
+        let mut names: Vec<String> = Vec::new();
+        for (at, line) in BufReader::new(open(path)?).split(b'\n').enumerate() {
+            if at == examples {
+                return Err(bad(path, format!("of more than {examples} lines"), all));
+            }
+            let line = line.map_err(Error::io(path))?;
+            let refused = |got: &str, must_be: &str| bad(path, format!("{got} in line {}", at + 1), must_be);
+            let text = std::str::from_utf8(&line).map_err(|_| refused("no text", "text in UTF-8"))?;
+            let text = if at == 0 { text.trim_start_matches('\u{feff}') } else { text };
+            let name = tables::user_name("user", text.trim());
+            names.push(name.map_err(|error| refused(&error.got, &error.must_be))?.into_owned());
+        }
+        if names.len() < examples {
+            return Err(bad(path, format!("of {} lines", names.len()), all));
+        }
+        Ok(Self::new(names.iter().map(String::as_str))?)
+    }
+
     /// SHA-256 of names and examples: checkpoints identify their users by it.
     ///
     /// ```
@@ -130,5 +172,23 @@ impl Users {
             of.iter().for_each(|&example| digest.update(number(example)));
         }
         digest.finalize().into()
+    }
+}
+
+/// Refuses test examples, of the file or folder at `path`, of users who are trained on.
+pub(super) fn refuse_shared(
+    path: &Path,
+    trained: Option<&Users>,
+    tested: Option<&Users>,
+) -> Result<(), Error> {
+    let (Some(trained), Some(tested)) = (trained, tested) else { return Ok(()) };
+    let known: HashSet<&str> = trained.names().collect();
+    match tested.names().find(|name| known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let must_be =
+                "one of other users than those that are trained on, whose test rows no statement would cover";
+            Err(bad(path, format!("with rows of the user {name:?}"), must_be))
+        }
     }
 }

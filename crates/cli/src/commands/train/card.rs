@@ -5,7 +5,7 @@ use std::path::Path;
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::printable;
-use antinoise_train::data::{Dataset, Schema, Values};
+use antinoise_train::data::{Column, Dataset, Schema, Values};
 use antinoise_train::saved_model::SavedModel;
 
 use super::result::percent;
@@ -146,9 +146,13 @@ fn usage(saved: &SavedModel, data: &str) -> String {
     );
     if let Some(schema) = saved.schema() {
         text += "\n## Features\n\nIn the order of the columns in `model.toml`:\n\n| column | features |\n|---|---|\n";
-        for column in &schema.columns {
-            let name = one_line(&column.name).replace('|', "\\|");
-            let encoding = match &column.values {
+        for columns in schema.columns.chunk_by(Column::is_before) {
+            let name = match columns {
+                [column] => column.name.clone(),
+                columns => format!("{} to {}", columns[0].name, columns[columns.len() - 1].name),
+            };
+            let name = one_line(&name).replace('|', "\\|");
+            let encoding = match &columns[0].values {
                 Values::Range(low, high) => {
                     format!("2 (x - {low}) / {} - 1, x limited to {low} to {high}", high - low)
                 }

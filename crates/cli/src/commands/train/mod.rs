@@ -24,6 +24,7 @@ mod summary;
 mod sweep;
 mod table;
 mod training;
+mod users;
 
 use std::fmt;
 

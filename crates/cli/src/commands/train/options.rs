@@ -14,6 +14,7 @@ use super::clip_by::ClipBy;
 use super::optimizer::OptimizerOptions;
 use super::published::Published;
 use super::table::{TableOptions, table_file};
+use super::users::UserOptions;
 use crate::arguments::{ArithmeticOptions, parsed, settings, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -69,13 +70,15 @@ visits.csv has a row for each visit, and several of one person: --user protects 
 pub struct Arguments {
     /// The data: digits (embedded), fashion-mnist, fashion-mnist:DIR, idx:DIR (files in the format of MNIST),
     /// images:DIR (train/CLASS/*.png and test/CLASS/*.png), csv:PATH (a table whose first line names the
-    /// columns), jsonl:PATH (one JSON object a line), parquet:PATH or arrow:PATH (both if built with the
-    /// feature parquet; Arrow IPC files, .arrow or .feather, without compression). MNIST, CSV and JSON
-    /// files may be gzipped.
+    /// columns), jsonl:PATH (one JSON object a line), npz:PATH (arrays of NumPy), parquet:PATH or arrow:PATH
+    /// (both if built with the feature parquet; Arrow IPC files, .arrow or .feather, without compression).
+    /// MNIST, CSV and JSON files may be gzipped.
     #[arg(long, default_value = "digits", conflicts_with = "resume")]
     pub data: String,
     #[command(flatten)]
     pub table: TableOptions,
+    #[command(flatten)]
+    pub users: UserOptions,
     /// Compare mechanisms, learning rates and repeats in a report, instead of training one model: several
     /// --mechanism, --learning-rate, --epsilon, --repeats and --published-models need it [default: only for
     /// digits and fashion-mnist without a folder, which are public].
@@ -297,7 +300,7 @@ impl Arguments {
     }
 
     fn request(&self, setting: Setting, units: usize, dim: usize) -> Result<Request> {
-        let max_examples_per_user = self.table.max_examples_per_user();
+        let max_examples_per_user = self.users.max_examples_per_user();
         let (batch_size, epochs) = match max_examples_per_user {
             None if self.is_digits() => (96, 20),
             None => (500, 4),
@@ -377,7 +380,7 @@ impl Arguments {
             ("audit", self.audit.is_some()),
         ];
         let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
-        match given.or_else(|| self.table.given()) {
+        match given.or_else(|| self.table.given()).or_else(|| self.users.given()) {
             Some(name) => {
                 let must_be = "left out with --resume: a resumed run keeps the options it was started with";
                 Err(InvalidParameter::new(name, "given", must_be).into())

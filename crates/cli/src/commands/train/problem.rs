@@ -5,12 +5,13 @@ use std::path::Path;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Accountant, Candidate, Choice, Plan, Request, choose};
-use antinoise_train::data::{self, Dataset};
+use antinoise_train::data::{self, Dataset, Users};
 use antinoise_train::model::Model;
 
 use super::named::{Baseline, NamedPlan};
 use super::options::{Arguments, ModelName};
 use super::table::{TABLES, Table, table_file};
+use super::users::Persons;
 use crate::failure::Result;
 
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
@@ -117,17 +118,33 @@ impl Tried<'_> {
 /// Name of independent noise with amplification by sampling.
 const DP_SGD: &str = "dp-sgd";
 
-/// Loads the data that `--data` names, with the schema in `table` if they are a table.
-pub fn load(data: &str, table: Option<&Table>) -> Result<Dataset> {
+/// Loads the data that `--data` names, with the schema in `table` if they are a table, and otherwise with
+/// their persons if `persons` are protected.
+pub fn load(data: &str, table: Option<&Table>, persons: Option<&Persons>) -> Result<Dataset> {
     if let (Some((kind, path)), Some(table)) = (table_file(data), table) {
         return table.load(kind, path);
     }
+    match persons {
+        None => without_columns(data, data::images),
+        Some(Persons::Folders) => without_columns(data, data::images_of_persons),
+        Some(Persons::Lines(path)) => {
+            let dataset = without_columns(data, data::images)?;
+            let users = Users::of_file(path, dataset.train.len())?;
+            Ok(Dataset { users: Some(users), ..dataset })
+        }
+    }
+}
+
+type OfFolder = fn(&Path) -> std::result::Result<Dataset, antinoise_train::Error>;
+
+/// Loads data without columns; `images` reads a folder of images.
+fn without_columns(data: &str, images: OfFolder) -> Result<Dataset> {
     match data.split_once(':') {
         None if data == "digits" => Ok(data::digits()),
         None if data == "fashion-mnist" => Ok(data::fashion_mnist(None)?),
         Some(("fashion-mnist", folder)) => Ok(data::fashion_mnist(Some(Path::new(folder)))?),
         Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
-        Some(("images", folder)) => Ok(data::images(Path::new(folder))?),
+        Some(("images", folder)) => Ok(images(Path::new(folder))?),
         _ => {
             let must_be = format!("digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, {TABLES}");
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())

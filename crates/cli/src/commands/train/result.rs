@@ -35,6 +35,9 @@ pub struct StudyResult {
     /// Trainings on the same data that epsilon does not cover.
     #[serde(skip)]
     pub uncovered: Option<String>,
+    /// The option that protects persons with all of their examples.
+    #[serde(skip)]
+    pub protects_persons: &'static str,
 }
 
 /// A mechanism's result at its best learning rate, averaged over repeats.
@@ -290,11 +293,12 @@ impl StudyResult {
     fn unit(&self) -> Option<String> {
         let (_, private) = self.private().next()?;
         Some(match private.unit {
-            PrivacyUnit::User => "Epsilon is that of a user with all of their rows.".into(),
+            PrivacyUnit::User => "Epsilon is that of a user with all of their examples.".into(),
             PrivacyUnit::Example => format!(
-                "Epsilon is that of one example; for a person with several examples, that of one model is {} (--user COLUMN \
-                 protects persons).",
-                in_words(&private.epsilon_by_examples)
+                "Epsilon is that of one example; for a person with several examples, that of one model is {} ({} protects \
+                 persons).",
+                in_words(&private.epsilon_by_examples),
+                self.protects_persons
             ),
         })
     }

@@ -1,7 +1,7 @@
 //! The privacy statement of a mechanism's models in a report.
 
 use antinoise_accounting::PrivacyStatement;
-use antinoise_input::{hex, printable};
+use antinoise_input::hex;
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
@@ -55,12 +55,11 @@ pub fn statement(
 /// A sentence on the protection of a person with several rows. It gives no numbers of rows, which are
 /// private.
 fn persons(study: &Study, plan: &VerifiedPlan) -> Result<String> {
-    Ok(match (study.user(), plan.max_examples_per_user) {
-        (Some(column), Some(most)) => format!(
-            "the unit is a user with all of their rows, the training rows with one name in the column {}. A step \
-             clips the mean gradient of a user's rows as one; if a user has more than {most} rows, it uses {most} \
-             of them, drawn by the key. The test rows are those of other users",
-            printable(&format!("{column:?}"))
+    Ok(match (study.users_in_words(), plan.max_examples_per_user) {
+        (Some((examples, tested)), Some(most)) => format!(
+            "the unit is a user with all of their examples, the training {examples}. A step clips the mean \
+             gradient of a user's examples as one; if a user has more than {most}, it uses {most} of them, drawn by \
+             the key. {tested}"
         ),
         _ => format!(
             "the unit is a single example. The epsilon of one model for a person with several examples, all of which \

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use antinoise_audit::has_likelihood_ratio;
-use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
@@ -20,6 +20,7 @@ use super::options::{Arguments, ModelName};
 use super::problem::{build, load, plans};
 use super::published::Published;
 use super::table::Table;
+use super::users::Persons;
 use crate::failure::Result;
 use crate::progress::Progress;
 
@@ -39,6 +40,9 @@ pub struct Study {
     /// Schema and test rows, if the data are a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     table: Option<Table>,
+    /// The source of the users of data that are no table, if users are protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    persons: Option<Persons>,
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
@@ -73,9 +77,12 @@ impl Study {
     /// The study by these options; nothing is written yet.
     pub fn new(arguments: &Arguments) -> Result<Self> {
         arguments.optimizer.check()?;
-        let table = arguments.table.table(&arguments.data)?;
+        let (table, persons) = match arguments.table.table(&arguments.data)? {
+            Some(table) => (Some(table.with_users(arguments.users.column()?)), None),
+            None => (None, arguments.users.persons(&arguments.data)?),
+        };
         let progress = Progress::endless("reading the data");
-        let dataset = load(&arguments.data, table.as_ref())?;
+        let dataset = load(&arguments.data, table.as_ref(), persons.as_ref())?;
         drop(progress);
         warn_of_data(&dataset, table.as_ref());
         let model = build(arguments.model_name(), &dataset)?;
@@ -92,6 +99,7 @@ impl Study {
             id: fresh_id(arguments.seed)?,
             data: arguments.data.clone(),
             table,
+            persons,
             model: arguments.model_name(),
             repeats: arguments.repeats(),
             seed: arguments.seed,
@@ -178,9 +186,27 @@ impl Study {
         Ok(SavedModel::new(model.clone(), parameters, dataset.class_names.clone(), schema)?)
     }
 
-    /// The column of users, if these are protected.
-    pub fn user(&self) -> Option<&str> {
-        self.table.as_ref().and_then(Table::user)
+    /// Which training examples are one user's, and whose the test examples are, in words; `None` if examples
+    /// are protected.
+    pub fn users_in_words(&self) -> Option<(String, &'static str)> {
+        let of_others = "The test examples are those of other users";
+        match (&self.persons, self.table.as_ref().and_then(Table::user)) {
+            (_, Some(column)) => {
+                let column = printable(&format!("{column:?}"));
+                Some((format!("rows with one name in the column {column}"), of_others))
+            }
+            (Some(Persons::Folders), _) => Some(("images in folders of one name".into(), of_others)),
+            (Some(Persons::Lines(_)), _) => Some((
+                "examples with one name in the file of users".into(),
+                "Whether the test examples are those of other users was not checked",
+            )),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether the data are a table.
+    pub fn is_of_table(&self) -> bool {
+        self.table.is_some()
     }
 
     /// The data, as `--data` names them.
@@ -239,7 +265,8 @@ impl Study {
 
     /// The data and the model.
     pub fn problem(&self) -> Result<(Dataset, Model)> {
-        let dataset = load(&self.data, self.table.as_ref()).map_err(|error| error.with(RELATIVE))?;
+        let dataset = load(&self.data, self.table.as_ref(), self.persons.as_ref())
+            .map_err(|error| error.with(RELATIVE))?;
         let model = build(self.model, &dataset)?;
         Ok((dataset, model))
     }
@@ -325,7 +352,7 @@ fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &
     between("audit", canaries, 1, dataset.train.len(), "training examples")?;
     between("audit", canaries, 1, model.parameters(), "parameters, of which each canary needs its own")?;
     if dataset.users.is_some() {
-        let must_be = "left out with --user: canaries are single examples";
+        let must_be = "left out with --user and --users: canaries are single examples";
         return Err(InvalidParameter::new("audit", canaries, must_be).into());
     }
     if let Some(named) = plans.iter().find(|named| !has_likelihood_ratio(&named.plan)) {

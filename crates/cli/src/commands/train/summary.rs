@@ -53,6 +53,7 @@ pub fn summarize(
         title: printable(&format!("{} on {}", model.name(), dataset.name)).replace('\n', " "),
         default_learning_rate: study.default_rate(),
         uncovered: study.uncovered(),
+        protects_persons: if study.is_of_table() { "--user COLUMN" } else { "--users FILE" },
     };
     result.report = folder.save_report(&study_page(&result)?)?;
     Ok(result)

@@ -1,5 +1,5 @@
-//! The schema of a table for `--data csv:`, `jsonl:`, `parquet:` and `arrow:`: its options, and the part that
-//! a run's folder stores.
+//! The schema of a table for `--data csv:`, `jsonl:`, `npz:`, `parquet:` and `arrow:`: its options, and the
+//! part that a run's folder stores.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
-use crate::numbers::{count, real};
+use crate::numbers::real;
 
 /// Public knowledge about a table.
 #[derive(Debug, Clone, Args)]
@@ -18,7 +18,8 @@ pub struct TableOptions {
     #[arg(long, value_name = "COLUMN=CLASS,CLASS")]
     label: Option<String>,
     /// For tables: a column of numbers and its public range, by which it is scaled. Numbers outside are set
-    /// to the nearer end. May be repeated.
+    /// to the nearer end. Of an array x of two dimensions (npz:PATH), x names all columns, and x[3] is one.
+    /// May be repeated.
     #[arg(long, value_name = "COLUMN=LOW:HIGH")]
     range: Vec<String>,
     /// For tables: a column of words and a public list of them; * stands for all words not in the list. May
@@ -47,23 +48,10 @@ pub struct TableOptions {
     /// For tables: seed of the random choice of test rows [default: 0].
     #[arg(long, value_name = "SEED", conflicts_with = "test")]
     test_seed: Option<u64>,
-    /// For tables: the column that names the person of each row. Then persons are protected with all of their
-    /// rows, instead of single rows: batches are of persons, and the mean gradient of a person's rows is
-    /// clipped as one. Test rows are those of other persons.
-    #[arg(long, value_name = "COLUMN")]
-    user: Option<String>,
-    /// With --user: the maximum number of a person's rows that a step uses; from a person with more rows it
-    /// draws that number at random. Epsilon is the same for any number [default: 100].
-    #[arg(long, value_name = "M", value_parser = count, requires = "user")]
-    max_examples_per_user: Option<usize>,
     /// For CSV: the character between cells, or tab [default: ,].
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 }
-
-/// Default maximum number of a person's rows that a step uses: enough for an accurate mean, without long
-/// steps because of a few persons with many rows.
-const EXAMPLES_PER_USER: usize = 100;
 
 /// Which rows of a table are tested on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,11 +96,6 @@ pub struct Table {
 }
 
 impl TableOptions {
-    /// The maximum number of a user's examples in a step, if users are protected.
-    pub fn max_examples_per_user(&self) -> Option<usize> {
-        self.user.as_ref().map(|_| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER))
-    }
-
     /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
@@ -126,8 +109,6 @@ impl TableOptions {
             ("test_share", self.test_share.is_some()),
             ("test_rows", self.test_rows.is_some()),
             ("test_seed", self.test_seed.is_some()),
-            ("user", self.user.is_some()),
-            ("max_examples_per_user", self.max_examples_per_user.is_some()),
             ("delimiter", self.delimiter.is_some()),
         ];
         given.into_iter().find_map(|(name, given)| given.then_some(name))
@@ -135,7 +116,7 @@ impl TableOptions {
 
     /// The table's schema and test rows by these options; `None` if `data` names no table.
     pub fn table(&self, data: &str) -> Result<Option<Table>> {
-        let Some((kind, _)) = table_file(data) else {
+        let Some((kind, path)) = table_file(data) else {
             return match self.given() {
                 None => Ok(None),
                 Some(name) => {
@@ -158,8 +139,8 @@ impl TableOptions {
             test_share: self.test_share.unwrap_or(0.2),
             test_seed,
             delimiter: self.delimiter.unwrap_or(COMMA),
-            user: self.user.clone(),
-            schema: self.schema()?,
+            user: None,
+            schema: kind.file(path, self.delimiter)?.with_columns_of_arrays(self.schema()?)?,
         }))
     }
 
@@ -231,12 +212,13 @@ const COMMA: u8 = b',';
 pub enum TableKind {
     Csv,
     JsonLines,
+    Arrays,
     Parquet,
     Arrow,
 }
 
 /// The names of tables, in messages.
-pub const TABLES: &str = "csv:PATH, jsonl:PATH, parquet:PATH or arrow:PATH";
+pub const TABLES: &str = "csv:PATH, jsonl:PATH, npz:PATH, parquet:PATH or arrow:PATH";
 
 impl TableKind {
     /// Refuses a delimiter for a file that is not CSV.
@@ -255,13 +237,15 @@ impl TableKind {
         match self {
             Self::Csv => Ok(TableFile::csv(path, delimiter.unwrap_or(COMMA))),
             Self::JsonLines => Ok(TableFile::json_lines(path)),
+            Self::Arrays => Ok(TableFile::npz(path)),
             #[cfg(feature = "parquet")]
             Self::Parquet => Ok(TableFile::parquet(path)),
             #[cfg(feature = "parquet")]
             Self::Arrow => Ok(TableFile::arrow(path)),
             #[cfg(not(feature = "parquet"))]
             Self::Parquet | Self::Arrow => {
-                let must_be = "csv:PATH or jsonl:PATH: this program was built without the feature parquet";
+                let must_be =
+                    "csv:PATH, jsonl:PATH or npz:PATH: this program was built without the feature parquet";
                 Err(InvalidParameter::new("data", path.display(), must_be).into())
             }
         }
@@ -273,6 +257,7 @@ pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
     let kinds = [
         ("csv:", TableKind::Csv),
         ("jsonl:", TableKind::JsonLines),
+        ("npz:", TableKind::Arrays),
         ("parquet:", TableKind::Parquet),
         ("arrow:", TableKind::Arrow),
     ];
@@ -283,6 +268,11 @@ impl Table {
     /// The public knowledge of the columns.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// This table with its column of users, if these are protected.
+    pub fn with_users(self, user: Option<&str>) -> Self {
+        Self { user: user.map(str::to_string), ..self }
     }
 
     /// The column of users, if these are protected.

@@ -5,20 +5,13 @@ use std::path::Path;
 use antinoise_input::InvalidParameter;
 use antinoise_input::tables::{Batches, Cells, ColumnFormat, Role};
 
-use super::column::Values;
-use super::row::{Labels, RowReader, Rows, Wanted};
+use super::row::{RowReader, Rows, Wanted};
 use crate::Error;
 use crate::data::file::bad;
 
 /// Reads the rows of a Parquet or Arrow file, in order.
 pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> Result<Rows, Error> {
-    let columns = wanted.schema.columns.iter().map(|column| match column.values {
-        Values::Range(..) => Role::Value,
-        Values::Categories(_) | Values::Text(_) => Role::Name,
-    });
-    let label = (wanted.labels == Labels::Required).then_some(Role::Name);
-    let roles = columns.chain(label).chain(wanted.user.map(|_| Role::User));
-    let asked: Vec<(&str, Role)> = wanted.names().zip(roles).collect();
+    let asked = wanted.roles();
     let file = Batches::open("data", path, format, &asked)?;
     let mut rows = RowReader::new(path, wanted);
     let (mut row, mut rooms) = (0u64, vec![String::new(); asked.len()]);

@@ -1,5 +1,6 @@
 //! One column of a table: public knowledge of its values, and the features that encode a cell.
 
+use antinoise_input::arrays::column_of_array;
 use antinoise_input::tables::is_missing;
 use antinoise_input::{InvalidParameter, at_least, between};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,23 @@ impl Column {
                 let what = format!("features of text column {:?}", self.name);
                 between(&what, *features, 1, MOST_OF_A_TEXT, "2^16").map(drop)
             }
+        }
+    }
+
+    /// Whether `next` is the next column of the same array, with the same values: `x[3]` is before `x[4]`.
+    ///
+    /// ```
+    /// use antinoise_train::data::{Column, Values};
+    /// let column = |name: &str| Column { name: name.into(), values: Values::Range(0.0, 1.0) };
+    /// assert!(column("x[9]").is_before(&column("x[10]")));
+    /// assert!(!column("x[9]").is_before(&column("x[11]")) && !column("x").is_before(&column("x[1]")));
+    /// ```
+    pub fn is_before(&self, next: &Self) -> bool {
+        match (column_of_array(&self.name), column_of_array(&next.name)) {
+            (Some((array, index)), Some((other, following))) => {
+                array == other && index + 1 == following && self.values == next.values
+            }
+            _ => false,
         }
     }
 

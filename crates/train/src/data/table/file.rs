@@ -5,18 +5,20 @@ use std::path::Path;
 #[cfg(feature = "parquet")]
 use antinoise_input::tables::ColumnFormat;
 
+use super::arrays::{array_columns, array_rows};
 #[cfg(feature = "parquet")]
 use super::batches::batch_rows;
 use super::csv::csv_rows;
 use super::json::json_rows;
 use super::row::{Labels, Rows, Wanted};
 use super::schema::Schema;
-use super::split::{TestPart, refuse_shared, split};
+use super::split::{TestPart, split};
 use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
+use crate::data::users::refuse_shared;
 
 /// A table in a file: CSV (plain or gzipped) whose first line holds the names of columns, JSON lines (one
-/// object a line, plain or gzipped), Parquet or Arrow.
+/// object a line, plain or gzipped), NumPy's archives of arrays, Parquet or Arrow.
 ///
 /// Features are scaled by the schema's public knowledge of a column, never by the data. A million rows of 20
 /// columns load in seconds.
@@ -55,6 +57,7 @@ enum Format {
         delimiter: u8,
     },
     JsonLines,
+    Arrays,
     #[cfg(feature = "parquet")]
     Columns(ColumnFormat),
 }
@@ -69,6 +72,14 @@ impl<'a> TableFile<'a> {
     /// are cells; null and an absent key are missing cells.
     pub fn json_lines(path: &'a Path) -> Self {
         Self { path, format: Format::JsonLines, user: None }
+    }
+
+    /// An `.npz` archive of NumPy: an array of one dimension is a column of its name, and one of two the
+    /// columns `x[0]`, `x[1]`, ..., with which [`with_columns_of_arrays`](Self::with_columns_of_arrays)
+    /// replaces its name in a schema. Ranges need numbers; categories and classes are text, whole numbers or
+    /// truth values.
+    pub fn npz(path: &'a Path) -> Self {
+        Self { path, format: Format::Arrays, user: None }
     }
 
     /// A Parquet file. Ranges need columns of numbers; categories and classes are text, whole numbers or
@@ -94,13 +105,25 @@ impl<'a> TableFile<'a> {
         Self { user: Some(user), ..self }
     }
 
+    /// The schema, in which a column that names an array of two dimensions is replaced by one column with the
+    /// same values for each column of the array. Of other formats, the schema as it is.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, or such an array has other dimensions or no column.
+    pub fn with_columns_of_arrays(self, schema: Schema) -> Result<Schema, Error> {
+        match self.format {
+            Format::Arrays => array_columns(self.path, schema),
+            _ => Ok(schema),
+        }
+    }
+
     /// The encoded rows, in the file's order.
     ///
     /// # Errors
     /// If the schema is invalid; if the file is absent or of another format, lacks a column or has it twice;
     /// if a row has another length; if a cell is not a number, is missing, or has an unknown category or
-    /// class (the error names the column and the line or, in Parquet and Arrow files, the row, counted from
-    /// 0); if there are no rows.
+    /// class (the error names the column and the line or, in archives, Parquet and Arrow files, the row,
+    /// counted from 0); if there are no rows.
     pub fn examples(self, schema: &Schema, labels: Labels) -> Result<Examples, Error> {
         Ok(Self { user: None, ..self }.rows(schema, labels)?.examples)
     }
@@ -111,6 +134,7 @@ impl<'a> TableFile<'a> {
         match self.format {
             Format::Csv { delimiter } => csv_rows(self.path, delimiter, wanted),
             Format::JsonLines => json_rows(self.path, wanted),
+            Format::Arrays => array_rows(self.path, wanted),
             #[cfg(feature = "parquet")]
             Format::Columns(format) => batch_rows(self.path, format, wanted),
         }
@@ -127,7 +151,7 @@ impl<'a> TableFile<'a> {
         let (train, test) = match test {
             TestPart::File(path) => {
                 let tested = TableFile { path, ..self }.rows(schema, Labels::Required)?;
-                refuse_shared(path, &all, &tested)?;
+                refuse_shared(path, all.users.as_ref(), tested.users.as_ref())?;
                 (all, tested.examples)
             }
             TestPart::Last(_) | TestPart::Drawn { .. } => split(self.path, all, test)?,

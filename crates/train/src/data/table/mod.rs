@@ -1,5 +1,6 @@
 //! Tables of numbers, categories and texts, encoded by public knowledge of their columns.
 
+mod arrays;
 #[cfg(feature = "parquet")]
 mod batches;
 mod column;

@@ -4,9 +4,9 @@ use std::fmt::Arguments;
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::tables::user_name;
+use antinoise_input::tables::{Role, user_name};
 
-use super::column::{Refused, one_of};
+use super::column::{Refused, Values, one_of};
 use super::schema::{Missing, Schema};
 use crate::Error;
 use crate::data::examples::Examples;
@@ -36,6 +36,16 @@ impl<'a> Wanted<'a> {
     pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
         let label = (self.labels == Labels::Required).then_some(&*self.schema.label);
         self.schema.columns.iter().map(|column| &*column.name).chain(label).chain(self.user)
+    }
+
+    /// The names of the columns with their roles.
+    pub(super) fn roles(self) -> Vec<(&'a str, Role)> {
+        let columns = self.schema.columns.iter().map(|column| match column.values {
+            Values::Range(..) => Role::Value,
+            Values::Categories(_) | Values::Text(_) => Role::Name,
+        });
+        let label = (self.labels == Labels::Required).then_some(Role::Name);
+        self.names().zip(columns.chain(label).chain(self.user.map(|_| Role::User))).collect()
     }
 
     /// Refuses a column of users that is also a label or a feature.

@@ -1,5 +1,7 @@
 //! Public knowledge of a table.
 
+use std::collections::HashSet;
+
 use antinoise_input::{InvalidParameter, at_least};
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +72,10 @@ impl Schema {
     pub fn check(&self) -> Result<(), InvalidParameter> {
         check_words(&format!("classes of column {:?}", self.label), &self.classes, 2)?;
         at_least("number of columns", self.columns.len(), 1)?;
-        for (i, column) in self.columns.iter().enumerate() {
+        let mut names = HashSet::from([&self.label]);
+        for column in &self.columns {
             column.check()?;
-            let before = self.columns[..i].iter().map(|column| &column.name).chain([&self.label]);
-            if before.into_iter().any(|name| *name == column.name) {
+            if !names.insert(&column.name) {
                 let must_be = "named once, and not be the label";
                 return Err(InvalidParameter::new(
                     format!("column {:?}", column.name),

@@ -89,17 +89,3 @@ fn drawn_users(users: &Users, share: f64, seed: u64) -> Vec<bool> {
     };
     (0..users.len()).map(is_drawn).collect()
 }
-
-/// Refuses test rows, of the file at `path`, of users who are trained on.
-pub(super) fn refuse_shared(path: &Path, trained: &Rows, tested: &Rows) -> Result<(), Error> {
-    let (Some(trained), Some(tested)) = (&trained.users, &tested.users) else { return Ok(()) };
-    let known: std::collections::HashSet<&str> = (0..trained.len()).map(|user| trained.name(user)).collect();
-    match (0..tested.len()).map(|user| tested.name(user)).find(|name| known.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let must_be =
-                "one of other users than those that are trained on, whose test rows no statement would cover";
-            Err(bad(path, format!("with rows of the user {name:?}"), must_be))
-        }
-    }
-}

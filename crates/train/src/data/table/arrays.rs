@@ -1,0 +1,48 @@
+//! NumPy's archives of arrays, cell by cell.
+
+use std::path::Path;
+
+use antinoise_input::InvalidParameter;
+use antinoise_input::arrays::{ArrayTable, columns_of_array};
+
+use super::column::Column;
+use super::row::{RowReader, Rows, Wanted};
+use super::schema::Schema;
+use crate::Error;
+use crate::data::file::bad;
+
+/// Reads the rows of an `.npz` archive, in order.
+pub(super) fn array_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
+    let asked = wanted.roles();
+    let table = ArrayTable::open(path, &asked).map_err(|error| unusable(path, error))?;
+    let (mut rows, mut rooms) = (RowReader::new(path, wanted), vec![String::new(); asked.len()]);
+    for row in 0..table.rows() {
+        let texts = (0..asked.len())
+            .zip(&mut rooms)
+            .map(|(column, room)| {
+                table.text("cell", (row, column), room).map_err(|error| {
+                    let got = format!("{} in row {row}, column {:?}", error.got, asked[column].0);
+                    bad(path, got, error.must_be)
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        rows.add(format_args!("row {row}"), |column| texts[column].as_bytes())?;
+    }
+    rows.end()
+}
+
+/// The schema with the columns of each array that it names.
+pub(super) fn array_columns(path: &Path, schema: Schema) -> Result<Schema, Error> {
+    let mut columns = Vec::new();
+    for Column { name, values } in schema.columns {
+        let names = columns_of_array(path, &name).map_err(|error| unusable(path, error))?;
+        columns.extend(names.into_iter().map(|name| Column { name, values: values.clone() }));
+    }
+    let schema = Schema { columns, ..schema };
+    schema.check()?;
+    Ok(schema)
+}
+
+fn unusable(path: &Path, error: InvalidParameter) -> Error {
+    bad(path, format!("unusable: {} is {}", error.parameter, error.got), error.must_be)
+}
