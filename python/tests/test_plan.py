@@ -65,6 +65,11 @@ def test_a_plan_makes_the_round_trip(plan, tmp_path):
     assert plan != small_plan(epsilon=3) and repr(plan).startswith("Plan(blt, steps=24, epsilon=")
 
 
+def test_delta_is_by_default_that_of_the_command_line():
+    made = {examples: small_plan(examples=examples, delta=None).delta for examples in (240, 1000, 1001)}
+    assert made == {240: 1e-4, 1000: 1e-4, 1001: 1e-5}
+
+
 @pytest.mark.parametrize("field", ["noise_multiplier", "epsilon", "clip_norm", "value"])
 def test_an_altered_plan_is_refused(plan, field):
     less = {"noise_multiplier": 0.9, "epsilon": 0.9, "clip_norm": 1e-40, "value": 0.9}[field]

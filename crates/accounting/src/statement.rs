@@ -104,11 +104,12 @@ impl PrivacyStatement {
     /// data.
     fn delta_in_words(&self) -> String {
         let Self { delta, unit, .. } = self;
-        let Some(units) = self.units else { return format!("{delta:e}") };
+        let Some(units) = self.units else { return three_digits_up(*delta) };
         match delta_warning(*delta, units, unit) {
-            Some(warning) => format!("{delta:e}. WARNING: {warning}"),
+            Some(warning) => format!("{}. WARNING: {warning}", three_digits_up(*delta)),
             None => format!(
-                "{delta:e}; {} for N = {units} units, and should be far below 1",
+                "{}; {} for N = {units} units, and should be far below 1",
+                three_digits_up(*delta),
                 delta_times(*delta, units)
             ),
         }
@@ -135,9 +136,10 @@ impl PrivacyStatement {
         let mut sentences = vec![
             format!("The data of every single {unit} are protected{against}."),
             format!(
-                "The guarantee is ({}, {delta:e})-differential privacy of one {unit} under {adjacency} adjacency: \
+                "The guarantee is ({}, {})-differential privacy of one {unit} under {adjacency} adjacency: \
                  {changed}, the probability of any outcome changes by at most a factor of e^epsilon{factor}, plus delta.",
-                three_digits_up(self.epsilon)
+                three_digits_up(self.epsilon),
+                three_digits_up(*delta)
             ),
         ];
         if let Some(first) = self.assumptions.first() {
@@ -230,10 +232,11 @@ fn digits(x: f64, round: fn(f64) -> f64) -> String {
 /// use antinoise_accounting::three_digits_up;
 /// assert_eq!(three_digits_up(2.9997), "3");
 /// assert_eq!(three_digits_up(2.1901), "2.2");
+/// assert_eq!(three_digits_up(1.0 / 60000.0), "1.67e-5");
 /// ```
 pub fn three_digits_up(x: f64) -> String {
     if !(0.01..1e9).contains(&x) {
-        return format!("{x:e}");
+        return three_digits_of_small(x);
     }
     let decimals = 2 - x.log10().floor() as i32;
     let up = if decimals >= 0 {
@@ -247,6 +250,17 @@ pub fn three_digits_up(x: f64) -> String {
         Ok(stated) if stated >= x => text.into(),
         _ => x.to_string(),
     }
+}
+
+/// As [`three_digits_up`], with an exponent.
+fn three_digits_of_small(x: f64) -> String {
+    let text = format!("{x:.2e}");
+    let (Some((digits, exponent)), true) = (text.split_once('e'), x > 0.0) else { return format!("{x:e}") };
+    let whole: u32 = digits.replace('.', "").parse().expect("three digits");
+    let exponent: i32 = exponent.parse().expect("a whole exponent");
+    let value = |whole: u32| format!("{whole}e{}", exponent - 2).parse::<f64>().expect("a number");
+    let up = if value(whole) >= x { value(whole) } else { value(whole + 1) };
+    format!("{up:e}")
 }
 
 /// `x` rounded up to two digits.
@@ -337,12 +351,18 @@ mod tests {
             assert_eq!(three_digits_up(epsilon), text);
         }
         assert_eq!((&three_digits_up(4.0f64.next_up())[..], &three_digits_up(1e-3)[..]), ("4.01", "1e-3"));
-        let mut epsilon = 0.010_123;
-        while epsilon < 1e9 {
-            let stated: f64 = three_digits_up(epsilon).parse().unwrap();
-            assert!(stated >= epsilon && stated <= 1.0101 * epsilon, "{epsilon}");
-            epsilon *= 1.037;
+        for (delta, text) in
+            [(1.0 / 60_000.0, "1.67e-5"), (9.991e-7, "1e-6"), (1e-5, "1e-5"), (5.004e-3, "5.01e-3")]
+        {
+            assert_eq!(three_digits_up(delta), text);
         }
+        let mut x = 1.010_123e-12;
+        while x < 1e12 {
+            let stated: f64 = three_digits_up(x).parse().unwrap();
+            assert!(stated >= x && stated <= 1.0101 * x, "{x}");
+            x *= 1.037;
+        }
+        assert_eq!([0.0, f64::INFINITY].map(three_digits_up), ["0e0", "inf"]);
     }
 
     #[test]

@@ -37,12 +37,6 @@ impl Failure {
         Self { message: format!("{} {remark}", self.message), ..self }
     }
 
-    /// Replaces a phrase of the message.
-    #[cfg(feature = "release")]
-    pub fn replacing(self, phrase: &str, by: &str) -> Self {
-        Self { message: self.message.replace(phrase, by), ..self }
-    }
-
     /// The exit status.
     pub fn status(&self) -> u8 {
         self.status
@@ -55,9 +49,22 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Phrases of libraries' messages that an option answers, and the option.
+const ANSWERS: [(&str, &str); 2] = [
+    ("unless missing cells count as 0", "--missing zero"),
+    ("unless rows of unknown keys are left out", "--unknown leave"),
+];
+
+/// The message of a library, with the option that answers it.
+fn with_option(message: &str) -> String {
+    ANSWERS.iter().fold(message.to_string(), |message, (phrase, option)| {
+        message.replace(phrase, &format!("{phrase} ({option})"))
+    })
+}
+
 impl<E: BadInput> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::judged(&error, error.is_bad_input())
+        Self::judged(with_option(&error.to_string()), error.is_bad_input())
     }
 }
 

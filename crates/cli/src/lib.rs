@@ -90,14 +90,17 @@ fn command(cli: &Cli) -> failure::Result<u8> {
         Command::Bands(arguments) => output::print(&commands::bands::run(arguments)?, cli.json),
         Command::Advise(arguments) => output::print(&commands::advise::run(arguments)?, cli.json),
         Command::Plan(arguments) => {
-            output::print(&commands::plan::run(arguments)?, cli.json || arguments.is_json())
+            let is_json = cli.json || arguments.is_json();
+            output::print(&commands::plan::run(arguments, is_json)?, is_json)
         }
         Command::Verify(arguments) => {
             let report = commands::verify::run(arguments)?;
             output::print(&report, cli.json)?;
             return Ok(if report.holds { 0 } else { 2 });
         }
-        Command::Statement(arguments) => output::print(&commands::statement::run(arguments)?, cli.json),
+        Command::Statement(arguments) => {
+            output::print(&commands::statement::run(arguments)?, cli.json || arguments.is_json())
+        }
         Command::Audit(arguments) => {
             let report = commands::audit::run(arguments)?;
             output::print(&report, cli.json)?;

@@ -331,6 +331,11 @@ fn a_second_run_without_a_name_gets_a_folder_of_its_own() {
         (&first["model"], &second["model"]),
         (&"antinoise-run/model".into(), &"antinoise-run-2/model".into())
     );
+    // Of a run that is refused, nothing is said of a folder.
+    let output = antinoise(&train.replace("--batch-size 60", "--batch-size 6000"), folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!stderr(&output).contains("is taken"), "{}", stderr(&output));
+    assert!(!folder.path().join("antinoise-run-3").exists());
     // A name that is given is taken at its word, before anything is planned.
     refused(&antinoise(&format!("{train} --out antinoise-run"), folder.path()), "already holds a run");
 }

@@ -417,7 +417,7 @@ fn bad_input_is_refused_by_name() {
     refused(
         folder,
         &[&freeze[..], &["--user", "user"]].concat(),
-        "one of the release's keys, unless --unknown leave is given",
+        "one of the release's keys, unless rows of unknown keys are left out (--unknown leave)",
     );
     refused(folder, &[&freeze[..], &["--user", "name"]].concat(), "column \"name\" is absent");
     refused(folder, &["release", "query", "shops", "DELETE FROM published"], "sql is");

@@ -50,3 +50,23 @@ fn a_delta_of_one_over_n_or_more_is_warned_of() {
         assert!(said.len() == 1 && said[0].contains("delta x N = "), "{loud}: {said:?}");
     }
 }
+
+/// The statement in a plan's text has the warning; and JSON of any command is one line.
+#[test]
+fn the_text_of_a_plan_warns_once_and_a_statement_in_json_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_antinoise"));
+        let output = command.args(arguments.split_whitespace()).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let plan = "plan --examples 1000 --batch-size 50 --epochs 2 --epsilon 4 --delta 1/150 --setting cyclic --quick --out plan.toml";
+    let (stdout, stderr) = run(plan);
+    assert_eq!((stdout + &stderr).matches("delta x N = ").count(), 1);
+    let (stdout, _) = run("statement plan.toml --format json");
+    assert_eq!(stdout.lines().count(), 1);
+    assert!(serde_json::from_str::<Value>(&stdout).unwrap()["delta"].as_f64().unwrap() > 0.0066);
+    let (stdout, _) = run("statement plan.toml");
+    assert!(stdout.contains(", 6.67e-3)-differential privacy"), "{stdout}");
+}

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use antinoise_input::InvalidParameter;
-use antinoise_plan::{Length, Request, Setting, choose};
+use antinoise_plan::{Length, Request, Setting, choose, default_delta};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
@@ -18,14 +18,15 @@ use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 /// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how
 /// batches are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which
 /// amplifies privacy), `single` (each example at most once), `federated` (users who are available, with
-/// `min_sep` and `max_participations`). `mechanism` names the mechanism, or several to choose from;
+/// `min_sep` and `max_participations`). `delta` is by default the power of ten at or below 0.1 / `examples`.
+/// `mechanism` names the mechanism, or several to choose from;
 /// `strategy` is a finished one, or any matrix C, to be taken as it is; `arithmetic` is `grid` or `plain`.
 ///
 /// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a
 /// step's noise). Among the candidates whose loss is at most `tolerance` above the smallest loss, the one
 /// with the smallest state is chosen. `thorough=False` leaves out strategies that take seconds to optimise.
 #[pyfunction]
-#[pyo3(signature = (examples, batch_size, *, epsilon, delta, epochs=None, steps=None, setting="cyclic", min_sep=None,
+#[pyo3(signature = (examples, batch_size, *, epsilon, delta=None, epochs=None, steps=None, setting="cyclic", min_sep=None,
     max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
     mechanism=None, strategy=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, arithmetic="grid"))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -34,7 +35,7 @@ pub fn plan(
     examples: usize,
     batch_size: usize,
     epsilon: f64,
-    delta: f64,
+    delta: Option<f64>,
     epochs: Option<usize>,
     steps: Option<usize>,
     setting: &str,
@@ -54,6 +55,7 @@ pub fn plan(
     thorough: bool,
     arithmetic: &str,
 ) -> Result<Plan> {
+    let delta = delta.unwrap_or_else(|| default_delta(examples));
     warn_of_delta(py, examples, delta)?;
     let setting = Setting::named(setting, min_sep, max_participations)?;
     let request = Request {

@@ -1,4 +1,4 @@
-//! A Parquet file of pyarrow's against the same rows as CSV (`scripts/release/parquet.py` makes both).
+//! Parquet and Arrow files of pyarrow against the same rows as CSV (`scripts/release/parquet.py` makes all).
 #![cfg(feature = "parquet")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -36,7 +36,7 @@ fn frozen(day: &str, read: impl FnOnce(&mut Freezing) -> Result<Found>) -> Resul
 }
 
 #[test]
-fn parquet_says_what_csv_says() {
+fn parquet_and_arrow_say_what_csv_says() {
     for (day, late) in [("2026-03-02", Late::Leave), ("2026-03-03", Late::Include), ("2026-03", Late::Refuse)]
     {
         let handling = Handling { late, leave_unknown_keys: true };
@@ -48,10 +48,15 @@ fn parquet_says_what_csv_says() {
             let file = File::open(data("events.csv")).unwrap();
             freezing.read(file, Format::Csv, &columns(), handling, || ())
         });
+        for name in ["events.arrow", "events.arrows"] {
+            let by_arrow =
+                frozen(day, |freezing| freezing.read_arrow(&data(name), &columns(), handling, || seen += 1));
+            assert_eq!(by_arrow.unwrap(), *by_parquet.as_ref().unwrap());
+        }
         let (found, points) = by_parquet.unwrap();
         assert!(found.tally.counted > 50 && points.iter().any(|&points| points > 0), "{found:?}");
         assert_eq!((found, points), by_csv.unwrap());
-        assert_eq!(seen, 500);
+        assert_eq!(seen, 3 * 500);
     }
 }
 
@@ -70,4 +75,9 @@ fn what_cannot_be_counted_is_named() {
     let note = Columns { key: "note".into(), ..columns() };
     let message = refused("2026-03", note);
     assert!(message.ends_with("but must be text, whole numbers or true and false"), "{message}");
+    let compressed = frozen("2026-03-02", |freezing| {
+        freezing.read_arrow(&data("events.feather"), &columns(), handling, || ())
+    });
+    let message = compressed.unwrap_err().to_string();
+    assert!(message.contains("events.feather") && message.contains("lz4"), "{message}");
 }

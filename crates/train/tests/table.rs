@@ -104,7 +104,7 @@ fn what_cannot_be_used_is_named() {
     refused(&good.replace("2,b", "2"), "3 cells in line 3");
     refused(&good.replace('\n', "\r\n").replace("2,b", "two,b"), "\"two\" in line 3, column \"x\"");
     refused(&good.replace("2,b", "two,b"), "\"two\" in line 3, column \"x\"");
-    refused(&good.replace("2,b", ",b"), "--missing zero");
+    refused(&good.replace("2,b", ",b"), "unless missing cells count as 0");
     refused(&good.replace("2,b", "2,d"), "must be one of a, b");
     refused(&good.replace("yes", "maybe"), "must be one of no, yes");
     refused(&good.replace("yes", ""), "line 3, column \"class\"");

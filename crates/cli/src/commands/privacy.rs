@@ -179,7 +179,7 @@ impl fmt::Display for PrivacyFigures {
             short_up(self.epsilon, 10),
             short_down(self.epsilon_lower, 10)
         )?;
-        writeln!(f, "delta             {:e}", self.delta)?;
+        writeln!(f, "delta             {}", short_up(self.delta, 6))?;
         writeln!(f, "noise multiplier  {}", self.noise_multiplier)?;
         if let (Some(mu), Some(rho)) = (self.mu, self.rho) {
             writeln!(f, "mu (GDP)          {}", short_up(mu, 10))?;

@@ -7,7 +7,7 @@ use antinoise_accounting::{Markup, PrivacyStatement};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::source::load_plan;
 
 /// Print the privacy statement of a plan, whose claim is recomputed first.
@@ -32,6 +32,13 @@ pub struct Arguments {
     /// Markup of the statement. json always holds the whole statement, as with --long.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+}
+
+impl Arguments {
+    /// Whether the output is JSON.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
 }
 
 /// The form of an output.
@@ -69,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Stated> {
     let statement = load_plan(&arguments.plan)?.statement();
     let text = match arguments.format.markup() {
         Some(markup) => statement.marked_up(markup, arguments.long),
-        None => serde_json::to_string_pretty(&statement).map_err(Failure::other)?,
+        None => String::new(),
     };
     Ok(Stated { statement, text })
 }

@@ -2,11 +2,11 @@
 
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
+#[cfg(feature = "parquet")]
+pub(crate) mod batches;
 pub(crate) mod external;
 pub(crate) mod freeze;
 pub(crate) mod neighbours;
-#[cfg(feature = "parquet")]
-pub(crate) mod parquet;
 pub(crate) mod problems;
 pub(crate) mod rows;
 pub(crate) mod sample;

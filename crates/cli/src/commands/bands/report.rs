@@ -6,6 +6,7 @@ use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Bands, Candidate, Request};
 use serde::Serialize;
 
+use crate::numbers::short_up;
 use crate::output;
 
 /// Output of `antinoise bands`.
@@ -100,8 +101,10 @@ impl fmt::Display for BandSweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} steps, {} examples, delta {:e}. Losses are standard deviations of the averaged queries.",
-            self.steps, self.examples, self.delta
+            "{} steps, {} examples, delta {}. Losses are standard deviations of the averaged queries.",
+            self.steps,
+            self.examples,
+            short_up(self.delta, 3)
         )?;
         self.targets.iter().try_for_each(|target| write!(f, "\n{target}"))
     }

@@ -186,14 +186,17 @@ impl Arguments {
 }
 
 /// Chooses a plan, and saves it if `--out` is given.
-pub fn run(arguments: &Arguments) -> Result<Output> {
+pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
         return Err(InvalidParameter::new("plot", out.display(), "another file than --out's").into());
     }
     let request = arguments.request()?;
-    output::warn_of_delta(request.delta, request.examples, request.unit);
+    // The text of one plan ends with its statement, which has the warning.
+    if is_json || arguments.sweep.is_some() {
+        output::warn_of_delta(request.delta, request.examples, request.unit);
+    }
     refuse_examples_of_users(arguments.examples_per_user, &request)?;
     if let Some(sweep) = arguments.sweep {
         let swept = sweep.run(&request, arguments.markup())?;

@@ -135,9 +135,12 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
             buckets.push(&row.bucket);
         }
     }
-    let series = shown(rows).into_iter().map(|key| {
+    let keys = shown(rows);
+    let series = keys.iter().enumerate().map(|(at, &key)| {
+        // Side by side, so that the intervals of keys do not cover each other.
+        let beside = 0.6 * ((at as f64 + 0.5) / keys.len() as f64 - 0.5);
         let points = ends.iter().filter(|row| row.key == key).enumerate();
-        Series::new(key, LineStyle::Points, points.map(|(place, row)| point(place as f64, row)))
+        Series::new(key, LineStyle::Points, points.map(|(place, row)| point(place as f64 + beside, row)))
     });
     Chart {
         title: String::new(),
@@ -187,6 +190,25 @@ mod tests {
             freezing.commit().expect("room");
         }
         release.publish().expect("figures")
+    }
+
+    /// The intervals of three keys lie side by side, around the bucket's name.
+    #[test]
+    fn intervals_of_keys_do_not_cover_each_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = ["a", "b", "c"].map(String::from).to_vec();
+        let queries = vec![("histogram:0,1,2".parse().expect("a query"), 1.0)];
+        let settings = Settings { queries, ..Settings::new(keys, 1, Unit::User) };
+        let mut release = Release::create(folder.path(), &settings).expect("a release");
+        let period = "1".parse().expect("a period");
+        release.freeze_in_any_order(&period).expect("a new period").commit().expect("room");
+        let chart = chart("histogram:0,1,2", &release.publish().expect("figures"));
+        assert_eq!(chart.series.len(), 3);
+        let mut places: Vec<f64> =
+            chart.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect();
+        places.sort_by(f64::total_cmp);
+        assert!(places.len() >= 6 && places.windows(2).all(|pair| pair[1] - pair[0] > 0.19), "{places:?}");
+        assert!(places.iter().all(|place| (place - place.round()).abs() < 0.3), "{places:?}");
     }
 
     /// Dates are places and names on the axis of time; lines have gaps; users at their bound set in where

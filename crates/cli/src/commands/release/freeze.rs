@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
     /// File of events: CSV with a header, one JSON object per line (.jsonl, .ndjson), or Parquet
-    /// (.parquet); - for standard input, which cannot be Parquet.
+    /// (.parquet) or Arrow (.arrow, .arrows, .feather); - for standard input, which cannot be these two.
     #[arg(long, value_name = "FILE", required_unless_present = "counts")]
     events: Option<PathBuf>,
     /// File of counts that were computed elsewhere, in place of events: CSV with the columns key and count; -
@@ -93,7 +93,7 @@ pub struct Arguments {
     unknown: UnknownName,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum FormatName {
     /// Comma-separated, with a header.
     Csv,
@@ -101,6 +101,8 @@ enum FormatName {
     Jsonl,
     /// Parquet (if built with the feature parquet).
     Parquet,
+    /// Arrow IPC, as a file or a stream, without compression (if built with the feature parquet).
+    Arrow,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -253,13 +255,16 @@ impl Arguments {
         columns: &Columns,
         each: &mut dyn FnMut(),
     ) -> Result<Found> {
-        let format = match self.format(events) {
+        let format = self.format(events);
+        let format = match format {
             FormatName::Csv => Format::Csv,
             FormatName::Jsonl => Format::JsonLines,
-            FormatName::Parquet => return read_parquet(freezing, events, columns, self.handling(), each),
+            FormatName::Parquet | FormatName::Arrow => {
+                let is_arrow = format == FormatName::Arrow;
+                return read_columns(freezing, events, is_arrow, columns, self.handling(), each);
+            }
         };
-        let read = freezing.read(self.input("events", events)?, format, columns, self.handling(), each);
-        read.map_err(with_unknown_named)
+        Ok(freezing.read(self.input("events", events)?, format, columns, self.handling(), each)?)
     }
 
     fn input(&self, name: &str, path: &Path) -> Result<Box<dyn Read>> {
@@ -291,6 +296,7 @@ impl Arguments {
         let by_name = || match events.extension().and_then(OsStr::to_str) {
             Some("jsonl" | "ndjson") => FormatName::Jsonl,
             Some("parquet") => FormatName::Parquet,
+            Some("arrow" | "arrows" | "feather") => FormatName::Arrow,
             _ => FormatName::Csv,
         };
         self.format.unwrap_or_else(by_name)
@@ -308,31 +314,31 @@ impl Arguments {
     }
 }
 
-/// An error of a row, which names the option for rows of unknown keys.
-fn with_unknown_named(error: antinoise_release::Error) -> Failure {
-    Failure::from(error)
-        .replacing("unless rows of unknown keys are left out", "unless --unknown leave is given")
-}
-
+/// Adds the rows of a Parquet or Arrow file.
 #[cfg(feature = "parquet")]
-fn read_parquet(
+fn read_columns(
     freezing: &mut Freezing<'_>,
     events: &Path,
+    is_arrow: bool,
     columns: &Columns,
     handling: Handling,
     each: &mut dyn FnMut(),
 ) -> Result<Found> {
     if events.as_os_str() == "-" {
-        let must_be = "a file if it is Parquet, which is read from its end";
+        let must_be = "a file if it is Parquet or Arrow, which are not read from start to end";
         return Err(InvalidParameter::new("events", "standard input", must_be).into());
     }
-    freezing.read_parquet(events, columns, handling, each).map_err(with_unknown_named)
+    Ok(match is_arrow {
+        true => freezing.read_arrow(events, columns, handling, each),
+        false => freezing.read_parquet(events, columns, handling, each),
+    }?)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn read_parquet(
+fn read_columns(
     _: &mut Freezing<'_>,
     events: &Path,
+    _: bool,
     _: &Columns,
     _: Handling,
     _: &mut dyn FnMut(),

@@ -17,9 +17,9 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     let are = if status.published == 1 { "is" } else { "are" };
     let lead = format!(
         "<p class=\"lead\">{of} {are} published. All of them together have (&epsilon;,&thinsp;&delta;) = \
-         ({},&thinsp;{:e}) for one {}.</p>\n",
+         ({},&thinsp;{}) for one {}.</p>\n",
         short_up(status.epsilon(), 5),
-        status.settings.delta,
+        short_up(status.settings.delta, 3),
         status.settings.unit,
     );
     let (mut body, settings) = (String::new(), &status.settings);

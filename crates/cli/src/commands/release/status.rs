@@ -79,7 +79,12 @@ impl fmt::Display for ReleaseStatus {
         for of_users in status.queries.iter().filter(|query| query.intervals != status.intervals) {
             writeln!(f, "                  {}: {}", of_users.query, of_users.intervals)?;
         }
-        writeln!(f, "privacy           epsilon {}, delta {:e}", short_up(status.epsilon, 6), status.delta)?;
+        writeln!(
+            f,
+            "privacy           epsilon {}, delta {}",
+            short_up(status.epsilon, 6),
+            short_up(status.delta, 3)
+        )?;
         writeln!(f, "mechanism         {}\n", status.strategy)?;
         write!(f, "{}", status.statement)
     }

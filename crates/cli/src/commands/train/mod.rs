@@ -64,10 +64,19 @@ impl fmt::Display for Outcome {
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let Some(path) = &arguments.resume else {
         arguments.refuse_several_without_compare()?;
-        let arguments = Arguments { out: Some(arguments.out()?), ..arguments.clone() };
-        return match Sessions::new(&arguments)? {
-            Some(sessions) => several(sessions),
-            None => one(Session::new(&arguments)?),
+        let out = arguments.out()?;
+        let of_run = Arguments { out: Some(out.clone()), ..arguments.clone() };
+        // Once the run has begun: a refused run has no folder.
+        return match Sessions::new(&of_run)? {
+            Some(sessions) => {
+                arguments.tell_of_other_name(&out);
+                several(sessions)
+            }
+            None => {
+                let session = Session::new(&of_run)?;
+                arguments.tell_of_other_name(&out);
+                one(session)
+            }
         };
     };
     arguments.refuse_with_resume()?;

@@ -1,6 +1,6 @@
 //! The options of `antinoise train`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -260,14 +260,17 @@ impl Arguments {
             _ => PathBuf::from(format!("{OUT}-{number}")),
         };
         let free = (1..=MOST_RUNS).map(name).find(|path| path.symlink_metadata().is_err());
-        let free = free.ok_or_else(|| {
+        free.ok_or_else(|| {
             let got = format!("absent, and {OUT} to {OUT}-{MOST_RUNS} are taken");
-            InvalidParameter::new("out", got, "the name of a new folder")
-        })?;
-        if free != name(1) {
-            eprintln!("{OUT} is taken: this run writes into {}", free.display());
+            InvalidParameter::new("out", got, "the name of a new folder").into()
+        })
+    }
+
+    /// Says on stderr that the default name was taken, if the run's folder `out` has another.
+    pub fn tell_of_other_name(&self, out: &Path) {
+        if self.out.is_none() && out != Path::new(OUT) {
+            eprintln!("{OUT} is taken: this run writes into {}", out.display());
         }
-        Ok(free)
     }
 
     /// Update rules, one for each learning rate: those that are given, or `default(rule)` and in a comparison

@@ -12,7 +12,7 @@ use super::audit::Audited;
 use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::results::{accuracy_error, edge, mean_and_error};
-use crate::numbers::same_privacy;
+use crate::numbers::{same_privacy, short_up};
 use crate::output;
 
 /// The results of all mechanisms, and the files that were written.
@@ -182,6 +182,16 @@ impl Difference {
 }
 
 impl MechanismResult {
+    /// The name in a report: a baseline's in words, or else that of the mechanism on the command line.
+    pub fn label(&self) -> String {
+        match self.baseline {
+            Some(Baseline::None) => "no privacy".into(),
+            Some(Baseline::Independent) => "independent noise".into(),
+            Some(Baseline::IndependentAmplified) => "DP-SGD".into(),
+            None => format!("correlated noise ({})", self.mechanism),
+        }
+    }
+
     /// The standard error of the test accuracy: over repeats, or of a single run that of a share of the test
     /// examples.
     pub fn error(&self) -> f64 {
@@ -242,7 +252,7 @@ impl MechanismResult {
             self.mechanism.clone(),
             percent(self.test_accuracy, Some(self.error())),
             private(|private| three_digits_up(private.epsilon)),
-            private(|private| format!("{:e}", private.delta)),
+            private(|private| short_up(private.delta, 3)),
             private(|private| format!("{:.5}", private.rms_loss)),
             self.learning_rate.to_string(),
             self.steps.to_string(),

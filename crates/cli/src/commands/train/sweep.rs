@@ -39,14 +39,14 @@ impl EpsilonSweep {
         self.epsilons.iter().flat_map(|at| &at.result.runs)
     }
 
-    /// The name of a result in a figure over all epsilons: its mechanism, if there is a result of that
-    /// mechanism for every epsilon, or else "chosen", because the mechanism was chosen for its epsilon.
+    /// The name of a result in a figure over all epsilons: its label, if there is a result of its mechanism
+    /// for every epsilon, or else that of a mechanism that was chosen for its epsilon.
     pub fn series(&self, row: &MechanismResult) -> String {
         let names = |at: &AtEpsilon| at.result.runs.iter().any(|other| other.mechanism == row.mechanism);
         if row.baseline.is_some() || self.epsilons.iter().all(names) {
-            return row.mechanism.clone();
+            return row.label();
         }
-        "chosen".into()
+        "correlated noise, chosen for its epsilon".into()
     }
 }
 

@@ -109,8 +109,7 @@ impl<'a> RowReader<'a> {
                 Ok(()) => {}
                 Err(Refused::Missing) if schema.missing == Missing::Zero => {}
                 Err(Refused::Missing) => {
-                    let must_be =
-                        "present, as a finite number or a word (--missing zero counts absent ones as 0)";
+                    let must_be = "present, as a finite number or a word, unless missing cells count as 0";
                     return Err(refused(&column.name, cell, must_be.into()));
                 }
                 Err(Refused::MustBe(what)) => return Err(refused(&column.name, cell, what)),

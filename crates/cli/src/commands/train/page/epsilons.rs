@@ -14,7 +14,8 @@ pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String> {
     let first = &sweep.epsilons[0].result;
     let delta = first.private().next().map_or(f64::NAN, |(_, private)| private.delta);
     let lead = format!(
-        "<p class=\"lead\">Test accuracy by epsilon, at &delta; = {delta:e}. {}</p>\n",
+        "<p class=\"lead\">Test accuracy by epsilon, at &delta; = {}. {}</p>\n",
+        short_up(delta, 3),
         escaped(TOGETHER)
     );
     let body = figure(sweep)? + &table(sweep) + &links(sweep);
@@ -68,7 +69,7 @@ fn table(sweep: &EpsilonSweep) -> String {
             |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("&ndash;".into(), cell);
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            escaped(&row.mechanism),
+            escaped(&row.label()),
             private(|private| short_up(private.epsilon, 5)),
             with_error(row.test_accuracy, row.standard_error),
             private(|private| short(private.rms_loss, 4)),

@@ -8,7 +8,7 @@ use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::parts::{document, percent, with_error};
 use crate::failure::Result;
-use crate::numbers::{same_privacy, short, short_down};
+use crate::numbers::{same_privacy, short, short_down, short_up};
 use crate::report::frame::{self, Sizes, WHOLE, escaped, section};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
@@ -33,7 +33,7 @@ fn lead(result: &StudyResult) -> String {
         return format!(
             "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy ({}). {largest}</p>\n",
             budget(first),
-            escaped(&first.mechanism),
+            escaped(&first.label()),
             accuracy(first),
             first.error_is(),
         );
@@ -55,9 +55,9 @@ fn lead(result: &StudyResult) -> String {
         "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy: {verdict} {} with {}{against} ({}). \
          {largest}</p>\n",
         budget(best),
-        escaped(&best.mechanism),
+        escaped(&best.label()),
         percent(best.test_accuracy),
-        escaped(&first.mechanism),
+        escaped(&first.label()),
         percent(first.test_accuracy),
         difference.of(),
     )
@@ -70,7 +70,7 @@ fn cards(result: &StudyResult) -> String {
             "<div class=\"card\"><p class=\"name\">{}{}</p><p class=\"number\">{}</p>\
              <p class=\"note\">test accuracy at {}</p></div>\n",
             chip(index),
-            escaped(&run.mechanism),
+            escaped(&run.label()),
             accuracy(run),
             budget(run),
         )
@@ -92,7 +92,7 @@ fn figures(result: &StudyResult) -> Result<String> {
     let entry = |of: &str| Axis::linear(format!("entry of {of} (no unit)")).covering(0.0);
     let error = "standard deviation in a coordinate (units of the gradient)";
     let chart = |x: Axis, y: Axis, look: LineStyle, points: fn(&MechanismResult) -> Vec<Point>| {
-        let series = result.runs.iter().map(|run| Series::new(run.mechanism.clone(), look, points(run)));
+        let series = result.runs.iter().map(|run| Series::new(run.label(), look, points(run)));
         Chart { title: String::new(), x, y, series: series.collect() }
     };
     let tested = result.runs.iter().flat_map(|run| &run.accuracy_by_step);
@@ -183,7 +183,7 @@ fn table(result: &StudyResult) -> String {
                 })
             })
         }),
-        ("&delta;", |run| if_private(run, |private| format!("{:e}", private.delta))),
+        ("&delta;", |run| if_private(run, |private| short_up(private.delta, 3))),
         ("noise multiplier &sigma;", |run| {
             if_private(run, |private| format!("{:.4}", private.figures.noise_multiplier))
         }),
@@ -203,7 +203,7 @@ fn table(result: &StudyResult) -> String {
         }),
     ];
     let head = |(index, run): (usize, &MechanismResult)| {
-        format!("<th scope=\"col\">{}{}</th>", chip(index), escaped(&run.mechanism))
+        format!("<th scope=\"col\">{}{}</th>", chip(index), escaped(&run.label()))
     };
     let heads: String = result.runs.iter().enumerate().map(head).collect();
     let row = |(name, cell): (&str, Cell)| {
@@ -239,7 +239,7 @@ fn privacy(result: &StudyResult) -> String {
             statements,
             "<div class=\"statement\"><h3>{}{}</h3>{text}</div>",
             chip(index),
-            escaped(&run.mechanism),
+            escaped(&run.label()),
         );
     }
     format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
@@ -263,7 +263,7 @@ fn if_private(run: &MechanismResult, cell: fn(&PrivateResult) -> String) -> Stri
 /// "(epsilon, delta) = ..." of a run.
 fn budget(run: &MechanismResult) -> String {
     let Some(private) = &run.private else { return "no privacy".into() };
-    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{:e})", epsilon(private), private.delta)
+    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{})", epsilon(private), short_up(private.delta, 3))
 }
 
 /// Epsilon rounded up to four decimals.

@@ -1,4 +1,4 @@
-//! Events from Parquet files, in batches: memory does not grow with their number.
+//! Events from Parquet and Arrow files, in batches: memory does not grow with their number.
 
 use std::path::Path;
 
@@ -22,10 +22,36 @@ impl Freezing<'_> {
         path: &Path,
         columns: &Columns,
         handling: Handling,
+        each: impl FnMut(),
+    ) -> Result<Found> {
+        self.read_batches(path, ColumnFormat::Parquet, columns, handling, each)
+    }
+
+    /// Adds the rows of the Arrow IPC file or stream at `path`, which must not be compressed, as
+    /// [`Freezing::read_parquet`].
+    ///
+    /// # Errors
+    /// As [`Freezing::read_parquet`].
+    pub fn read_arrow(
+        &mut self,
+        path: &Path,
+        columns: &Columns,
+        handling: Handling,
+        each: impl FnMut(),
+    ) -> Result<Found> {
+        self.read_batches(path, ColumnFormat::Arrow, columns, handling, each)
+    }
+
+    fn read_batches(
+        &mut self,
+        path: &Path,
+        format: ColumnFormat,
+        columns: &Columns,
+        handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
         let roles: Vec<_> = columns.roles().collect();
-        let file = Batches::open("events", path, ColumnFormat::Parquet, &roles)?;
+        let file = Batches::open("events", path, format, &roles)?;
         let mut table = EventTable::new(file.schema(), columns)?;
         let mut rows = self.rows(handling);
         for batch in file {
