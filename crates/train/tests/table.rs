@@ -112,7 +112,7 @@ fn what_cannot_be_used_is_named() {
     refused(&good.replace("word,any", "word,word"), "two columns \"word\"");
     refused("x,word,any,class\n", "without rows");
     refused("", "is empty");
-    refused("x,word,any,class\n1,a,c,no\n", "rows enough");
+    refused("x,word,any,class\n1,a,c,no\n", "enough rows");
     refused("\0\u{1}\u{2}", "column");
     let absent =
         csv(Path::new("/nonexistent/t.csv"), &schema(Missing::Refuse), TestPart::Last(0.5)).unwrap_err();
