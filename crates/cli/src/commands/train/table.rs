@@ -1,13 +1,12 @@
-//! The schema of a table for `--data csv:`, `jsonl:`, `parquet:` and `arrow:`: its options, and the part that
-//! a run's folder stores.
+//! The options of a table: `--data csv:`, `jsonl:`, `parquet:` and `arrow:`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
-use antinoise_train::data::{Column, Dataset, Missing, Schema, TableFile, TestPart, Values};
+use antinoise_train::data::{Column, Missing, Schema, Values};
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
+use super::table_file::{COMMA, TABLES, Table, TableKind, table_file};
 use crate::failure::{Failure, Result};
 use crate::numbers::{count, real};
 
@@ -55,15 +54,11 @@ pub struct TableOptions {
     /// With --user: the maximum number of a person's rows that a step uses; from a person with more rows it
     /// draws that number at random. Epsilon is the same for any number [default: 100].
     #[arg(long, value_name = "M", value_parser = count, requires = "user")]
-    max_examples_per_user: Option<usize>,
+    pub max_examples_per_user: Option<usize>,
     /// For CSV: the character between cells, or tab [default: ,].
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 }
-
-/// Default maximum number of a person's rows that a step uses: enough for an accurate mean, without long
-/// steps because of a few persons with many rows.
-const EXAMPLES_PER_USER: usize = 100;
 
 /// Which rows of a table are tested on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,6 +78,17 @@ pub fn delimiter(text: &str) -> std::result::Result<u8, String> {
     }
 }
 
+/// Refuses a delimiter for a file that is not CSV.
+pub fn check_delimiter(kind: TableKind, delimiter: Option<u8>) -> Result<()> {
+    match delimiter {
+        Some(byte) if kind != TableKind::Csv => {
+            let got = format!("{:?}", char::from(byte));
+            Err(InvalidParameter::new("delimiter", got, "left out unless --data is csv:PATH").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Treatment of missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MissingName {
@@ -92,27 +98,7 @@ enum MissingName {
     Zero,
 }
 
-/// Table options that a run's folder stores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Table {
-    test: Option<PathBuf>,
-    test_share: f64,
-    /// The seed of test rows that are drawn at random; `None` if the last rows are tested.
-    test_seed: Option<u64>,
-    delimiter: u8,
-    /// The column of users, if these are protected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    schema: Schema,
-}
-
 impl TableOptions {
-    /// The maximum number of a user's examples in a step, if users are protected.
-    pub fn max_examples_per_user(&self) -> Option<usize> {
-        self.user.as_ref().map(|_| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER))
-    }
-
     /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
@@ -144,7 +130,7 @@ impl TableOptions {
                 }
             };
         };
-        kind.check(self.delimiter)?;
+        check_delimiter(kind, self.delimiter)?;
         let test_seed = match (self.test_rows, self.test_seed) {
             (Some(TestRows::Last), Some(seed)) => {
                 let must_be = "left out with --test-rows last, which draws nothing";
@@ -221,86 +207,6 @@ fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
     let (name, words) =
         text.split_once('=').ok_or_else(|| InvalidParameter::new(option, format!("{text:?}"), must_be))?;
     Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
-}
-
-/// The delimiter of a CSV file.
-const COMMA: u8 = b',';
-
-/// The kinds of files that hold tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableKind {
-    Csv,
-    JsonLines,
-    Parquet,
-    Arrow,
-}
-
-/// The names of tables, in messages.
-pub const TABLES: &str = "csv:PATH, jsonl:PATH, parquet:PATH or arrow:PATH";
-
-impl TableKind {
-    /// Refuses a delimiter for a file that is not CSV.
-    pub fn check(self, delimiter: Option<u8>) -> Result<()> {
-        match delimiter {
-            Some(byte) if self != Self::Csv => {
-                let got = format!("{:?}", char::from(byte));
-                Err(InvalidParameter::new("delimiter", got, "left out unless --data is csv:PATH").into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The table in the file at `path`.
-    pub fn file(self, path: &Path, delimiter: Option<u8>) -> Result<TableFile<'_>> {
-        match self {
-            Self::Csv => Ok(TableFile::csv(path, delimiter.unwrap_or(COMMA))),
-            Self::JsonLines => Ok(TableFile::json_lines(path)),
-            #[cfg(feature = "parquet")]
-            Self::Parquet => Ok(TableFile::parquet(path)),
-            #[cfg(feature = "parquet")]
-            Self::Arrow => Ok(TableFile::arrow(path)),
-            #[cfg(not(feature = "parquet"))]
-            Self::Parquet | Self::Arrow => {
-                let must_be = "csv:PATH or jsonl:PATH: this program was built without the feature parquet";
-                Err(InvalidParameter::new("data", path.display(), must_be).into())
-            }
-        }
-    }
-}
-
-/// The file of a table, if `data` names one.
-pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
-    let kinds = [
-        ("csv:", TableKind::Csv),
-        ("jsonl:", TableKind::JsonLines),
-        ("parquet:", TableKind::Parquet),
-        ("arrow:", TableKind::Arrow),
-    ];
-    kinds.into_iter().find_map(|(prefix, kind)| Some((kind, Path::new(data.strip_prefix(prefix)?))))
-}
-
-impl Table {
-    /// The public knowledge of the columns.
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    /// The column of users, if these are protected.
-    pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    /// Reads the table at `path`.
-    pub fn load(&self, kind: TableKind, path: &Path) -> Result<Dataset> {
-        let test = match (&self.test, self.test_seed) {
-            (Some(other), _) => TestPart::File(other),
-            (None, Some(seed)) => TestPart::Drawn { share: self.test_share, seed },
-            (None, None) => TestPart::Last(self.test_share),
-        };
-        let file = kind.file(path, Some(self.delimiter))?;
-        let file = self.user().map_or(file, |user| file.with_users(user));
-        Ok(file.dataset(&self.schema, test)?)
-    }
 }
 
 #[cfg(test)]
