@@ -12,17 +12,22 @@ KEPT = 2**28
 
 class Room:
     """Places for gradients that are kept until the sum, up to a number of bytes. In the host's memory they
-    are used again in the next portion and step: new memory is slow there.
+    are used again in the next portion and step, since new memory is slow there, if they may need more than
+    the sums. Otherwise each is freed when it is added, and the sums, which grow meanwhile, have the peak.
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._left, self._next = limit, 0
+        self._limit = self._left = limit
+        self._stay, self._next = True, 0
         self._places: list[Tensor] = []
+
+    def resize(self, limit: int, sums: int) -> None:
+        """Sets the number of bytes; `sums` is that of the sums."""
+        self._limit, self._stay = limit, limit > sums
 
     def begin(self) -> None:
         """Records that a portion begins: all places are free."""
-        self._left, self._next = self.limit, 0
+        self._left, self._next = self._limit, 0
 
     def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:
         """Memory of this shape for values that replace `gradients`; None if there is no room."""
@@ -31,7 +36,7 @@ class Room:
         if more > self._left:
             return None
         self._left -= more
-        if gradients.device.type != "cpu":
+        if gradients.device.type != "cpu" or not self._stay:
             return gradients.new_empty(shape)
         number, self._next = self._next, self._next + 1
         if number == len(self._places):
