@@ -109,8 +109,8 @@ impl Arithmetic {
     pub(crate) fn check(self, noise_std: f64, noise: &RoundedNoise) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
         let Some((_, fresh)) = noise.fresh else {
-            let must_be = "plain for this strategy: its noise is a sum of seeds that cannot be made with one fresh \
-                           seed a step (antinoise plan --release plain)";
+            let must_be = "plain for this strategy, whose noise cannot be written with one fresh seed a step \
+                           (antinoise plan --release plain)";
             return Err(InvalidParameter::new("arithmetic", "grid", must_be).into());
         };
         let largest = noise.norms.inner.1 * noise.norms.factors.1;
@@ -145,8 +145,8 @@ pub(crate) struct RoundedNoise {
 }
 
 impl RoundedNoise {
-    /// Returns 2 E, where E is an upper bound on how far rounding of the history term shifts the mean of C G
-    /// + Z, as a norm over all steps and `dim` coordinates and in standard deviations of the seed noise
+    /// Returns 2 E, where E is an upper bound on how far rounding of the history term shifts the mean of
+    /// C G + Z, as a norm over all steps and `dim` coordinates and in standard deviations of the seed noise
     /// (docs/noise.md). The product of 2 E and sigma is the relative increase of the sensitivity. `spacing`
     /// is the spacing of the grid in the same units; `column_norm` is an upper bound on the norms of C's
     /// columns.
