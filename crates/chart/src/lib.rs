@@ -1,4 +1,4 @@
-//! Figures as SVG, as separate files and inside pages.
+//! Figures as SVG, as separate files and inside pages, which [`page`] frames.
 //!
 //! A [`Figure`] is rows of panels: a [`Chart`] of [`Series`] over two [`Axis`], or a [`Heatmap`] of a matrix.
 //! The caller gives the data. This crate chooses ticks, number formats, label widths and colours, in the same
@@ -29,6 +29,7 @@
 //! scale, header: the scale and ticks of a drawn axis; titles and legends
 //! chart, heatmap: the two kinds of panels
 //! figure: rows of panels
+//! page: an HTML page around figures
 //! ```
 
 mod axis;
@@ -38,6 +39,7 @@ mod error;
 mod figure;
 mod header;
 mod heatmap;
+pub mod page;
 mod pen;
 mod scale;
 mod series;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_audit::{Canary, OneRunReport};
+use antinoise_input::{short_down, short_up};
 use antinoise_noise::{Key, RunId};
 use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::trainer::Setup;
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use super::train::{ModelName, build, load, trained_with_canaries};
 use crate::failure::Result;
-use crate::numbers::{count, real, short_down, short_up};
+use crate::numbers::{count, real};
 use crate::output;
 use crate::source::load_plan;
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use antinoise_input::short_up;
 use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Bands, Candidate, Request};
 use serde::Serialize;
 
-use crate::numbers::short_up;
 use crate::output;
 
 /// Output of `antinoise bands`.

@@ -1,12 +1,12 @@
 //! The page of a release.
 
+use antinoise_chart::page::{Frame, WHOLE, document, escaped, folded, section};
+use antinoise_input::short_up;
 use antinoise_release::{Published, Status, quantity};
 
 use super::figure;
 use super::publish::written;
-use crate::failure::Result;
-use crate::numbers::short_up;
-use crate::report::frame::{Frame, WHOLE, document, escaped, privacy, section};
+use crate::failure::{Failure, Result};
 
 /// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
@@ -36,12 +36,14 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
         let set_in = if query.is_of_users() { "" } else { &set_in };
         let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}");
-        body += &section(&escaped(&name), &escaped(&caption), WHOLE, figure::chart(&name, published))?;
+        let chart = figure::chart(&name, published);
+        body += &section(&escaped(&name), &escaped(&caption), WHOLE, chart).map_err(Failure::other)?;
     }
     body += &table(published);
+    let statement = status.statement();
     body += &format!(
         "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\">{}</div>\n</section>\n",
-        privacy(&status.statement())
+        folded(&statement.summary(), &statement.details(), &statement.lists())
     );
     let frame = Frame {
         kind: "continual release",

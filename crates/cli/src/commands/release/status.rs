@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use antinoise_input::{short, short_up};
 use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, quantity};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
-use crate::numbers::{short, short_up};
 
 /// Print the progress of a release, its errors and its privacy statement.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use antinoise_audit::{Canary, OneRunReport, OneRunSettings, one_run};
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, short_down, short_up};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
@@ -16,7 +16,6 @@ use super::named::NamedPlan;
 use super::results::{Results, best_rate};
 use super::study::Study;
 use crate::failure::Result;
-use crate::numbers::{short_down, short_up};
 use crate::progress::Progress;
 
 /// Maximum probability that a bound is above the truth.

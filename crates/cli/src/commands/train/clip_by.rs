@@ -1,12 +1,12 @@
 //! `--clip-by`: which part of an example's gradient is clipped as one.
 
+use antinoise_input::short_up;
 use antinoise_train::clip::Groups;
 use antinoise_train::model::Model;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Result;
-use crate::numbers::short_up;
 
 /// Part of a gradient that is clipped as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]

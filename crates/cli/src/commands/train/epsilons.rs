@@ -133,7 +133,8 @@ impl Sessions {
         }
         let links = self.epsilons.iter().map(|&epsilon| format!("{}/{REPORT}", folder(epsilon))).collect();
         let found = EpsilonSweep { epsilons, report: self.whole.join(REPORT), links };
-        write_atomically(&found.report, epsilon_page(&found)?.as_bytes())?;
+        let page = epsilon_page(&found).map_err(Failure::other)?;
+        write_atomically(&found.report, page.as_bytes())?;
         Ok(found)
     }
 }

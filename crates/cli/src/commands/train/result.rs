@@ -4,15 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_accounting::{PrivacyStatement, three_digits_up};
+use antinoise_input::short_up;
 use antinoise_mechanism::PrivacyUnit;
+use antinoise_plan::{ByExamples, by_examples_in_words};
 use serde::{Serialize, Serializer};
 
-use super::super::persons::{ByExamples, in_words};
 use super::audit::Audited;
 use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::results::{accuracy_error, edge, mean_and_error};
-use crate::numbers::{same_privacy, short_up};
 use crate::output;
 
 /// The results of all mechanisms, and the files that were written.
@@ -155,6 +155,11 @@ pub struct Difference {
     /// Standard error of the mean over repeats; `None` for a single repeat.
     pub error: Option<f64>,
     pub repeats: usize,
+}
+
+/// Whether two epsilons agree up to the tolerance of calibration to a common target.
+pub fn same_privacy(epsilon: f64, other: f64) -> bool {
+    (epsilon - other).abs() <= 0.01 * epsilon.max(other)
 }
 
 /// Number of standard errors up to which a difference may be due to chance.
@@ -307,7 +312,7 @@ impl StudyResult {
             PrivacyUnit::Example => format!(
                 "Epsilon is that of one example; for a person with several examples, that of one model is {} ({} protects \
                  persons).",
-                in_words(&private.epsilon_by_examples),
+                by_examples_in_words(&private.epsilon_by_examples),
                 self.protects_persons
             ),
         })

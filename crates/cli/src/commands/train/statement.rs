@@ -2,11 +2,10 @@
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_input::hex;
-use antinoise_plan::VerifiedPlan;
+use antinoise_plan::{VerifiedPlan, by_examples_in_words};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
-use super::super::persons::{in_words, stated};
 use super::clip_by::clipped_apart;
 use super::cost::Cost;
 use super::results::Results;
@@ -64,7 +63,7 @@ fn persons(study: &Study, plan: &VerifiedPlan) -> Result<String> {
         _ => format!(
             "the unit is a single example. The epsilon of one model for a person with several examples, all of which \
              change together, is {} (group privacy)",
-            in_words(&stated(plan)?)
+            by_examples_in_words(&plan.stated_epsilon_by_examples()?)
         ),
     })
 }

@@ -8,7 +8,6 @@ use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::mean_gradient_noise;
 
-use super::super::persons::stated;
 use super::audit::Audited;
 use super::clip_by::norms;
 use super::folder::Folder;
@@ -19,7 +18,7 @@ use super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, 
 use super::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
 use super::statement::statement;
 use super::study::Study;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Number of steps for which a report shows the epsilon up to the step.
 const SPENT: usize = 24;
@@ -55,7 +54,7 @@ pub fn summarize(
         uncovered: study.uncovered(),
         protects_persons: if study.is_of_table() { "--user COLUMN" } else { "--users FILE" },
     };
-    result.report = folder.save_report(&study_page(&result)?)?;
+    result.report = folder.save_report(&study_page(&result).map_err(Failure::other)?)?;
     Ok(result)
 }
 
@@ -78,7 +77,7 @@ fn mechanism(
         delta: plan.privacy.delta,
         rms_loss: rms(&figures.prefix_errors),
         unit: plan.privacy.unit,
-        epsilon_by_examples: stated(plan)?,
+        epsilon_by_examples: plan.stated_epsilon_by_examples()?,
         models_published: cost.models,
         release: plan.arithmetic.kind().name(),
         clip_by: study.clip_by(),

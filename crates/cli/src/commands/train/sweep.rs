@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_input::short_up;
 use serde::Serialize;
 
 use super::result::{CHOSEN, MechanismResult, PrivateResult, StudyResult, percent};
-use crate::numbers::short_up;
 use crate::output;
 
 /// The results at several epsilons.

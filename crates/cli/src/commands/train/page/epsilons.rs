@@ -1,16 +1,15 @@
 //! The page of accuracy against privacy.
 
-use antinoise_chart::{Axis, Chart, LineStyle, Point, Series};
+use antinoise_chart::page::{WHOLE, escaped, section};
+use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, Series};
+use antinoise_input::{short, short_up};
 
 use super::super::result::{MechanismResult, PrivateResult};
 use super::super::sweep::{EpsilonSweep, TOGETHER};
 use super::parts::{document, with_error};
-use crate::failure::Result;
-use crate::numbers::{short, short_up};
-use crate::report::frame::{WHOLE, escaped, section};
 
 /// Accuracy against epsilon as HTML, with its figure as SVG and its style inside.
-pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String> {
+pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String, Error> {
     let first = &sweep.epsilons[0].result;
     let delta = first.private().next().map_or(f64::NAN, |(_, private)| private.delta);
     let lead = format!(
@@ -22,7 +21,7 @@ pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String> {
     Ok(document(&first.title, &lead, &body, true))
 }
 
-fn figure(sweep: &EpsilonSweep) -> Result<String> {
+fn figure(sweep: &EpsilonSweep) -> Result<String, Error> {
     let mut names: Vec<String> = Vec::new();
     for name in sweep.rows().map(|row| sweep.series(row)) {
         if !names.contains(&name) {

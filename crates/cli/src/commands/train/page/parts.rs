@@ -1,6 +1,6 @@
 //! Common parts of the pages.
 
-use crate::report::frame::{self, Frame};
+use antinoise_chart::page::{self, Frame};
 
 /// The page of a training around `head`, which follows its title, and `body`; `is_chosen`: whether learning
 /// rates were chosen by test accuracy, which adds a caveat.
@@ -16,7 +16,7 @@ pub fn document(title: &str, head: &str, body: &str, is_chosen: bool) -> String 
          by the privacy statement.{chosen}"
     );
     let eyebrow = "Private training with correlated noise";
-    frame::document(&Frame { kind: "private training", eyebrow, title, footer: &footer }, head, body)
+    page::document(&Frame { kind: "private training", eyebrow, title, footer: &footer }, head, body)
 }
 
 /// A share in percent, with its standard error where there is one.

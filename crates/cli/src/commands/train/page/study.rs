@@ -3,19 +3,20 @@
 use std::fmt::Write;
 
 use antinoise_accounting::three_digits_up;
-use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
+use antinoise_chart::page::{Sizes, WHOLE, escaped, folded, section};
+use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, SERIES, Series};
+use antinoise_input::{short, short_down, short_up};
 
-use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
+use super::super::result::{
+    Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult, same_privacy,
+};
 use super::parts::{document, percent, with_error};
-use crate::failure::Result;
-use crate::numbers::{same_privacy, short, short_down, short_up};
-use crate::report::frame::{self, Sizes, WHOLE, escaped, section};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;
 
 /// The results as HTML, with their figures as SVG and the style inside.
-pub fn study_page(result: &StudyResult) -> Result<String> {
+pub fn study_page(result: &StudyResult) -> Result<String, Error> {
     let body = figures(result)? + &table(result) + &privacy(result);
     let is_chosen = result.runs.iter().any(|run| run.by_learning_rate.len() > 1);
     Ok(document(&result.title, &(lead(result) + &cards(result)), &body, is_chosen))
@@ -86,7 +87,7 @@ fn of_private(run: &MechanismResult, points: fn(&MechanismFigures) -> Vec<Point>
     run.private.as_ref().map_or_else(Vec::new, |private| points(&private.figures))
 }
 
-fn figures(result: &StudyResult) -> Result<String> {
+fn figures(result: &StudyResult) -> Result<String, Error> {
     let steps = || Axis::linear("training step").whole().covering(0.0);
     let lags = || Axis::linear("steps below the diagonal").whole().covering(0.0);
     let entry = |of: &str| Axis::linear(format!("entry of {of} (no unit)")).covering(0.0);
@@ -230,7 +231,9 @@ fn privacy(result: &StudyResult) -> String {
     let mut statements = String::new();
     for (index, run) in result.runs.iter().enumerate() {
         let text = match &run.private {
-            Some(PrivateResult { statement, .. }) => frame::privacy(statement),
+            Some(PrivateResult { statement, .. }) => {
+                folded(&statement.summary(), &statement.details(), &statement.lists())
+            }
             None => "<p>Not private: neither clipping nor noise. This run is a baseline for readers who may see the \
                      data; its models were not kept.</p>"
                 .into(),

@@ -1,13 +1,28 @@
-//! The page around figures.
+//! The page around figures: one HTML file, which fetches nothing.
+//!
+//! ```
+//! use antinoise_chart::page::{Frame, WHOLE, document, section};
+//! use antinoise_chart::{Axis, Chart, LineStyle, Series};
+//! let chart = Chart {
+//!     title: String::new(),
+//!     x: Axis::linear("training step").whole(),
+//!     y: Axis::linear("test accuracy (percent)"),
+//!     series: vec![Series::new("identity", LineStyle::Line, [(10.0, 61.5), (20.0, 74.0)])],
+//! };
+//! let frame = Frame { kind: "training", eyebrow: "Training", title: "a < b", footer: "The end." };
+//! let page = document(&frame, "", &section("Test accuracy", "Of one run.", WHOLE, chart)?);
+//! assert!(page.contains("<h1>a &lt; b</h1>") && page.matches("<svg").count() == 2);
+//! # Ok::<(), antinoise_chart::Error>(())
+//! ```
 
-use antinoise_accounting::PrivacyStatement;
-use antinoise_chart::{Chart, Figure, theme};
-
-use crate::failure::{Failure, Result};
+use crate::chart::Chart;
+use crate::color::theme;
+use crate::error::Result;
+use crate::figure::Figure;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Texts in the head and the foot of a page.
+/// The texts in the head and the foot of a page, as HTML except for the title.
 pub struct Frame<'a> {
     /// End of the window title.
     pub kind: &'a str,
@@ -40,7 +55,10 @@ pub type Sizes = [(u32, u32); 2];
 /// Sizes of a figure that is as wide as the page.
 pub const WHOLE: Sizes = [(720, 240), (340, 220)];
 
-/// A figure under its title.
+/// A figure under its title and a caption, both HTML.
+///
+/// # Errors
+/// If the drawing library refuses to draw.
 pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result<String> {
     let mut pictures = String::new();
     if chart.is_empty() {
@@ -51,7 +69,7 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
                 Figure { width, plot_height, background: false, rows: vec![vec![chart.clone().into()]] };
             let label = title.replace("<sup>", "^").replace("</sup>", "");
             let opened = format!("<svg role=\"img\" aria-label=\"{label}\" class=\"chart {class}\" ");
-            pictures += &figure.svg().map_err(Failure::other)?.replacen("<svg ", &opened, 1);
+            pictures += &figure.svg()?.replacen("<svg ", &opened, 1);
         }
     }
     Ok(format!(
@@ -59,25 +77,21 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
     ))
 }
 
-/// A privacy statement: its three sentences, and a table that folds out.
-pub fn privacy(statement: &PrivacyStatement) -> String {
-    let sentences: String =
-        statement.summary().iter().map(|sentence| format!("<p>{}</p>", escaped(sentence))).collect();
-    let row = |(title, text): (&str, String)| {
-        format!("<tr><th scope=\"row\">{title}</th><td>{}</td></tr>\n", escaped(&text))
-    };
-    let facts = statement.facts.iter().map(|fact| format!("{}: {}", fact.about, fact.text)).collect();
-    let lists: [(&str, Vec<String>); 3] = [
-        ("Assumptions", statement.assumptions.clone()),
-        ("Not covered", statement.not_covered.clone()),
-        ("This run", facts),
-    ];
-    let list = |(title, items): (&str, Vec<String>)| {
+/// Sentences as text, and a table that folds out, whose rows end with lists; each row has a title.
+pub fn folded(
+    sentences: &[String],
+    rows: &[(&'static str, String)],
+    lists: &[(&'static str, Vec<String>)],
+) -> String {
+    let row = |title: &str, cell: &str| format!("<tr><th scope=\"row\">{title}</th><td>{cell}</td></tr>\n");
+    let list = |items: &[String]| {
         let items: String = items.iter().map(|item| format!("<li>{}.</li>", escaped(item))).collect();
-        format!("<tr><th scope=\"row\">{title}</th><td><ul>{items}</ul></td></tr>\n")
+        format!("<ul>{items}</ul>")
     };
-    let rows: String = statement.details().into_iter().map(row).collect();
-    let lists: String = lists.into_iter().filter(|(_, items)| !items.is_empty()).map(list).collect();
+    let sentences: String =
+        sentences.iter().map(|sentence| format!("<p>{}</p>", escaped(sentence))).collect();
+    let rows: String = rows.iter().map(|(title, text)| row(title, &escaped(text))).collect();
+    let lists: String = lists.iter().map(|(title, items)| row(title, &list(items))).collect();
     format!(
         "{sentences}<details><summary>The whole statement</summary>\n<table class=\"claim\"><tbody>\n{rows}{lists}</tbody></table>\n\
          </details>"
