@@ -32,9 +32,15 @@ impl Failure {
     }
 
     /// Adds a remark to the message.
-    #[cfg(any(feature = "train", feature = "release"))]
+    #[cfg(feature = "release")]
     pub fn with(self, remark: &str) -> Self {
         Self { message: format!("{} {remark}", self.message), ..self }
+    }
+
+    /// Replaces a phrase of the message.
+    #[cfg(feature = "train")]
+    pub fn replacing(self, phrase: &str, by: &str) -> Self {
+        Self { message: self.message.replace(phrase, by), ..self }
     }
 
     /// The exit status.

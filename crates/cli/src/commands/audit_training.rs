@@ -13,9 +13,11 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::train::{ModelName, build, load, trained_with_canaries};
+use crate::arguments::one_of;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
+use crate::progress::Progress;
 use crate::source::load_plan;
 
 /// Train once with canaries and guess which of them took part: a lower bound on epsilon.
@@ -44,7 +46,7 @@ pub struct Arguments {
     #[arg(long, default_value = "digits")]
     data: String,
     /// Model to train.
-    #[arg(long, value_enum, default_value = "mlp")]
+    #[arg(long, value_parser = one_of(ModelName::ALL), default_value = "mlp")]
     model: ModelName,
     /// Kind of canary.
     #[arg(long, value_enum, default_value = "gradient")]
@@ -101,6 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
         CanaryName::Input => Canary::Input,
     };
     let secret = (Key::from_os()?, RunId::default());
+    let _progress = Progress::endless("training with canaries");
     let found = trained_with_canaries(setup, &model, secret, (canary, arguments.canaries, arguments.alpha))?;
     let holds = found.epsilon_lower <= found.epsilon_stated;
     Ok(TrainingAudit { found, holds })

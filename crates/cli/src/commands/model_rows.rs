@@ -9,7 +9,7 @@ use antinoise_train::data::{
 use antinoise_train::saved_model::SavedModel;
 use clap::Args;
 
-use super::train::{TABLES, TableKind, delimiter, table_file};
+use super::train::{TABLES, TableKind, check_delimiter, delimiter, table_file};
 use crate::failure::Result;
 use crate::progress::Progress;
 
@@ -32,7 +32,7 @@ impl RowOptions {
         let _progress = Progress::endless("reading the rows");
         match (table_file(&self.data), model.schema()) {
             (Some((kind, path)), Some(schema)) => {
-                kind.check(self.delimiter)?;
+                check_delimiter(kind, self.delimiter)?;
                 Ok(kind.file(path, self.delimiter)?.examples(schema, labels)?)
             }
             (Some(_), None) => Err(self.refused("images: the model is one of images").into()),
@@ -49,7 +49,7 @@ impl RowOptions {
     }
 
     fn images(&self, model: &SavedModel, labels: Labels) -> Result<Examples> {
-        TableKind::JsonLines.check(self.delimiter)?;
+        check_delimiter(TableKind::JsonLines, self.delimiter)?;
         let test = |dataset: data::Dataset| (dataset.shape, dataset.test);
         let (shape, examples) = match self.data.split_once(':') {
             None if self.data == "digits" => test(digits()),

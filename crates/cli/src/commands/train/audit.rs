@@ -11,24 +11,27 @@ use antinoise_train::model::Model;
 use antinoise_train::trainer::Setup;
 use serde::Serialize;
 
+use super::error::Result;
+use super::event::{OnEvent, during};
 use super::folder::Folder;
 use super::named::NamedPlan;
 use super::results::{Results, best_rate};
 use super::study::Study;
-use crate::failure::Result;
-use crate::progress::Progress;
 
 /// Maximum probability that a bound is above the truth.
 const ALPHA: f64 = 0.05;
 
 /// Lower bound that an audit proves for one model of a mechanism.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Audited {
+    /// Number of canaries.
     pub canaries: usize,
     /// Lower bound on epsilon at confidence 1 - alpha.
     pub epsilon_lower: f64,
     /// Epsilon of the plan.
     pub epsilon_stated: f64,
+    /// Maximum probability that the bound is above the truth.
     pub alpha: f64,
 }
 
@@ -55,7 +58,7 @@ pub fn audits(
     study: &Study,
     (dataset, model): (&Dataset, &Model),
     results: &Results,
-    folder: &Folder,
+    (folder, on_event): (&Folder, OnEvent),
 ) -> Result<Vec<Option<Audited>>> {
     let Some(canaries) = study.audit() else { return Ok(vec![None; study.plans().len()]) };
     let one = |(index, named): (usize, &NamedPlan)| -> Result<Option<Audited>> {
@@ -64,7 +67,8 @@ pub fn audits(
             Some(found) => found,
             None => {
                 let (rate, _) = best_rate(&results.of_plan(index));
-                let found = audit(study, (dataset, model), named, rate, canaries)?;
+                let audit = || audit(study, (dataset, model), named, rate, canaries);
+                let found = during("training with canaries", on_event, audit)?;
                 folder.save_audit(&named.mechanism, &found)?;
                 found
             }
@@ -93,7 +97,10 @@ fn audit(
 }
 
 /// Trains `setup` once with canaries and bounds epsilon from below; the bound is wrong with probability at
-/// most alpha.
+/// most alpha. The model is discarded.
+///
+/// # Errors
+/// If the setup or the canaries are invalid, or the training fails.
 pub fn trained_with_canaries(
     setup: Setup,
     model: &Model,
@@ -103,6 +110,5 @@ pub fn trained_with_canaries(
     let start = model.initial_parameters(&mut KeyedRng::new(&key, &id, Purpose::Initialization, 0));
     // The canaries protect nothing, but each audit is to draw its own.
     let seed = RandomState::new().build_hasher().finish();
-    let _progress = Progress::endless("training with canaries");
     Ok(one_run(setup, id, start, key, &OneRunSettings { canary, canaries, alpha, seed })?)
 }

@@ -1,15 +1,14 @@
-//! `--clip-by`: which part of an example's gradient is clipped as one.
+//! The part of an example's gradient is clipped as one.
 
 use antinoise_input::short_up;
 use antinoise_train::clip::Groups;
 use antinoise_train::model::Model;
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Result;
+use super::error::Result;
 
 /// Part of a gradient that is clipped as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipBy {
     /// An example's whole gradient, to the clip norm.
@@ -20,6 +19,12 @@ pub enum ClipBy {
 }
 
 impl ClipBy {
+    /// Every value with its name and its meaning.
+    pub const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Whole, "whole", "An example's whole gradient, to the clip norm"),
+        (Self::Layer, "layer", "The part of each of the model's k layers, to the clip norm / sqrt(k)"),
+    ];
+
     /// Whether a gradient is clipped as a whole.
     pub fn is_whole(&self) -> bool {
         *self == Self::Whole

@@ -2,19 +2,21 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use antinoise_input::InvalidParameter;
 use antinoise_plan::write_atomically;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{REPORT, has_a_run, is_of_a_run};
-use super::options::Arguments;
+use super::error::{Error, Result};
+use super::event::OnEvent;
+use super::folder::{REPORT, is_of_a_run};
 use super::page::epsilon_page;
+use super::published::Published;
 use super::session::Session;
+use super::settings::Settings;
 use super::study::Study;
 use super::sweep::{AtEpsilon, EpsilonSweep};
-use crate::failure::{Failure, Result};
-use crate::signals::Stop;
 
 /// File that lists the folders. It is written once all folders exist, before any training.
 const LIST: &str = "epsilons.toml";
@@ -30,9 +32,9 @@ fn folder(epsilon: f64) -> String {
     format!("epsilon-{epsilon}")
 }
 
-/// Refuses `--metrics` before any file is written or changed.
-fn refuse_metrics(arguments: &Arguments) -> Result<()> {
-    let Some(path) = &arguments.metrics else { return Ok(()) };
+/// Refuses metrics before any file is written or changed.
+fn refuse_metrics(metrics: Option<&Path>) -> Result<()> {
+    let Some(path) = metrics else { return Ok(()) };
     let must_be = "left out with several epsilons, whose runs have the same names";
     Err(InvalidParameter::new("metrics", path.display(), must_be).into())
 }
@@ -42,12 +44,14 @@ fn refuse_what_never_began(whole: &Path, epsilons: &[f64]) -> Result<()> {
     let left = epsilons.iter().map(|&epsilon| whole.join(folder(epsilon))).find(|part| is_of_a_run(part));
     match left {
         None => Ok(()),
-        Some(part) => Err(Failure::input(format!(
-            "out is {} but must be a folder without {}: that is a run of its own, or was left by a comparison that was \
-             killed before it trained anything; name another folder",
-            whole.display(),
-            part.display()
-        ))),
+        Some(part) => {
+            let must_be = format!(
+                "a folder without {}: that is a run of its own, or was left by a comparison that was killed before it \
+                 trained anything; name another folder",
+                part.display()
+            );
+            Err(InvalidParameter::new("out", whole.display(), must_be).into())
+        }
     }
 }
 
@@ -60,16 +64,19 @@ pub struct Sessions {
 
 impl Sessions {
     /// New studies, all saved before one starts; `None` for a single epsilon.
-    pub fn new(arguments: &Arguments) -> Result<Option<Self>> {
-        let whole = &arguments.out()?;
+    pub fn new(
+        settings: &Settings,
+        (whole, metrics): (&Path, Option<&Path>),
+        on_event: OnEvent<'_>,
+    ) -> Result<Option<Self>> {
         if whole.join(LIST).exists() {
-            return Err(has_a_run(whole));
+            return Err(Error::Taken(whole.to_owned()));
         }
-        if arguments.epsilon.len() < 2 {
+        if settings.epsilons.len() < 2 {
             return Ok(None);
         }
-        refuse_metrics(arguments)?;
-        let mut epsilons = arguments.epsilon.clone();
+        refuse_metrics(metrics)?;
+        let mut epsilons = settings.epsilons.clone();
         epsilons.sort_by(f64::total_cmp);
         if let Some(pair) = epsilons.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(InvalidParameter::new("epsilon", pair[0], "given once").into());
@@ -81,7 +88,8 @@ impl Sessions {
         refuse_what_never_began(whole, &epsilons)?;
         let mut studies = Vec::new();
         for &epsilon in &epsilons {
-            let mut study = Study::new(&Arguments { epsilon: vec![epsilon], ..arguments.clone() })?;
+            let settings = Settings { epsilons: vec![epsilon], ..settings.clone() };
+            let mut study = Study::new(&settings, on_event)?;
             if !studies.is_empty() {
                 // It is the same at every epsilon.
                 study.leave_out_reference();
@@ -95,24 +103,26 @@ impl Sessions {
             .zip(&epsilons)
             .map(|(study, &epsilon)| Session::begin(study, &whole.join(folder(epsilon))));
         let sessions = begun.collect::<Result<Vec<_>>>()?;
-        let list = toml::to_string(&List { epsilons: epsilons.clone() }).map_err(Failure::other)?;
+        let list = toml::to_string(&List { epsilons: epsilons.clone() })?;
         write_atomically(&whole.join(LIST), list.as_bytes())?;
         Ok(Some(Self::within(whole, epsilons, sessions)))
     }
 
     /// The studies of the folder `whole`; `None` if it holds a single study.
-    pub fn resumed(whole: &Path, arguments: &Arguments) -> Result<Option<Self>> {
+    pub fn resumed(
+        whole: &Path,
+        published: Option<Published>,
+        metrics: Option<&Path>,
+    ) -> Result<Option<Self>> {
         let path = whole.join(LIST);
         if !path.exists() {
             return Ok(None);
         }
-        refuse_metrics(arguments)?;
-        let refused =
-            |error: &dyn fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
+        refuse_metrics(metrics)?;
+        let refused = |error: &dyn fmt::Display| Error::of_file("resume", &path, error);
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
         let List { epsilons } = toml::from_str(&text).map_err(|error| refused(&error))?;
-        let resumed =
-            |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), arguments.published_models);
+        let resumed = |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), published);
         let sessions = epsilons.iter().map(resumed).collect::<Result<Vec<_>>>()?;
         if sessions.is_empty() {
             return Err(refused(&"epsilons must be one or more"));
@@ -126,15 +136,14 @@ impl Sessions {
     }
 
     /// Completes all trainings, and writes the reports.
-    pub fn train(mut self, stop: &Stop) -> Result<EpsilonSweep> {
+    pub fn train(mut self, stop: &AtomicBool, on_event: OnEvent<'_>) -> Result<EpsilonSweep> {
         let mut epsilons = Vec::new();
         for (epsilon, session) in self.epsilons.iter().zip(&mut self.sessions) {
-            epsilons.push(AtEpsilon { epsilon: *epsilon, result: session.train(stop)? });
+            epsilons.push(AtEpsilon { epsilon: *epsilon, result: session.train(stop, on_event)? });
         }
         let links = self.epsilons.iter().map(|&epsilon| format!("{}/{REPORT}", folder(epsilon))).collect();
         let found = EpsilonSweep { epsilons, report: self.whole.join(REPORT), links };
-        let page = epsilon_page(&found).map_err(Failure::other)?;
-        write_atomically(&found.report, page.as_bytes())?;
+        write_atomically(&found.report, epsilon_page(&found)?.as_bytes())?;
         Ok(found)
     }
 }

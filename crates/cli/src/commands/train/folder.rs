@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_audit::OneRunReport;
 use antinoise_input::files::{Access, remove_stale, write_whole};
-use antinoise_input::hex;
+use antinoise_input::{InvalidParameter, hex};
 use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::checkpoint::{Checkpoints, FolderLock};
@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use super::error::{Error, Result};
 use super::study::{Study, plain};
-use crate::failure::{Failure, Result};
 
 const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";
@@ -38,7 +38,7 @@ pub const MODEL_FILES: [&str; 6] =
 /// locked until this value is dropped.
 pub struct Folder {
     path: PathBuf,
-    /// Folder that `--resume` must name: this one, or the one that contains it.
+    /// Folder that resumes the study: this one, or the one that contains it.
     resumed_as: PathBuf,
     _lock: FolderLock,
 }
@@ -48,14 +48,13 @@ impl Folder {
     /// refused.
     pub fn create(path: &Path) -> Result<Self> {
         Self::refuse_taken(path)?;
-        std::fs::create_dir_all(path)
-            .map_err(|error| Failure::input(format!("out: {}: {error}", path.display())))?;
+        let created =
+            |path: &Path| std::fs::create_dir_all(path).map_err(|error| Error::of_file("out", path, error));
+        created(path)?;
         let folder = Self::lock(path)?;
         // Another process may have been faster.
         Self::refuse_what_stands_in_the_way(path)?;
-        let models = path.join(MODELS);
-        std::fs::create_dir_all(&models)
-            .map_err(|error| Failure::input(format!("out: {}: {error}", models.display())))?;
+        created(&path.join(MODELS))?;
         Ok(folder)
     }
 
@@ -72,7 +71,7 @@ impl Folder {
     /// and with new models next to them the stated number of models would be wrong.
     fn refuse_what_stands_in_the_way(path: &Path) -> Result<()> {
         if is_of_a_run(path) {
-            return Err(has_a_run(path));
+            return Err(Error::Taken(path.to_owned()));
         }
         let holds_anything = |name: &&str| {
             std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
@@ -83,21 +82,20 @@ impl Folder {
             .or_else(|| path.join(REPORT).symlink_metadata().is_ok().then_some(REPORT));
         match taken {
             None => Ok(()),
-            Some(name) => Err(Failure::input(format!(
-                "out is {} but must be a folder without {name}, which the run would write over or count as its own; \
-                 name another folder",
-                path.display()
-            ))),
+            Some(name) => {
+                let must_be = format!(
+                    "a folder without {name}, which the run would write over or count as its own; name another folder"
+                );
+                Err(InvalidParameter::new("out", path.display(), must_be).into())
+            }
         }
     }
 
     /// The folder of a run that was started before.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join(STUDY).is_file() {
-            return Err(Failure::input(format!(
-                "resume is {} but must be the folder of a run, with a file {STUDY} in it",
-                path.display()
-            )));
+            let must_be = format!("the folder of a run, with a file {STUDY} in it");
+            return Err(InvalidParameter::new("resume", path.display(), must_be).into());
         }
         Self::lock(path)
     }
@@ -114,27 +112,26 @@ impl Folder {
         Ok(folder)
     }
 
-    /// This folder as a part of the folder `whole`, which `--resume` must name.
+    /// This folder as a part of the folder `whole`, which resumes all parts.
     pub fn part_of(self, whole: &Path) -> Self {
         Self { resumed_as: whole.to_path_buf(), ..self }
     }
 
-    /// The folder that `--resume` must name.
+    /// The folder that resumes the study.
     pub fn resumed_as(&self) -> &Path {
         &self.resumed_as
     }
 
     /// Writes the description of the study.
     pub fn save_study(&self, study: &Study) -> Result<()> {
-        let text = toml::to_string(study).map_err(Failure::other)?;
+        let text = toml::to_string(study)?;
         Ok(write_atomically(&self.path.join(STUDY), format!("{}{text}", seal(&text)).as_bytes())?)
     }
 
     /// Reads the description of the study.
     pub fn study(&self) -> Result<Study> {
         let path = self.path.join(STUDY);
-        let refused =
-            |error: &dyn std::fmt::Display| Failure::input(format!("resume: {}: {error}", path.display()));
+        let refused = |error: &dyn std::fmt::Display| Error::of_file("resume", &path, error);
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
         let (first, rest) = text.split_at(text.find('\n').map_or(0, |end| end + 1));
         if first != seal(rest) {
@@ -152,14 +149,7 @@ impl Folder {
     /// two models of the same data as one.
     pub fn refuse_trained(&self, run: &str) -> Result<()> {
         let model = self.model(run);
-        if !model.exists() {
-            return Ok(());
-        }
-        Err(Failure::input(format!(
-            "resume: {} is there but its checkpoint is not: to train it anew would make a second model of these data \
-             under the statement of one; name another folder, and count both models",
-            model.display()
-        )))
+        if model.exists() { Err(Error::Trained(model)) } else { Ok(()) }
     }
 
     fn model(&self, run: &str) -> PathBuf {
@@ -176,11 +166,9 @@ impl Folder {
         let Some((path, found)) = self.kept::<Measured>(REFERENCES, run)? else { return Ok(None) };
         let steps = found.accuracies.iter().map(|&(step, _)| step);
         if !steps.eq(tested.iter().copied()) || !found.is_plausible() {
-            return Err(Failure::input(format!(
-                "resume: {}: accuracies must be shares from 0 to 1 after each step that is tested; remove the file to \
-                 train this run anew",
-                path.display()
-            )));
+            let reason = "accuracies must be shares from 0 to 1 after each step that is tested; remove the file to train this \
+                          run anew";
+            return Err(Error::of_file("resume", &path, reason));
         }
         Ok(Some(found))
     }
@@ -205,20 +193,20 @@ impl Folder {
         let path = self.place(folder, name);
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?,
+            read => read.map_err(Error::io(&path))?,
         };
         let found = toml::from_str(&text);
-        let found = found.map_err(|error| Failure::input(format!("resume: {}: {error}", path.display())))?;
+        let found = found.map_err(|error| Error::of_file("resume", &path, error))?;
         Ok(Some((path, found)))
     }
 
     /// Stores `what` under `name` in `folder`, readable by the owner only.
     fn keep<T: Serialize>(&self, folder: &str, name: &str, what: &T) -> Result<()> {
         let path = self.place(folder, name);
-        let text = toml::to_string(what).map_err(Failure::other)?;
+        let text = toml::to_string(what)?;
         std::fs::create_dir_all(self.path.join(folder))
             .and_then(|()| write_whole(&path, Access::Owner, text.as_bytes()))
-            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
+            .map_err(Error::io(&path))
     }
 
     fn place(&self, folder: &str, name: &str) -> PathBuf {
@@ -227,8 +215,8 @@ impl Folder {
 
     /// Writes one run's final parameters.
     pub fn save_model(&self, run: &str, model: &SavedModel) -> Result<()> {
-        std::fs::create_dir_all(self.path.join(MODELS))
-            .map_err(|error| Failure::other(format!("{}: {error}", self.path.join(MODELS).display())))?;
+        let models = self.path.join(MODELS);
+        std::fs::create_dir_all(&models).map_err(Error::io(&models))?;
         Ok(write_atomically(&self.model(run), &model.to_safetensors()?)?)
     }
 
@@ -245,8 +233,7 @@ impl Folder {
     /// Writes the folder of the model to give away, and returns its path: the model, and texts by name.
     pub fn save_model_folder(&self, model: &SavedModel, texts: &[(&str, String)]) -> Result<PathBuf> {
         let folder = self.model_folder();
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
+        std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         // The model last: no model is ever without its statement.
         for (name, text) in texts {
             write_atomically(&folder.join(name), text.as_bytes())?;
@@ -273,19 +260,10 @@ pub fn is_of_a_run(path: &Path) -> bool {
     path.join(STUDY).exists()
 }
 
-/// The error of starting a run in a folder that holds a run.
-pub fn has_a_run(path: &Path) -> Failure {
-    Failure::input(format!(
-        "out: {path} already holds a run. Resume it with --resume {path}, or name another folder",
-        path = path.display()
-    ))
-}
-
 /// Removes temporary files, left by a killed process, of the files whose names `ours` accepts.
 fn remove_ours(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
     if folder.is_dir() {
-        remove_stale(folder, ours)
-            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
+        remove_stale(folder, ours).map_err(Error::io(folder))?;
     }
     Ok(())
 }

@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use antinoise_input::InvalidParameter;
 use antinoise_input::files::{Access, write_whole};
 use antinoise_train::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 
 use super::clip_by::ClipBy;
-use crate::failure::{Failure, Result};
+use super::error::{Error, Result};
 
 /// A file with a line for each step of a run, for the data's owner only: losses are those of private
 /// examples.
@@ -49,18 +50,14 @@ impl Metrics {
     pub fn open(path: &Path, resumed: bool) -> Result<Self> {
         // A pipe would be waited for until somebody reads it.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(Failure::input(format!(
-                "metrics is {} but must be a regular file, or absent: a resumed run could not append to a pipe, a device \
-                 or a folder",
-                path.display()
-            )));
+            let must_be =
+                "a regular file, or absent: a resumed run could not append to a pipe, a device or a folder";
+            return Err(InvalidParameter::new("metrics", path.display(), must_be).into());
         }
         let lines = read(path)?;
         if !resumed && !lines.is_empty() {
-            return Err(Failure::input(format!(
-                "metrics is {} but must be absent or empty: it has lines of another run",
-                path.display()
-            )));
+            let must_be = "absent or empty: it has lines of another run";
+            return Err(InvalidParameter::new("metrics", path.display(), must_be).into());
         }
         Ok(Self { path: path.to_owned(), file: Mutex::new(write(path, &lines)?) })
     }
@@ -92,7 +89,7 @@ impl Metrics {
             epsilon,
         };
         let mut file = self.file.lock().expect("no line is half written");
-        file.write_all(text(&[line])?.as_bytes()).map_err(|error| failed(&self.path, &error))
+        file.write_all(text(&[line]).as_bytes()).map_err(|error| failed(&self.path, error))
     }
 }
 
@@ -100,15 +97,13 @@ impl Metrics {
 fn read(path: &Path) -> Result<Vec<Line>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(|error| Failure::input(format!("metrics: {}: {error}", path.display())))?,
+        read => read.map_err(|error| failed(path, error))?,
     };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let lines = text[..whole].lines().enumerate().map(|(i, line)| {
         serde_json::from_str(line).map_err(|_| {
-            let (path, line) = (path.display(), i + 1);
-            Failure::input(format!(
-                "metrics is {path} but must be a file of metrics, which line {line} is not"
-            ))
+            let must_be = format!("a file of metrics, which line {} is not", i + 1);
+            InvalidParameter::new("metrics", path.display(), must_be).into()
         })
     });
     lines.collect()
@@ -116,19 +111,15 @@ fn read(path: &Path) -> Result<Vec<Line>> {
 
 /// Replaces the file by these lines; returns it open at its end.
 fn write(path: &Path, lines: &[Line]) -> Result<File> {
-    write_whole(path, Access::Owner, text(lines)?.as_bytes()).map_err(|error| failed(path, &error))?;
-    OpenOptions::new().append(true).open(path).map_err(|error| failed(path, &error))
+    write_whole(path, Access::Owner, text(lines).as_bytes()).map_err(|error| failed(path, error))?;
+    OpenOptions::new().append(true).open(path).map_err(|error| failed(path, error))
 }
 
-fn text(lines: &[Line]) -> Result<String> {
-    let mut text = String::new();
-    for line in lines {
-        text += &serde_json::to_string(line).map_err(Failure::other)?;
-        text.push('\n');
-    }
-    Ok(text)
+fn text(lines: &[Line]) -> String {
+    let text = |line| serde_json::to_string(line).expect("numbers and texts have a form in JSON") + "\n";
+    lines.iter().map(text).collect()
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::input(format!("metrics: {}: {error}", path.display()))
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::of_file("metrics", path, error)
 }

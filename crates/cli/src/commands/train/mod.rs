@@ -1,10 +1,14 @@
 //! `antinoise train`: private training of one model, or a comparison of mechanisms at the same privacy.
 
+mod around;
 mod audit;
 mod card;
 mod clip_by;
 mod cost;
+mod data;
 mod epsilons;
+mod error;
+mod event;
 mod folder;
 mod metrics;
 mod model_folder;
@@ -12,87 +16,72 @@ mod named;
 mod optimizer;
 mod options;
 mod page;
+mod persons;
+mod printed;
 mod problem;
 mod published;
 mod result;
 mod results;
 mod search;
 mod session;
+mod settings;
+mod shown;
 mod statement;
 mod study;
+mod study_run;
 mod summary;
 mod sweep;
 mod table;
+mod table_file;
 mod training;
 mod users;
 
-use std::fmt;
-
 pub use audit::trained_with_canaries;
-pub use options::{Arguments, ModelName};
-pub use problem::{build, load};
-use serde::Serialize;
-pub use table::{TABLES, TableKind, delimiter, table_file};
+pub use data::{ModelName, build, load};
+pub use options::Arguments;
+pub use table::{check_delimiter, delimiter};
+pub use table_file::{TABLES, TableKind, table_file};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::signals::Stop;
-use epsilons::Sessions;
-use result::StudyResult;
-use session::Session;
-use sweep::EpsilonSweep;
-
-/// Output of `antinoise train`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Outcome {
-    /// Output for one epsilon.
-    One(Box<StudyResult>),
-    /// Output for several epsilons.
-    Several(EpsilonSweep),
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::One(result) => result.fmt(f),
-            Self::Several(sweep) => sweep.fmt(f),
-        }
-    }
-}
+use error::Error;
+use printed::Printed;
+use shown::Shown;
+use study_run::StudyRun;
 
 /// Trains, or resumes, and writes the report.
-pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Some(path) = &arguments.resume else {
-        arguments.refuse_several_without_compare()?;
-        let out = arguments.out()?;
-        let of_run = Arguments { out: Some(out.clone()), ..arguments.clone() };
-        // Once the run has begun: a refused run has no folder.
-        return match Sessions::new(&of_run)? {
-            Some(sessions) => {
-                arguments.tell_of_other_name(&out);
-                several(sessions)
-            }
-            None => {
-                let session = Session::new(&of_run)?;
-                arguments.tell_of_other_name(&out);
-                one(session)
-            }
-        };
-    };
-    arguments.refuse_with_resume()?;
-    match Sessions::resumed(path, arguments)? {
-        Some(sessions) => several(sessions),
-        None => {
-            let session = Session::resumed(path, arguments.published_models)?;
-            one(session.with_metrics(arguments.metrics.as_deref())?)
+pub fn run(arguments: &Arguments) -> Result<Printed> {
+    let (shown, metrics) = (Shown::default(), arguments.metrics.as_deref());
+    let on_event = |event: event::Event<'_>| shown.show(event);
+    let run = match &arguments.resume {
+        Some(path) => {
+            arguments.refuse_with_resume()?;
+            StudyRun::resumed(path, arguments.published_models, metrics)
         }
-    }
+        None => {
+            let settings = arguments.settings()?;
+            let out = arguments.out()?;
+            let run = StudyRun::new(&settings, &out, metrics, &on_event);
+            // Once the run has begun: a refused run has no folder.
+            run.inspect(|_| arguments.tell_of_other_name(&out))
+        }
+    };
+    let run = run.map_err(with_options_named)?;
+    let stop = Stop::on_signals()?;
+    run.train(stop.asked(), &on_event).map(Printed).map_err(|error| match error {
+        Error::Stopped { .. } => Failure::stopped(with_options_named(error), stop.status()),
+        error => with_options_named(error),
+    })
 }
 
-fn one(mut session: Session) -> Result<Outcome> {
-    Ok(Outcome::One(Box::new(session.train(&Stop::on_signals()?)?)))
-}
-
-fn several(sessions: Sessions) -> Result<Outcome> {
-    Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?))
+/// A failure of a study, in which phrases name options.
+fn with_options_named(error: Error) -> Failure {
+    let phrases = [
+        ("; resume in ", "; resume with --resume "),
+        ("Resume it in ", "Resume it with --resume "),
+        ("where the study is resumed)", "where --resume is run)"),
+        ("with a smaller learning rate;", "with a smaller --learning-rate;"),
+        ("left out where users are protected:", "left out with --user and --users:"),
+    ];
+    phrases.into_iter().fold(error.into(), |failure: Failure, (phrase, by)| failure.replacing(phrase, by))
 }

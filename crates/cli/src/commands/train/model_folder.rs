@@ -8,12 +8,12 @@ use antinoise_train::model::Model;
 use sha2::{Digest, Sha256};
 
 use super::card::{Card, card};
+use super::error::{Error, Result};
 use super::folder::Folder;
 use super::published::Published;
 use super::result::MechanismResult;
 use super::results::{Finished, Results};
 use super::study::Study;
-use crate::failure::{Failure, Result};
 
 /// A model in its folder.
 pub struct Given {
@@ -33,7 +33,7 @@ fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'st
         let models = results.finished.iter().filter(|run| !run.diverged());
         let best = models.max_by(|x, y| accuracy(x).total_cmp(&accuracy(y)));
         let how = "the most accurate of all, a choice that its statement covers";
-        return best.map(|run| (run, how)).ok_or_else(diverged);
+        return best.map(|run| (run, how)).ok_or(Error::Diverged);
     }
     let rate = study.rules()[study.rules().len() / 2].learning_rate();
     let is_fixed = |run: &&Finished| run.plan == study.chosen() && run.rule.learning_rate() == rate;
@@ -43,20 +43,9 @@ fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'st
             "fixed before training: the mechanism that planning chose, the middle learning rate, the first repeat"
         }
     };
-    let run = results.finished.iter().find(is_fixed).ok_or_else(nothing_was_trained)?;
+    let run = results.finished.iter().find(is_fixed).expect("the search runs every rate that is given");
     // Another model in its place would be a choice by results.
-    if run.diverged() { Err(diverged()) } else { Ok((run, how)) }
-}
-
-fn nothing_was_trained() -> Failure {
-    Failure::other("no run of the study is finished")
-}
-
-fn diverged() -> Failure {
-    Failure::other(
-        "the training diverged: the parameters of the model to give away are not finite. Train again in another \
-         folder with a smaller --learning-rate; no statement covers a choice of the rate by results of private rows",
-    )
+    if run.diverged() { Err(Error::Diverged) } else { Ok((run, how)) }
 }
 
 /// Writes the folder of the model to give away.
@@ -86,7 +75,8 @@ pub fn save(
         accuracy: run.rate_and_accuracy().1,
         how,
     });
-    let json = serde_json::to_string_pretty(&statement).map_err(Failure::other)? + "\n";
+    let json =
+        serde_json::to_string_pretty(&statement).expect("texts and numbers have a form in JSON") + "\n";
     let texts = [
         ("plan.toml", plan.to_toml()),
         ("statement.txt", format!("{statement}\n")),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A mechanism's name and the plan that runs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedPlan {
-    /// Name on the command line.
+    /// Name of the mechanism.
     pub mechanism: String,
     /// Kind of baseline; `None` if the mechanism is not a baseline.
     pub baseline: Option<Baseline>,

@@ -1,31 +1,24 @@
-//! Data, model and plans that the options name.
+//! The plans of a study.
 
-use std::path::Path;
-
-use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Accountant, Candidate, Choice, Plan, Request, choose};
-use antinoise_train::data::{self, Dataset, Users};
-use antinoise_train::model::Model;
 
+use super::error::Result;
 use super::named::{Baseline, NamedPlan};
-use super::options::{Arguments, ModelName};
-use super::table::{TABLES, Table, table_file};
-use super::users::Persons;
-use crate::failure::Result;
+use super::settings::Settings;
 
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
 ///
 /// The plans are: the plan of a file; or those of the named mechanisms; or that of the mechanism of least
 /// loss and, in a comparison, also DP-SGD and independent noise in the requested setting. `units` is the
 /// number of training examples, or of users if these are protected.
-pub fn plans(arguments: &Arguments, units: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
-    if let Some(path) = &arguments.plan {
+pub fn plans(settings: &Settings, units: usize, dim: usize) -> Result<(Vec<NamedPlan>, usize)> {
+    if let Some(path) = &settings.plan {
         let plan = Plan::load(path)?;
         let mechanism = plan.strategy.class().name().into();
         return Ok((vec![NamedPlan { mechanism, baseline: None, plan }], 0));
     }
-    let requests = arguments.requests(units, dim)?;
+    let requests = settings.requests(units, dim)?;
     let choices = requests
         .iter()
         .map(|request| Ok(Tried { request, choice: choose(request)? }))
@@ -36,20 +29,20 @@ pub fn plans(arguments: &Arguments, units: usize, dim: usize) -> Result<(Vec<Nam
             .iter()
             .map(|spec| {
                 let tried = choices.iter().filter_map(|of| Some((of, at(of, spec)?)));
-                least(tried, arguments.objective)
+                least(tried, settings.objective)
             })
             .collect();
-        let loss = |(of, i): (&Tried, usize)| of.choice.candidates[i].objective(arguments.objective);
+        let loss = |(of, i): (&Tried, usize)| of.choice.candidates[i].objective(settings.objective);
         let chosen = (0..best.len()).min_by(|&i, &j| loss(best[i]).total_cmp(&loss(best[j])));
         let plans = best.into_iter().map(|(of, i)| of.candidate(i)).collect::<Result<_>>()?;
         return Ok((plans, chosen.expect("a mechanism is named")));
     }
-    let (of, chosen) = least(choices.iter().map(|of| (of, of.choice.chosen)), arguments.objective);
+    let (of, chosen) = least(choices.iter().map(|of| (of, of.choice.chosen)), settings.objective);
     let chosen = of.candidate(chosen)?;
     let mut found: Vec<NamedPlan> = Vec::new();
-    if arguments.compares() {
+    if settings.compares() {
         found.extend(choices.iter().find_map(Tried::dp_sgd).transpose()?);
-        if found.is_empty() || arguments.setting.0.len() == 1 {
+        if found.is_empty() || settings.settings.len() == 1 {
             // Under Poisson batches it is DP-SGD itself.
             found.extend(choices[0].independent()?);
         }
@@ -117,52 +110,3 @@ impl Tried<'_> {
 
 /// Name of independent noise with amplification by sampling.
 const DP_SGD: &str = "dp-sgd";
-
-/// Loads the data that `--data` names, with the schema in `table` if they are a table, and otherwise with
-/// their persons if `persons` are protected.
-pub fn load(data: &str, table: Option<&Table>, persons: Option<&Persons>) -> Result<Dataset> {
-    if let (Some((kind, path)), Some(table)) = (table_file(data), table) {
-        return table.load(kind, path);
-    }
-    match persons {
-        None => without_columns(data, data::images),
-        Some(Persons::Folders) => without_columns(data, data::images_of_persons),
-        Some(Persons::Lines(path)) => {
-            let dataset = without_columns(data, data::images)?;
-            let users = Users::of_file(path, dataset.train.len())?;
-            Ok(Dataset { users: Some(users), ..dataset })
-        }
-    }
-}
-
-type OfFolder = fn(&Path) -> std::result::Result<Dataset, antinoise_train::Error>;
-
-/// Loads data without columns; `images` reads a folder of images.
-fn without_columns(data: &str, images: OfFolder) -> Result<Dataset> {
-    match data.split_once(':') {
-        None if data == "digits" => Ok(data::digits()),
-        None if data == "fashion-mnist" => Ok(data::fashion_mnist(None)?),
-        Some(("fashion-mnist", folder)) => Ok(data::fashion_mnist(Some(Path::new(folder)))?),
-        Some(("idx", folder)) => Ok(data::idx(Path::new(folder))?),
-        Some(("images", folder)) => Ok(images(Path::new(folder))?),
-        _ => {
-            let must_be = format!("digits, fashion-mnist, fashion-mnist:DIR, idx:DIR, images:DIR, {TABLES}");
-            Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
-        }
-    }
-}
-
-/// The model of this name for the data.
-pub fn build(name: ModelName, dataset: &Dataset) -> Result<Model> {
-    let (shape, classes) = (dataset.shape, dataset.classes);
-    Ok(match name {
-        ModelName::Logistic => Model::logistic(shape, classes)?,
-        ModelName::Mlp => Model::mlp(shape, classes, 128)?,
-        ModelName::Cnn if shape.height * shape.width == 1 => {
-            return Err(
-                InvalidParameter::new("model", "cnn", "logistic or mlp: the data are not images").into()
-            );
-        }
-        ModelName::Cnn => Model::cnn(shape, classes)?,
-    })
-}

@@ -1,19 +1,16 @@
 //! The result of a study: one type that is serialised, printed and drawn.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_accounting::{PrivacyStatement, three_digits_up};
-use antinoise_input::short_up;
+use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::PrivacyUnit;
-use antinoise_plan::{ByExamples, by_examples_in_words};
+use antinoise_plan::ByExamples;
 use serde::{Serialize, Serializer};
 
 use super::audit::Audited;
 use super::clip_by::ClipBy;
-use super::named::{Baseline, WITHOUT_NOISE};
+use super::named::Baseline;
 use super::results::{accuracy_error, edge, mean_and_error};
-use crate::output;
 
 /// The results of all mechanisms, and the files that were written.
 #[derive(Debug, Serialize)]
@@ -35,9 +32,9 @@ pub struct StudyResult {
     /// Trainings on the same data that epsilon does not cover.
     #[serde(skip)]
     pub uncovered: Option<String>,
-    /// The option that protects persons with all of their examples.
+    /// Whether the data are a table, a column of which may name persons.
     #[serde(skip)]
-    pub protects_persons: &'static str,
+    pub is_of_table: bool,
 }
 
 /// A mechanism's result at its best learning rate, averaged over repeats.
@@ -157,11 +154,6 @@ pub struct Difference {
     pub repeats: usize,
 }
 
-/// Whether two epsilons agree up to the tolerance of calibration to a common target.
-pub fn same_privacy(epsilon: f64, other: f64) -> bool {
-    (epsilon - other).abs() <= 0.01 * epsilon.max(other)
-}
-
 /// Number of standard errors up to which a difference may be due to chance.
 const BEYOND: f64 = 2.0;
 
@@ -224,46 +216,18 @@ impl MechanismResult {
         Difference { points, error, repeats: differences.len() }
     }
 
-    fn compared_with(&self, other: &Self) -> String {
-        let difference = self.difference(other);
-        let (epsilon, against) = (self.epsilon().unwrap_or(f64::NAN), other.epsilon().unwrap_or(f64::NAN));
-        let privacy = if same_privacy(epsilon, against) {
-            "At the same privacy".into()
-        } else {
-            format!("At epsilon {} against {}", three_digits_up(epsilon), three_digits_up(against))
-        };
-        let (size, of) = (difference.size(), difference.of());
-        let (one, two) = (&self.mechanism, &other.mechanism);
-        if difference.is_beyond_error() == Some(false) {
-            return format!("{privacy}, {one} and {two} show no difference beyond the error: {size} ({of}).");
-        }
-        let words = if difference.points >= 0.0 { "more accurate" } else { "less accurate" };
-        format!("{privacy}, {one} is {size} {words} than {two} ({of}).")
+    /// Whether both epsilons agree up to the tolerance of calibration to a common target; false without
+    /// privacy.
+    pub fn has_privacy_of(&self, other: &Self) -> bool {
+        let (Some(epsilon), Some(other)) = (self.epsilon(), other.epsilon()) else { return false };
+        (epsilon - other).abs() <= 0.01 * epsilon.max(other)
     }
 
-    /// A word of warning where the best learning rate is the least or the largest that was tried.
-    pub fn edge(&self) -> Option<String> {
+    /// "smallest" or "largest" where the best learning rate is the smallest or the largest of those that were
+    /// tried, so that another may do better.
+    pub fn edge(&self) -> Option<&'static str> {
         let further = edge(&self.by_learning_rate)?;
-        let which = if further < self.learning_rate { "smallest" } else { "largest" };
-        Some(format!(
-            "The best learning rate of {} is the {which} that was tried: another may do better (--learning-rate).",
-            self.mechanism
-        ))
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let private = |cell: fn(&PrivateResult) -> String| self.private.as_ref().map_or("-".into(), cell);
-        vec![
-            self.mechanism.clone(),
-            percent(self.test_accuracy, Some(self.error())),
-            private(|private| three_digits_up(private.epsilon)),
-            private(|private| short_up(private.delta, 3)),
-            private(|private| format!("{:.5}", private.rms_loss)),
-            self.learning_rate.to_string(),
-            self.steps.to_string(),
-            format!("{:.1}", self.seconds),
-            format!("{:.2}", self.seconds_in_noise),
-        ]
+        Some(if further < self.learning_rate { "smallest" } else { "largest" })
     }
 }
 
@@ -273,102 +237,9 @@ pub fn percent(share: f64, error: Option<f64>) -> String {
     format!("{:.2}{error}%", 100.0 * share)
 }
 
-const HEADER: [&str; 9] = [
-    "mechanism",
-    "test accuracy",
-    "epsilon",
-    "delta",
-    "RMS loss",
-    "learning rate",
-    "steps",
-    "seconds",
-    "in noise",
-];
-
 impl StudyResult {
     /// The private results.
     pub fn private(&self) -> impl Iterator<Item = (&MechanismResult, &PrivateResult)> {
         self.runs.iter().filter_map(|row| Some((row, row.private.as_ref()?)))
     }
-
-    /// How many private models were trained, and which of them epsilon covers.
-    fn covered(&self) -> String {
-        let trained: usize = self.private().map(|(row, _)| row.models_trained).sum();
-        if trained == 1 {
-            return "One private model was trained on these data; epsilon is its own.".into();
-        }
-        let covered = match self.private().next().map_or(1, |(_, private)| private.models_published) {
-            1 => "each one of them".into(),
-            several => format!("{several} of them together"),
-        };
-        format!("{trained} private models were trained on these data; epsilon is that of {covered}.")
-    }
-
-    /// A sentence on the privacy unit.
-    fn unit(&self) -> Option<String> {
-        let (_, private) = self.private().next()?;
-        Some(match private.unit {
-            PrivacyUnit::User => "Epsilon is that of a user with all of their examples.".into(),
-            PrivacyUnit::Example => format!(
-                "Epsilon is that of one example; for a person with several examples, that of one model is {} ({} protects \
-                 persons).",
-                by_examples_in_words(&private.epsilon_by_examples),
-                self.protects_persons
-            ),
-        })
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let audit = |(row, private): (&MechanismResult, &PrivateResult)| {
-            Some(private.audit.as_ref()?.sentence(&row.mechanism))
-        };
-        let seed =
-            "The noise came from a seed: anyone who knows it can subtract the noise. Not for private data.";
-        let edges = self.runs.iter().filter_map(MechanismResult::edge);
-        edges
-            .chain(self.private().filter_map(audit))
-            .chain(self.private().any(|(_, private)| private.insecure_seed).then(|| seed.into()))
-            .chain(self.runs.iter().any(|row| row.private.is_none()).then(|| {
-                format!("\"{WITHOUT_NOISE}\" is not private: only for readers who may see the data.")
-            }))
-            .collect()
-    }
 }
-
-impl fmt::Display for StudyResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<Vec<String>> = self.runs.iter().map(MechanismResult::cells).collect();
-        writeln!(f, "{}\n\n{}", self.title, output::table(&HEADER, &rows))?;
-        let mut private = self.private();
-        if let Some((first, _)) = private.next() {
-            private.try_for_each(|(row, _)| writeln!(f, "{}", row.compared_with(first)))?;
-        }
-        if let Some(first) = self.runs.first() {
-            writeln!(f, "Test accuracy has the {}.", first.error_is())?;
-        }
-        if self.runs.iter().any(|row| row.by_learning_rate.len() > 1) {
-            writeln!(f, "{CHOSEN}")?;
-        }
-        writeln!(
-            f,
-            "Always predicting the largest class would reach {}.",
-            percent(self.largest_class_share, None)
-        )?;
-        self.warnings().iter().try_for_each(|warning| writeln!(f, "{warning}"))?;
-        writeln!(f, "{}", self.covered())?;
-        self.unit().map_or(Ok(()), |unit| writeln!(f, "{unit}"))?;
-        if let Some(rate) = self.default_learning_rate {
-            writeln!(
-                f,
-                "Learning rate {rate} is the default for this plan, model and schema. It depends on no row, so it costs no privacy."
-            )?;
-        }
-        self.uncovered.as_ref().map_or(Ok(()), |uncovered| writeln!(f, "{uncovered}."))?;
-        let model = self.model.display();
-        writeln!(f, "Model to give away: {model}, {}.", self.model_is)?;
-        writeln!(f, "Its privacy statement: {model}/statement.txt. Report: {}", self.report.display())
-    }
-}
-
-/// The caveat of results at the best of several learning rates.
-pub const CHOSEN: &str = "Each row is the best of its learning rates by test accuracy; no standard error accounts for that choice.";

@@ -1,38 +1,42 @@
 //! One study in its folder.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
+use antinoise_accounting::delta_warning;
 use antinoise_input::InvalidParameter;
 
+use super::error::Result;
+use super::event::{Event, OnEvent};
 use super::folder::Folder;
 use super::metrics::Metrics;
-use super::options::Arguments;
 use super::published::Published;
 use super::result::StudyResult;
+use super::settings::Settings;
 use super::study::Study;
 use super::training::Around;
 use super::{audit, summary, training};
-use crate::failure::Result;
-use crate::output;
-use crate::signals::Stop;
 
 /// A study and its folder, which is locked.
 pub struct Session {
     pub study: Study,
     pub folder: Folder,
-    /// The file of metrics; `None` without `--metrics`.
+    /// The file of metrics; `None`: no metrics.
     pub metrics: Option<Metrics>,
 }
 
 impl Session {
     /// Creates and saves a study, without starting it.
-    pub fn new(arguments: &Arguments) -> Result<Self> {
-        let out = arguments.out()?;
+    pub fn new(
+        settings: &Settings,
+        (out, metrics): (&Path, Option<&Path>),
+        on_event: OnEvent<'_>,
+    ) -> Result<Self> {
         // Before anything is planned, which takes seconds.
-        Folder::refuse_taken(&out)?;
-        let study = Study::new(arguments)?;
-        let metrics = arguments.metrics.as_deref().map(|path| Metrics::open(path, false)).transpose()?;
-        Ok(Self { metrics, ..Self::begin(study, &out)? })
+        Folder::refuse_taken(out)?;
+        let study = Study::new(settings, on_event)?;
+        let metrics = metrics.map(|path| Metrics::open(path, false)).transpose()?;
+        Ok(Self { metrics, ..Self::begin(study, out)? })
     }
 
     /// Saves `study` in a new folder.
@@ -69,15 +73,18 @@ impl Session {
     }
 
     /// Completes all trainings, and writes the report.
-    pub fn train(&mut self, stop: &Stop) -> Result<StudyResult> {
+    pub fn train(&mut self, stop: &AtomicBool, on_event: OnEvent<'_>) -> Result<StudyResult> {
         let Self { study, folder, metrics } = self;
         // All mechanisms are held to one delta.
         let plan = &study.plans()[0].plan;
-        output::warn_of_delta(plan.privacy.delta, plan.examples, plan.privacy.unit);
+        let privacy = &plan.privacy;
+        if let Some(warning) = delta_warning(privacy.delta, plan.examples, &privacy.unit.to_string()) {
+            on_event(Event::Warning(&warning));
+        }
         let (dataset, model) = study.problem()?;
-        let results =
-            training::train(study, (&dataset, &model), Around { folder, stop, metrics: metrics.as_ref() })?;
-        let audits = audit::audits(study, (&dataset, &model), &results, folder)?;
+        let around = Around { folder, stop, metrics: metrics.as_ref(), on_event };
+        let results = training::train(study, (&dataset, &model), around)?;
+        let audits = audit::audits(study, (&dataset, &model), &results, (folder, on_event))?;
         summary::summarize(study, &model, &dataset, (&results, &audits), folder)
     }
 }

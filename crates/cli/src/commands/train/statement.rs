@@ -8,9 +8,9 @@ use antinoise_train::data::Dataset;
 
 use super::clip_by::clipped_apart;
 use super::cost::Cost;
+use super::error::Result;
 use super::results::Results;
 use super::study::Study;
-use crate::failure::Result;
 
 /// Text on the check of every batch by the trainer. It gives no numbers, because participation is secret
 /// under amplification by sampling.

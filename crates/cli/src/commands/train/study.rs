@@ -13,20 +13,18 @@ use antinoise_train::trainer::{Setup, default_rate};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::around::Around;
 use super::clip_by::ClipBy;
+use super::data::{ModelName, build, load};
+use super::error::{Error, Result};
+use super::event::{Event, OnEvent, during};
 use super::named::NamedPlan;
-use super::optimizer::Around;
-use super::options::{Arguments, ModelName};
-use super::problem::{build, load, plans};
+use super::persons::Persons;
+use super::problem::plans;
 use super::published::Published;
-use super::table::Table;
-use super::users::Persons;
-use crate::failure::Result;
-use crate::progress::Progress;
+use super::settings::Settings;
+use super::table_file::Table;
 
-/// Hint for a file that is not found on resumption.
-const RELATIVE: &str =
-    "(a path that was given without its folder is looked for in the folder where --resume is run)";
 /// Maximum number of learning rates to which the search may widen.
 const MOST_RATES: usize = 8;
 
@@ -74,46 +72,43 @@ pub struct Study {
 }
 
 impl Study {
-    /// The study by these options; nothing is written yet.
-    pub fn new(arguments: &Arguments) -> Result<Self> {
-        arguments.optimizer.check()?;
-        let (table, persons) = match arguments.table.table(&arguments.data)? {
-            Some(table) => (Some(table.with_users(arguments.users.column()?)), None),
-            None => (None, arguments.users.persons(&arguments.data)?),
-        };
-        let progress = Progress::endless("reading the data");
-        let dataset = load(&arguments.data, table.as_ref(), persons.as_ref())?;
-        drop(progress);
-        warn_of_data(&dataset, table.as_ref());
-        let model = build(arguments.model_name(), &dataset)?;
-        let progress = Progress::endless("planning");
-        let (plans, chosen) = plans(arguments, dataset.units(), model.parameters())?;
-        drop(progress);
-        let rules = arguments.rules(|rule| {
-            let norm = table
-                .as_ref()
-                .map_or_else(|| dataset.shape.input_norm(), |table| table.schema().input_norm());
+    /// The study by these settings; nothing is written yet.
+    pub fn new(settings: &Settings, on_event: OnEvent<'_>) -> Result<Self> {
+        let table = &settings.table;
+        let dataset = during("reading the data", on_event, || {
+            load(&settings.data, table.as_ref(), settings.persons.as_ref())
+        })?;
+        for remark in remarks(&dataset, table.as_ref().map(|table| &table.schema)) {
+            let warning = format!("{remark} (seen in the private rows: do not publish this line)");
+            on_event(Event::Warning(&warning));
+        }
+        let model = build(settings.model_name(), &dataset)?;
+        let planned = during("planning", on_event, || plans(settings, dataset.units(), model.parameters()));
+        let (plans, chosen) = planned?;
+        let rules = settings.rules(|rule| {
+            let norm =
+                table.as_ref().map_or_else(|| dataset.shape.input_norm(), |table| table.schema.input_norm());
             Ok(default_rate(rule, &plans[chosen].plan, &model, norm)?)
         })?;
         let study = Self {
-            id: fresh_id(arguments.seed)?,
-            data: arguments.data.clone(),
-            table,
-            persons,
-            model: arguments.model_name(),
-            repeats: arguments.repeats(),
-            seed: arguments.seed,
-            published: arguments.published_models.unwrap_or_default(),
+            id: fresh_id(settings.seed)?,
+            data: settings.data.clone(),
+            table: table.clone(),
+            persons: settings.persons.clone(),
+            model: settings.model_name(),
+            repeats: settings.repeats(),
+            seed: settings.seed,
+            published: settings.published,
             rules,
-            has_default_rate: arguments.learning_rate.is_empty(),
-            around: arguments.optimizer.around(),
-            clip_by: arguments.clip_by,
+            has_default_rate: settings.learning_rates.is_empty(),
+            around: Around::of(settings.optimizer),
+            clip_by: settings.clip_by,
             // If all models are published, their number was accounted for and must not grow.
-            widens: arguments.compares()
-                && arguments.learning_rate.is_empty()
-                && arguments.published_models != Some(Published::All),
-            without_noise: arguments.without_noise(),
-            audit: arguments.audit,
+            widens: settings.compares()
+                && settings.learning_rates.is_empty()
+                && settings.published != Published::All,
+            without_noise: settings.without_noise(),
+            audit: settings.audit,
             beside: Vec::new(),
             chosen,
             plans,
@@ -182,7 +177,7 @@ impl Study {
 
     /// A trained model with the names of its classes and, of a table, its schema.
     pub fn saved_model(&self, model: &Model, dataset: &Dataset, parameters: Vec<f32>) -> Result<SavedModel> {
-        let schema = self.table.as_ref().map(|table| table.schema().clone());
+        let schema = self.table.as_ref().map(|table| table.schema.clone());
         Ok(SavedModel::new(model.clone(), parameters, dataset.class_names.clone(), schema)?)
     }
 
@@ -190,7 +185,7 @@ impl Study {
     /// are protected.
     pub fn users_in_words(&self) -> Option<(String, &'static str)> {
         let of_others = "The test examples are those of other users";
-        match (&self.persons, self.table.as_ref().and_then(Table::user)) {
+        match (&self.persons, self.table.as_ref().and_then(|table| table.user.as_ref())) {
             (_, Some(column)) => {
                 let column = printable(&format!("{column:?}"));
                 Some((format!("rows with one name in the column {column}"), of_others))
@@ -209,7 +204,7 @@ impl Study {
         self.table.is_some()
     }
 
-    /// The data, as `--data` names them.
+    /// The data, as [`load`] names them.
     pub fn data(&self) -> &str {
         &self.data
     }
@@ -266,7 +261,7 @@ impl Study {
     /// The data and the model.
     pub fn problem(&self) -> Result<(Dataset, Model)> {
         let dataset = load(&self.data, self.table.as_ref(), self.persons.as_ref())
-            .map_err(|error| error.with(RELATIVE))?;
+            .map_err(|error| Error::Data(Box::new(error)))?;
         let model = build(self.model, &dataset)?;
         Ok((dataset, model))
     }
@@ -340,19 +335,12 @@ impl Study {
     }
 }
 
-/// Warns the data's owner, on stderr, of unusual data.
-fn warn_of_data(dataset: &Dataset, table: Option<&Table>) {
-    for remark in remarks(dataset, table.map(Table::schema)) {
-        eprintln!("warning: {remark} (seen in the private rows: do not publish this line)");
-    }
-}
-
 /// Refuses an audit that could not be made, before anything is trained.
 fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
     between("audit", canaries, 1, dataset.train.len(), "training examples")?;
     between("audit", canaries, 1, model.parameters(), "parameters, of which each canary needs its own")?;
     if dataset.users.is_some() {
-        let must_be = "left out with --user and --users: canaries are single examples";
+        let must_be = "left out where users are protected: canaries are single examples";
         return Err(InvalidParameter::new("audit", canaries, must_be).into());
     }
     if let Some(named) = plans.iter().find(|named| !has_likelihood_ratio(&named.plan)) {

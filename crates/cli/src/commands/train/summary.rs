@@ -10,6 +10,7 @@ use antinoise_train::trainer::mean_gradient_noise;
 
 use super::audit::Audited;
 use super::clip_by::norms;
+use super::error::Result;
 use super::folder::Folder;
 use super::model_folder;
 use super::named::{Baseline, WITHOUT_NOISE};
@@ -18,7 +19,6 @@ use super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, 
 use super::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
 use super::statement::statement;
 use super::study::Study;
-use crate::failure::{Failure, Result};
 
 /// Number of steps for which a report shows the epsilon up to the step.
 const SPENT: usize = 24;
@@ -52,9 +52,9 @@ pub fn summarize(
         title: printable(&format!("{} on {}", model.name(), dataset.name)).replace('\n', " "),
         default_learning_rate: study.default_rate(),
         uncovered: study.uncovered(),
-        protects_persons: if study.is_of_table() { "--user COLUMN" } else { "--users FILE" },
+        is_of_table: study.is_of_table(),
     };
-    result.report = folder.save_report(&study_page(&result).map_err(Failure::other)?)?;
+    result.report = folder.save_report(&study_page(&result)?)?;
     Ok(result)
 }
 

@@ -1,13 +1,10 @@
 //! The results at several epsilons.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_input::short_up;
 use serde::Serialize;
 
-use super::result::{CHOSEN, MechanismResult, PrivateResult, StudyResult, percent};
-use crate::output;
+use super::result::{MechanismResult, StudyResult};
 
 /// The results at several epsilons.
 #[derive(Debug, Serialize)]
@@ -47,31 +44,5 @@ impl EpsilonSweep {
             return row.label();
         }
         "correlated noise, chosen for its epsilon".into()
-    }
-}
-
-impl fmt::Display for EpsilonSweep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["epsilon", "mechanism", "test accuracy", "RMS loss", "learning rate", "in noise"];
-        let cells = |row: &MechanismResult| {
-            let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("-".into(), cell);
-            vec![
-                private(|private| short_up(private.epsilon, 5)),
-                row.mechanism.clone(),
-                percent(row.test_accuracy, row.standard_error),
-                private(|private| format!("{:.5}", private.rms_loss)),
-                row.learning_rate.to_string(),
-                format!("{:.1}%", 100.0 * row.seconds_in_noise / row.seconds),
-            ]
-        };
-        let cells: Vec<Vec<String>> = self.rows().map(cells).collect();
-        writeln!(f, "{}\n\n{}", self.epsilons[0].result.title, output::table(&header, &cells))?;
-        writeln!(f, "{CHOSEN}")?;
-        self.rows().filter_map(MechanismResult::edge).try_for_each(|edge| writeln!(f, "{edge}"))?;
-        writeln!(f, "{TOGETHER}")?;
-        for AtEpsilon { epsilon, result } in &self.epsilons {
-            writeln!(f, "Model to give away at epsilon {epsilon}: {}", result.model.display())?;
-        }
-        writeln!(f, "Report: {}", self.report.display())
     }
 }

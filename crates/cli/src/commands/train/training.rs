@@ -1,5 +1,6 @@
 //! The runs of a study: started, resumed, or read where they were finished before.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use antinoise_noise::{KeyedRng, Purpose};
@@ -11,15 +12,14 @@ use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Setup, Trainer};
 
+use super::error::{Error, Result};
+use super::event::{Event, OnEvent};
 use super::folder::Folder;
 use super::metrics::Metrics;
 use super::named::WITHOUT_NOISE;
 use super::results::{Finished, Results, Unprotected};
 use super::search::Search;
 use super::study::{Study, run_name};
-use crate::failure::{Failure, Result};
-use crate::progress::Progress;
-use crate::signals::Stop;
 
 /// Number of tests in a run.
 const TESTS: usize = 40;
@@ -32,24 +32,25 @@ const REST: u32 = 20;
 /// Completes all trainings of the study, including those at learning rates that the search adds.
 pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
     let groups = study.clip_by().groups(model)?;
-    Training { study, model, dataset, groups: groups.as_ref(), around, progress: progress(study) }.all()
-}
-
-fn progress(study: &Study) -> Progress {
     let mut steps: usize = study.plans().iter().map(|named| named.plan.steps).sum();
     steps += if study.without_noise() { study.plans()[0].plan.steps } else { 0 };
-    Progress::new("train", "steps", (steps * study.models_of_a_mechanism()) as u64)
+    (around.on_event)(Event::Training { steps: (steps * study.models_of_a_mechanism()) as u64 });
+    let results = Training { study, model, dataset, groups: groups.as_ref(), around }.all()?;
+    (around.on_event)(Event::Ended);
+    Ok(results)
 }
 
-/// The folder, the stop signal and the metrics file of all runs.
+/// The folder, the stop signal, the metrics file and the observer of all runs.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// The study's folder.
     pub folder: &'a Folder,
-    /// Signals that stop the runs.
-    pub stop: &'a Stop,
-    /// The file of metrics; `None` without `--metrics`.
+    /// Stops the runs once it is true.
+    pub stop: &'a AtomicBool,
+    /// The file of metrics; `None`: no metrics.
     pub metrics: Option<&'a Metrics>,
+    /// Receives the events of the runs.
+    pub on_event: OnEvent<'a>,
 }
 
 /// All runs of a study, in its folder.
@@ -59,7 +60,6 @@ struct Training<'a> {
     dataset: &'a Dataset,
     groups: Option<&'a Groups>,
     around: Around<'a>,
-    progress: Progress,
 }
 
 impl Training<'_> {
@@ -75,9 +75,9 @@ impl Training<'_> {
                 let results = self.one(setup, &name, repeat)?;
                 let run = Finished { plan, rule, results };
                 if run.diverged() {
-                    eprintln!(
-                        "warning: {name} diverged: its parameters are not finite, and no model is saved"
-                    );
+                    let warning =
+                        format!("{name} diverged: its parameters are not finite, and no model is saved");
+                    (self.around.on_event)(Event::Warning(&warning));
                 } else {
                     let saved = study.saved_model(model, dataset, run.results.parameters.clone())?;
                     self.around.folder.save_model(&name, &saved)?;
@@ -113,40 +113,38 @@ impl Training<'_> {
     /// Calls `run`, which returns the accuracy after `steps` steps, for every learning rate and repeat of the
     /// search.
     fn search(&self, steps: usize, mut run: impl FnMut(UpdateRule, usize) -> Result<f64>) -> Result<()> {
-        let Self { study, progress, .. } = self;
+        let Self { study, around: Around { on_event, .. }, .. } = self;
         let rates: Vec<f64> = study.rules().iter().map(UpdateRule::learning_rate).collect();
         let (repeats, tests) = (study.repeats(), self.dataset.test.len());
         let search = Search { rates: &rates, repeats, repeats_all: !study.widens(), tests };
         let may_try = |rate, tried| {
             let may = study.may_try(rate, tried);
             if may {
-                progress.expect((steps * repeats) as u64);
+                on_event(Event::Added { steps: (steps * repeats) as u64 });
             }
             may
         };
         let (runs, tried) = search.all(may_try, |rate, repeat| run(study.rule(rate), repeat))?;
-        progress.skip((steps * (tried * repeats - runs.len())) as u64);
+        on_event(Event::Skipped { steps: (steps * (tried * repeats - runs.len())) as u64 });
         Ok(())
     }
 
     /// Measurements of one run without privacy, which is run unless a stored result exists.
     fn one_reference(&self, reference: &Reference, repeat: usize) -> Result<Measured> {
-        let Self { study, around: Around { folder, stop, .. }, progress, .. } = self;
+        let Self { study, around: Around { folder, stop, on_event, .. }, .. } = self;
         let name = run_name(WITHOUT_NOISE, &reference.optimizer.rule, repeat);
         if let Some(measured) = folder.reference(&name, &reference.tested())? {
-            progress.skip(reference.steps as u64);
+            on_event(Event::Skipped { steps: reference.steps as u64 });
             return Ok(measured);
         }
-        progress.say(name.clone());
+        on_event(Event::Running { run: &name, accuracy: None });
         let (key, run) = (study.key(repeat)?, study.run_id(&name)?);
         let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
         let start = self.model.initial_parameters(&mut rng(Purpose::Initialization));
         let mut order = rng(Purpose::DataOrder);
-        let measured = reference.train(start, &mut order, stop.asked(), || progress.advance(1))?;
+        let measured = reference.train(start, &mut order, stop, || on_event(Event::Stepped))?;
         let Some(measured) = measured else {
-            let message =
-                format!("stopped within {name}; resume with --resume {}", folder.resumed_as().display());
-            return Err(Failure::stopped(message, stop.status()));
+            return Err(Error::Stopped { at: None, run: name, folder: folder.resumed_as().to_owned() });
         };
         folder.save_reference(&name, &measured)?;
         Ok(measured)
@@ -154,7 +152,7 @@ impl Training<'_> {
 
     /// The results of one run, which is started, resumed or was finished before.
     fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<checkpoint::Finished> {
-        let Self { study, around: Around { folder, stop, metrics }, progress, .. } = self;
+        let Self { study, around: Around { folder, stop, metrics, on_event }, .. } = self;
         let run = study.run_id(name)?;
         let checkpoints = folder.checkpoints(name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
@@ -166,7 +164,7 @@ impl Training<'_> {
             }
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
             Committed::Finished => {
-                progress.skip(setup.plan.steps as u64);
+                on_event(Event::Skipped { steps: setup.plan.steps as u64 });
                 return Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?);
             }
         };
@@ -178,31 +176,26 @@ impl Training<'_> {
         };
         let options =
             Options { test_every: steps.div_ceil(TESTS), checkpoints: Some((&checkpoints, interval)) };
-        progress.skip(trainer.step_count() as u64);
-        progress.say(name.to_string());
+        on_event(Event::Skipped { steps: trainer.step_count() as u64 });
+        on_event(Event::Running { run: name, accuracy: None });
         if let Some(metrics) = metrics {
             metrics.resume(name, trainer.step_count())?;
         }
         let mut told = Ok(());
-        let outcome = trainer.run(&options, stop.asked(), |trainer| {
-            show(progress, name, trainer);
+        let outcome = trainer.run(&options, stop, |trainer| {
+            on_event(Event::Stepped);
+            if let Some(&(_, accuracy)) = trainer.history().accuracies.last() {
+                on_event(Event::Running { run: name, accuracy: Some(accuracy) });
+            }
             if let (Some(metrics), Ok(())) = (metrics, &told) {
                 told = metrics.tell(name, (setup.plan.privacy.epsilon, study.clip_by()), trainer);
             }
         })?;
         told?;
         if outcome == Outcome::Stopped {
-            let (at, folder) = (trainer.step_count(), folder.resumed_as().display());
-            let message = format!("stopped at step {at} of {steps} of {name}; resume with --resume {folder}");
-            return Err(Failure::stopped(message, stop.status()));
+            let (at, folder) = (Some((trainer.step_count(), steps)), folder.resumed_as().to_owned());
+            return Err(Error::Stopped { at, run: name.into(), folder });
         }
         Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?)
-    }
-}
-
-fn show(progress: &Progress, name: &str, trainer: &Trainer) {
-    progress.advance(1);
-    if let Some((_, accuracy)) = trainer.history().accuracies.last() {
-        progress.say(format!("{name} {:.1}%", 100.0 * accuracy));
     }
 }

@@ -7,9 +7,7 @@ use antinoise_chart::page::{Sizes, WHOLE, escaped, folded, section};
 use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, SERIES, Series};
 use antinoise_input::{short, short_down, short_up};
 
-use super::super::result::{
-    Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult, same_privacy,
-};
+use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::parts::{document, percent, with_error};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
@@ -48,10 +46,7 @@ fn lead(result: &StudyResult) -> String {
         }
     };
     // Several published models may cost more under one mechanism than under another.
-    let against = match (first.epsilon(), best.epsilon()) {
-        (Some(first), Some(best)) if same_privacy(first, best) => String::new(),
-        _ => format!(" at {}", budget(first)),
-    };
+    let against = if best.has_privacy_of(first) { String::new() } else { format!(" at {}", budget(first)) };
     format!(
         "<p class=\"lead\">At {}, <strong>{}</strong> reaches {} test accuracy: {verdict} {} with {}{against} ({}). \
          {largest}</p>\n",

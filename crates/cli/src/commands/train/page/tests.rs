@@ -77,7 +77,7 @@ fn result() -> StudyResult {
         model_is: "the first".into(),
         title: "cnn on fashion-mnist".into(),
         uncovered: None,
-        protects_persons: "--users FILE",
+        is_of_table: false,
     }
 }
 
