@@ -39,8 +39,8 @@ fn numbers(text: &str) {
     }
     if let Ok(x) = numbers::real(text) {
         for digits in [1, 3, 17] {
-            let [_, up, down] = [short, short_up, short_down]
-                .map(|print| print(x, digits).parse::<f64>().expect("a number"));
+            let [_, up, down] =
+                [short, short_up, short_down].map(|print| print(x, digits).parse::<f64>().expect("a number"));
             assert!(x.is_nan() || down <= x && x <= up, "{x:e}: {down:e}, {up:e}");
         }
     }

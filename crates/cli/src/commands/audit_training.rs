@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use antinoise_audit::{Canary, OneRunReport};
 use antinoise_input::{short_down, short_up};
 use antinoise_noise::{Key, RunId};
+use antinoise_study::{ModelName, load, trained_with_canaries};
 use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::trainer::Setup;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::train::{ModelName, build, load, trained_with_canaries};
 use crate::arguments::one_of;
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -95,7 +95,7 @@ impl TrainingAudit {
 pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
     let plan = load_plan(&arguments.plan)?;
     let dataset = load(&arguments.data, None, None)?;
-    let model = build(arguments.model, &dataset)?;
+    let model = arguments.model.build(&dataset)?;
     let rule = UpdateRule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
     let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };
     let canary = match arguments.canary {

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
+use antinoise_study::{TABLES, TableKind, table_file};
 use antinoise_train::data::{
     self, Examples, ImageShape, Labels, class_folders, digits, fashion_mnist, idx_test, image_files,
 };
 use antinoise_train::saved_model::SavedModel;
 use clap::Args;
 
-use super::train::{TABLES, TableKind, check_delimiter, delimiter, table_file};
+use super::train::{check_delimiter, delimiter};
 use crate::failure::Result;
 use crate::progress::Progress;
 

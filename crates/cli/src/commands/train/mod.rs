@@ -1,58 +1,25 @@
 //! `antinoise train`: private training of one model, or a comparison of mechanisms at the same privacy.
 
-mod around;
-mod audit;
-mod card;
-mod clip_by;
-mod cost;
-mod data;
-mod epsilons;
-mod error;
-mod event;
-mod folder;
-mod metrics;
-mod model_folder;
-mod named;
 mod optimizer;
 mod options;
-mod page;
-mod persons;
 mod printed;
-mod problem;
-mod published;
-mod result;
-mod results;
-mod search;
-mod session;
-mod settings;
 mod shown;
-mod statement;
-mod study;
-mod study_run;
-mod summary;
-mod sweep;
 mod table;
-mod table_file;
-mod training;
 mod users;
 
-pub use audit::trained_with_canaries;
-pub use data::{ModelName, build, load};
-pub use options::Arguments;
-pub use table::{check_delimiter, delimiter};
-pub use table_file::{TABLES, TableKind, table_file};
+use antinoise_study::{Error, Event, StudyRun};
 
 use crate::failure::{Failure, Result};
 use crate::signals::Stop;
-use error::Error;
+pub use options::Arguments;
 use printed::Printed;
 use shown::Shown;
-use study_run::StudyRun;
+pub use table::{check_delimiter, delimiter};
 
 /// Trains, or resumes, and writes the report.
 pub fn run(arguments: &Arguments) -> Result<Printed> {
     let (shown, metrics) = (Shown::default(), arguments.metrics.as_deref());
-    let on_event = |event: event::Event<'_>| shown.show(event);
+    let on_event = |event: Event<'_>| shown.show(event);
     let run = match &arguments.resume {
         Some(path) => {
             arguments.refuse_with_resume()?;

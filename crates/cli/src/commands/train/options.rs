@@ -6,16 +6,12 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Setting};
+use antinoise_study::{ClipBy, ModelName, Published, Settings, Table};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::clip_by::ClipBy;
-use super::data::ModelName;
 use super::optimizer::OptimizerOptions;
-use super::published::Published;
-use super::settings::Settings;
 use super::table::TableOptions;
-use super::table_file::Table;
 use super::users::UserOptions;
 use crate::arguments::{ArithmeticOptions, one_of, parsed, settings, workload};
 use crate::failure::Result;

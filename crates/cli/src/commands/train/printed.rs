@@ -6,12 +6,12 @@ use antinoise_accounting::three_digits_up;
 use antinoise_input::short_up;
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_plan::by_examples_in_words;
+use antinoise_study::{
+    AtEpsilon, EpsilonSweep, MechanismResult, Outcome, PrivateResult, StudyResult, TOGETHER, WITHOUT_NOISE,
+    percent,
+};
 use serde::Serialize;
 
-use super::named::WITHOUT_NOISE;
-use super::result::{MechanismResult, PrivateResult, StudyResult, percent};
-use super::study_run::Outcome;
-use super::sweep::{AtEpsilon, EpsilonSweep, TOGETHER};
 use crate::output;
 
 /// Output of `antinoise train`.
@@ -94,7 +94,7 @@ fn several(f: &mut fmt::Formatter<'_>, sweep: &EpsilonSweep) -> fmt::Result {
     writeln!(f, "{CHOSEN}")?;
     sweep.rows().filter_map(edge).try_for_each(|edge| writeln!(f, "{edge}"))?;
     writeln!(f, "{TOGETHER}")?;
-    for AtEpsilon { epsilon, result } in &sweep.epsilons {
+    for AtEpsilon { epsilon, result, .. } in &sweep.epsilons {
         writeln!(f, "Model to give away at epsilon {epsilon}: {}", result.model.display())?;
     }
     writeln!(f, "Report: {}", sweep.report.display())

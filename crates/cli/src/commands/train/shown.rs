@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use super::event::Event;
+use antinoise_study::Event;
+
 use crate::progress::Progress;
 
 /// The progress of a study, shown until it is dropped.

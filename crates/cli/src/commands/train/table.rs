@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
+use antinoise_study::{COMMA, TABLES, Table, TableKind, table_file};
 use antinoise_train::data::{Column, Missing, Schema, Values};
 use clap::{Args, ValueEnum};
 
-use super::table_file::{COMMA, TABLES, Table, TableKind, table_file};
 use crate::failure::{Failure, Result};
 use crate::numbers::real;
 

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
+use antinoise_study::{Persons, TABLES};
 use clap::Args;
 
-use super::persons::Persons;
-use super::table_file::TABLES;
 use crate::failure::Result;
 use crate::numbers::count;
 

@@ -4,9 +4,9 @@ use antinoise_chart::page::{WHOLE, escaped, section};
 use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, Series};
 use antinoise_input::{short, short_up};
 
-use super::super::result::{MechanismResult, PrivateResult};
-use super::super::sweep::{EpsilonSweep, TOGETHER};
 use super::parts::{document, with_error};
+use crate::result::{MechanismResult, PrivateResult};
+use crate::sweep::{EpsilonSweep, TOGETHER};
 
 /// Accuracy against epsilon as HTML, with its figure as SVG and its style inside.
 pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String, Error> {

@@ -7,16 +7,18 @@ use antinoise_mechanism::PrivacyUnit;
 use antinoise_plan::ByExamples;
 use serde::{Serialize, Serializer};
 
-use super::audit::Audited;
-use super::clip_by::ClipBy;
-use super::named::Baseline;
-use super::results::{accuracy_error, edge, mean_and_error};
+use crate::audit::Audited;
+use crate::clip_by::ClipBy;
+use crate::named::Baseline;
+use crate::results::{accuracy_error, edge, mean_and_error};
 
 /// The results of all mechanisms, and the files that were written.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct StudyResult {
     /// The result of each mechanism; the later ones are compared with the first.
     pub runs: Vec<MechanismResult>,
+    /// The file of the report.
     pub report: PathBuf,
     /// The folder of the model to give away.
     pub model: PathBuf,
@@ -27,6 +29,7 @@ pub struct StudyResult {
     /// A description of the model in that folder.
     #[serde(skip)]
     pub model_is: String,
+    /// The model and the data.
     #[serde(skip)]
     pub title: String,
     /// Trainings on the same data that epsilon does not cover.
@@ -39,21 +42,29 @@ pub struct StudyResult {
 
 /// A mechanism's result at its best learning rate, averaged over repeats.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct MechanismResult {
+    /// The name of the mechanism.
     pub mechanism: String,
     /// The kind of baseline, if the mechanism is one.
     pub baseline: Option<Baseline>,
+    /// Mean test accuracy over repeats, in \[0, 1\].
     pub test_accuracy: f64,
     /// Standard error of the mean test accuracy over repeats; `None` for a single run.
     pub standard_error: Option<f64>,
+    /// Number of test examples.
     #[serde(skip)]
     pub test_examples: usize,
     /// The privacy of the models; `None`, with these keys null, for training without privacy.
     #[serde(flatten, serialize_with = "or_null")]
     pub private: Option<PrivateResult>,
+    /// Number of steps.
     pub steps: usize,
+    /// Mean time of a training.
     pub seconds: f64,
+    /// The part of it that made and added noise.
     pub seconds_in_noise: f64,
+    /// The best learning rate.
     pub learning_rate: f64,
     /// Test accuracy of each repeat.
     pub test_accuracies: Vec<f64>,
@@ -67,10 +78,13 @@ pub struct MechanismResult {
 
 /// The part of a result that only private training has.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PrivateResult {
     /// Epsilon of all published models together.
     pub epsilon: f64,
+    /// Delta of the plan.
     pub delta: f64,
+    /// Root mean square over steps of [`MechanismFigures::prefix_errors`].
     pub rms_loss: f64,
     /// The privacy unit: an example, or a user with all of their examples.
     pub unit: PrivacyUnit,
@@ -89,14 +103,17 @@ pub struct PrivateResult {
     pub audit: Option<Audited>,
     /// Whether the noise came from a seed, so that the privacy statement does not hold.
     pub insecure_seed: bool,
+    /// The curves of a report.
     #[serde(skip)]
     pub figures: MechanismFigures,
+    /// The privacy statement of the published models.
     #[serde(skip)]
     pub statement: PrivacyStatement,
 }
 
 /// The curves that a report draws for a mechanism; series are indexed by step from 0.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct MechanismFigures {
     /// Standard deviation, in a coordinate, of the sum of the noise in the mean gradients up to each step.
     pub prefix_errors: Vec<f64>,
@@ -114,6 +131,7 @@ pub struct MechanismFigures {
 
 /// The test accuracy after a step, averaged over repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Accuracy {
     /// Number of steps done.
     pub step: usize,
@@ -147,10 +165,13 @@ fn or_null<S: Serializer>(private: &Option<PrivateResult>, serializer: S) -> Res
 }
 
 /// The difference between the accuracies of two mechanisms, in points.
+#[non_exhaustive]
 pub struct Difference {
+    /// The difference in percentage points.
     pub points: f64,
     /// Standard error of the mean over repeats; `None` for a single repeat.
     pub error: Option<f64>,
+    /// Number of pairs of runs.
     pub repeats: usize,
 }
 
@@ -203,6 +224,7 @@ impl MechanismResult {
         }
     }
 
+    /// Epsilon of all published models together; `None` without privacy.
     pub fn epsilon(&self) -> Option<f64> {
         self.private.as_ref().map(|private| private.epsilon)
     }

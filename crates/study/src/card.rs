@@ -8,9 +8,9 @@ use antinoise_input::printable;
 use antinoise_train::data::{Column, Dataset, Schema, Values};
 use antinoise_train::saved_model::SavedModel;
 
-use super::result::percent;
-use super::results::{accuracy_error, largest_class_share};
-use super::study::Study;
+use crate::result::percent;
+use crate::results::{accuracy_error, largest_class_share};
+use crate::study::Study;
 
 /// The contents of a card.
 pub struct Card<'a> {

@@ -8,17 +8,17 @@ use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::mean_gradient_noise;
 
-use super::audit::Audited;
-use super::clip_by::norms;
-use super::error::Result;
-use super::folder::Folder;
-use super::model_folder;
-use super::named::{Baseline, WITHOUT_NOISE};
-use super::page::study_page;
-use super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
-use super::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
-use super::statement::statement;
-use super::study::Study;
+use crate::audit::Audited;
+use crate::clip_by::norms;
+use crate::error::Result;
+use crate::folder::Folder;
+use crate::model_folder;
+use crate::named::{Baseline, WITHOUT_NOISE};
+use crate::page::study_page;
+use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
+use crate::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
+use crate::statement::statement;
+use crate::study::Study;
 
 /// Number of steps for which a report shows the epsilon up to the step.
 const SPENT: usize = 24;

@@ -10,8 +10,8 @@ use antinoise_input::files::{Access, write_whole};
 use antinoise_train::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 
-use super::clip_by::ClipBy;
-use super::error::{Error, Result};
+use crate::clip_by::ClipBy;
+use crate::error::{Error, Result};
 
 /// A file with a line for each step of a run, for the data's owner only: losses are those of private
 /// examples.

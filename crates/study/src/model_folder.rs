@@ -7,13 +7,13 @@ use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use sha2::{Digest, Sha256};
 
-use super::card::{Card, card};
-use super::error::{Error, Result};
-use super::folder::Folder;
-use super::published::Published;
-use super::result::MechanismResult;
-use super::results::{Finished, Results};
-use super::study::Study;
+use crate::card::{Card, card};
+use crate::error::{Error, Result};
+use crate::folder::Folder;
+use crate::published::Published;
+use crate::result::MechanismResult;
+use crate::results::{Finished, Results};
+use crate::study::Study;
 
 /// A model in its folder.
 pub struct Given {

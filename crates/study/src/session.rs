@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 use antinoise_accounting::delta_warning;
 use antinoise_input::InvalidParameter;
 
-use super::error::Result;
-use super::event::{Event, OnEvent};
-use super::folder::Folder;
-use super::metrics::Metrics;
-use super::published::Published;
-use super::result::StudyResult;
-use super::settings::Settings;
-use super::study::Study;
-use super::training::Around;
-use super::{audit, summary, training};
+use crate::error::Result;
+use crate::event::{Event, OnEvent};
+use crate::folder::Folder;
+use crate::metrics::Metrics;
+use crate::published::Published;
+use crate::result::StudyResult;
+use crate::settings::Settings;
+use crate::study::Study;
+use crate::training::Around;
+use crate::{audit, summary, training};
 
 /// A study and its folder, which is locked.
 pub struct Session {

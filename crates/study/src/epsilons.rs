@@ -8,15 +8,15 @@ use antinoise_input::InvalidParameter;
 use antinoise_plan::write_atomically;
 use serde::{Deserialize, Serialize};
 
-use super::error::{Error, Result};
-use super::event::OnEvent;
-use super::folder::{REPORT, is_of_a_run};
-use super::page::epsilon_page;
-use super::published::Published;
-use super::session::Session;
-use super::settings::Settings;
-use super::study::Study;
-use super::sweep::{AtEpsilon, EpsilonSweep};
+use crate::error::{Error, Result};
+use crate::event::OnEvent;
+use crate::folder::{REPORT, is_of_a_run};
+use crate::page::epsilon_page;
+use crate::published::Published;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::study::Study;
+use crate::sweep::{AtEpsilon, EpsilonSweep};
 
 /// File that lists the folders. It is written once all folders exist, before any training.
 const LIST: &str = "epsilons.toml";
@@ -76,6 +76,9 @@ impl Sessions {
             return Ok(None);
         }
         refuse_metrics(metrics)?;
+        if settings.plan.is_some() {
+            return Err(InvalidParameter::new("epsilon", "several", "left out with a plan").into());
+        }
         let mut epsilons = settings.epsilons.clone();
         epsilons.sort_by(f64::total_cmp);
         if let Some(pair) = epsilons.windows(2).find(|pair| pair[0] == pair[1]) {

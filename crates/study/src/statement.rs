@@ -6,11 +6,11 @@ use antinoise_plan::{VerifiedPlan, by_examples_in_words};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 
-use super::clip_by::clipped_apart;
-use super::cost::Cost;
-use super::error::Result;
-use super::results::Results;
-use super::study::Study;
+use crate::clip_by::clipped_apart;
+use crate::cost::Cost;
+use crate::error::Result;
+use crate::results::Results;
+use crate::study::Study;
 
 /// Text on the check of every batch by the trainer. It gives no numbers, because participation is secret
 /// under amplification by sampling.

@@ -12,14 +12,14 @@ use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Setup, Trainer};
 
-use super::error::{Error, Result};
-use super::event::{Event, OnEvent};
-use super::folder::Folder;
-use super::metrics::Metrics;
-use super::named::WITHOUT_NOISE;
-use super::results::{Finished, Results, Unprotected};
-use super::search::Search;
-use super::study::{Study, run_name};
+use crate::error::{Error, Result};
+use crate::event::{Event, OnEvent};
+use crate::folder::Folder;
+use crate::metrics::Metrics;
+use crate::named::WITHOUT_NOISE;
+use crate::results::{Finished, Results, Unprotected};
+use crate::search::Search;
+use crate::study::{Study, run_name};
 
 /// Number of tests in a run.
 const TESTS: usize = 40;

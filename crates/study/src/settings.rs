@@ -8,12 +8,12 @@ use antinoise_mechanism::{Adjacency, PrivacyUnit, Workload};
 use antinoise_plan::{ArithmeticKind, Length, Request, Setting};
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 
-use super::clip_by::ClipBy;
-use super::data::ModelName;
-use super::error::Result;
-use super::persons::Persons;
-use super::published::Published;
-use super::table_file::{Table, table_file};
+use crate::clip_by::ClipBy;
+use crate::data::ModelName;
+use crate::error::Result;
+use crate::persons::Persons;
+use crate::published::Published;
+use crate::table_file::{Table, table_file};
 
 /// Default maximum number of a user's examples in a step: enough for an accurate mean, without long steps
 /// because of a few users with many examples.
@@ -26,7 +26,7 @@ const EXAMPLES_PER_USER: usize = 100;
 /// comparison: three mechanisms, three learning rates and three repeats.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The data, as [`load`](super::data::load) names them.
+    /// The data, as [`load`](crate::load) names them.
     pub data: String,
     /// How the data are read, if they are a table.
     pub table: Option<Table>,

@@ -5,7 +5,7 @@ use antinoise_train::clip::Groups;
 use antinoise_train::model::Model;
 use serde::{Deserialize, Serialize};
 
-use super::error::Result;
+use crate::error::Result;
 
 /// Part of a gradient that is clipped as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::result::{MechanismResult, StudyResult};
+use crate::result::{MechanismResult, StudyResult};
 
 /// The results at several epsilons.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct EpsilonSweep {
     /// The results, in increasing order of epsilon.
     pub epsilons: Vec<AtEpsilon>,
+    /// The file of the report of all epsilons.
     pub report: PathBuf,
     /// The path of each epsilon's report, relative to the folder of `report`.
     #[serde(skip)]
@@ -19,9 +21,11 @@ pub struct EpsilonSweep {
 
 /// The results at one epsilon.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct AtEpsilon {
     /// The requested epsilon.
     pub epsilon: f64,
+    /// Its results.
     #[serde(flatten)]
     pub result: StudyResult,
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
-use super::error::Result;
+use crate::error::Result;
 
 /// The models that a privacy statement covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

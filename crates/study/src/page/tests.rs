@@ -3,11 +3,11 @@
 use antinoise_accounting::PrivacyStatement;
 use antinoise_mechanism::PrivacyUnit;
 
-use super::super::audit::Audited;
-use super::super::clip_by::ClipBy;
-use super::super::named::Baseline;
-use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::study_page as page;
+use crate::audit::Audited;
+use crate::clip_by::ClipBy;
+use crate::named::Baseline;
+use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 
 fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
     let steps = 480;

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use super::epsilons::Sessions;
-use super::error::Result;
-use super::event::OnEvent;
-use super::published::Published;
-use super::result::StudyResult;
-use super::session::Session;
-use super::settings::Settings;
-use super::sweep::EpsilonSweep;
+use crate::epsilons::Sessions;
+use crate::error::Result;
+use crate::event::OnEvent;
+use crate::published::Published;
+use crate::result::StudyResult;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::sweep::EpsilonSweep;
 
 /// A study in its folder, which is locked: planned and saved, to be trained.
 pub struct StudyRun(Sizes);
@@ -69,7 +69,7 @@ impl StudyRun {
     /// Completes all trainings, and writes the models, their statements and the report.
     ///
     /// # Errors
-    /// [`Error::Stopped`](super::error::Error::Stopped) once `stop` is true: the folder then resumes to the
+    /// [`Error::Stopped`](crate::Error::Stopped) once `stop` is true: the folder then resumes to the
     /// bit. Otherwise if a training fails or a file cannot be written.
     pub fn train(self, stop: &AtomicBool, on_event: OnEvent<'_>) -> Result<Outcome> {
         Ok(match self.0 {

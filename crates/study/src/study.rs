@@ -13,17 +13,17 @@ use antinoise_train::trainer::{Setup, default_rate};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::around::Around;
-use super::clip_by::ClipBy;
-use super::data::{ModelName, build, load};
-use super::error::{Error, Result};
-use super::event::{Event, OnEvent, during};
-use super::named::NamedPlan;
-use super::persons::Persons;
-use super::problem::plans;
-use super::published::Published;
-use super::settings::Settings;
-use super::table_file::Table;
+use crate::around::Around;
+use crate::clip_by::ClipBy;
+use crate::data::{ModelName, load};
+use crate::error::{Error, Result};
+use crate::event::{Event, OnEvent, during};
+use crate::named::NamedPlan;
+use crate::persons::Persons;
+use crate::problem::plans;
+use crate::published::Published;
+use crate::settings::Settings;
+use crate::table_file::Table;
 
 /// Maximum number of learning rates to which the search may widen.
 const MOST_RATES: usize = 8;
@@ -82,7 +82,7 @@ impl Study {
             let warning = format!("{remark} (seen in the private rows: do not publish this line)");
             on_event(Event::Warning(&warning));
         }
-        let model = build(settings.model_name(), &dataset)?;
+        let model = settings.model_name().build(&dataset)?;
         let planned = during("planning", on_event, || plans(settings, dataset.units(), model.parameters()));
         let (plans, chosen) = planned?;
         let rules = settings.rules(|rule| {
@@ -262,7 +262,7 @@ impl Study {
     pub fn problem(&self) -> Result<(Dataset, Model)> {
         let dataset = load(&self.data, self.table.as_ref(), self.persons.as_ref())
             .map_err(|error| Error::Data(Box::new(error)))?;
-        let model = build(self.model, &dataset)?;
+        let model = self.model.build(&dataset)?;
         Ok((dataset, model))
     }
 

@@ -2,10 +2,10 @@
 
 use antinoise_plan::{VerifiedPlan, compose};
 
-use super::error::Result;
-use super::published::Published;
-use super::results::{Results, by_rate};
-use super::study::Study;
+use crate::error::Result;
+use crate::published::Published;
+use crate::results::{Results, by_rate};
+use crate::study::Study;
 
 impl Published {
     /// Published models, including those of `plan`, and their joint epsilon.

@@ -11,12 +11,12 @@ use antinoise_train::model::Model;
 use antinoise_train::trainer::Setup;
 use serde::Serialize;
 
-use super::error::Result;
-use super::event::{OnEvent, during};
-use super::folder::Folder;
-use super::named::NamedPlan;
-use super::results::{Results, best_rate};
-use super::study::Study;
+use crate::error::Result;
+use crate::event::{OnEvent, during};
+use crate::folder::Folder;
+use crate::named::NamedPlan;
+use crate::results::{Results, best_rate};
+use crate::study::Study;
 
 /// Maximum probability that a bound is above the truth.
 const ALPHA: f64 = 0.05;

@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::error::{Error, Result};
-use super::study::{Study, plain};
+use crate::error::{Error, Result};
+use crate::study::{Study, plain};
 
 const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";

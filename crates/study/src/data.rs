@@ -6,9 +6,9 @@ use antinoise_input::InvalidParameter;
 use antinoise_train::data::{self, Dataset, Users};
 use antinoise_train::model::Model;
 
-use super::error::Result;
-use super::persons::Persons;
-use super::table_file::{TABLES, Table, table_file};
+use crate::error::Result;
+use crate::persons::Persons;
+use crate::table_file::{TABLES, Table, table_file};
 
 /// The kinds of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -29,6 +29,27 @@ impl ModelName {
         (Self::Mlp, "mlp", "One hidden layer"),
         (Self::Cnn, "cnn", "Two convolutions and two linear layers"),
     ];
+
+    /// The model of this name for the data.
+    ///
+    /// # Errors
+    /// If the data do not fit the model.
+    pub fn build(self, dataset: &Dataset) -> Result<Model> {
+        let (shape, classes) = (dataset.shape, dataset.classes);
+        Ok(match self {
+            Self::Logistic => Model::logistic(shape, classes)?,
+            Self::Mlp => Model::mlp(shape, classes, 128)?,
+            Self::Cnn if shape.height * shape.width == 1 => {
+                return Err(InvalidParameter::new(
+                    "model",
+                    "cnn",
+                    "logistic or mlp: the data are not images",
+                )
+                .into());
+            }
+            Self::Cnn => Model::cnn(shape, classes)?,
+        })
+    }
 }
 
 /// Loads the data of this name: digits, fashion-mnist, fashion-mnist:DIR, idx:DIR or images:DIR, perhaps with
@@ -74,22 +95,4 @@ fn without_columns(data: &str, images: OfFolder) -> Result<Dataset> {
             Err(InvalidParameter::new("data", format!("{data:?}"), must_be).into())
         }
     }
-}
-
-/// The model of this name for the data.
-///
-/// # Errors
-/// If the data do not fit the model.
-pub fn build(name: ModelName, dataset: &Dataset) -> Result<Model> {
-    let (shape, classes) = (dataset.shape, dataset.classes);
-    Ok(match name {
-        ModelName::Logistic => Model::logistic(shape, classes)?,
-        ModelName::Mlp => Model::mlp(shape, classes, 128)?,
-        ModelName::Cnn if shape.height * shape.width == 1 => {
-            return Err(
-                InvalidParameter::new("model", "cnn", "logistic or mlp: the data are not images").into()
-            );
-        }
-        ModelName::Cnn => Model::cnn(shape, classes)?,
-    })
 }

@@ -7,8 +7,8 @@ use antinoise_chart::page::{Sizes, WHOLE, escaped, folded, section};
 use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, SERIES, Series};
 use antinoise_input::{short, short_down, short_up};
 
-use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::parts::{document, percent, with_error};
+use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
 const LAGS: usize = 32;

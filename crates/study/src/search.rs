@@ -1,6 +1,6 @@
 //! The search for a mechanism's best learning rate.
 
-use super::results::{best_rate, by_rate, edge};
+use crate::results::{best_rate, by_rate, edge};
 
 /// Standard deviations of a test by which a learning rate is far behind.
 const FAR: f64 = 4.0;

@@ -7,7 +7,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_train::data::{Dataset, Schema, TableFile, TestPart};
 use serde::{Deserialize, Serialize};
 
-use super::error::Result;
+use crate::error::Result;
 
 /// The default delimiter of a CSV file.
 pub const COMMA: u8 = b',';

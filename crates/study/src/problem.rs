@@ -3,9 +3,9 @@
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_plan::{Accountant, Candidate, Choice, Plan, Request, choose};
 
-use super::error::Result;
-use super::named::{Baseline, NamedPlan};
-use super::settings::Settings;
+use crate::error::Result;
+use crate::named::{Baseline, NamedPlan};
+use crate::settings::Settings;
 
 /// The plans to run, and the index of the one whose model is given away, that of least loss.
 ///
