@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks docs/papers.md: the counts at its top are those of its rows, and the files that it names exist."""
+"""Checks docs/papers.md: its counts against its rows, and that every file named in it exists."""
 
 import re
 import sys

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::arrays::{Archive, Array, ArrayTable, Class, columns_of_array};
+use antinoise_input::arrays::{Archive, Array, ArrayTable, Class};
 use antinoise_input::tables::Role;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -196,7 +196,7 @@ fn cells_are_what_the_arrays_hold() {
         ["1000000000", "false", "3", "\u{1f600}", "7", "ü", "3.0"],
     ];
     assert_eq!(cells(&path).unwrap(), rows.map(|row| row.map(|cell| Ok(cell.to_string())).to_vec()));
-    let columns = |name| columns_of_array(&path, name).unwrap();
+    let columns = |name| Archive::open(&path).unwrap().columns(name).unwrap();
     assert_eq!((columns("x"), columns("user")), (vec!["x[0]".into(), "x[1]".into()], vec!["user".into()]));
     assert_eq!(columns("y"), ["y"]);
     let large = ArrayTable::open(&path, &[("x[1]", Role::User)]).unwrap();
@@ -244,7 +244,7 @@ fn columns_and_arrays_that_cannot_be_used_are_refused_by_name() {
             CompressionMethod::Stored,
             &[("x.npy", npy("'|u1'", "False", &format!("(0, {columns})"), &[]))],
         );
-        let error = columns_of_array(&path, "x").unwrap_err().to_string();
+        let error = Archive::open(&path).unwrap().columns("x").unwrap_err().to_string();
         assert!(error.contains("1 to 65536 columns"), "{error}");
     }
     write(&path, CompressionMethod::Stored, &[("x.npy", vec![0; 3]), ("x", vec![0; 3])]);

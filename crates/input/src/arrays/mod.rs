@@ -12,6 +12,6 @@ mod values;
 
 pub use archive::Archive;
 pub use array::Array;
-pub use table::{ArrayTable, column_of_array, columns_of_array};
+pub use table::{ArrayTable, column_of_array};
 pub use types::Class;
 pub use values::Values;

@@ -48,18 +48,20 @@ pub fn column_of_array(column: &str) -> Option<(&str, usize)> {
     Some((name, index.parse().ok().filter(|&number: &usize| number.to_string() == index)?))
 }
 
-/// The columns of the array `name` in the `.npz` archive at `path`: its own name if it has one dimension, and
-/// `name[0]`, `name[1]`, ... if it has two; also its own name if there is no such array. No value is read.
-///
-/// # Errors
-/// When the archive or the array's header cannot be read, or the array has no column or other dimensions.
-pub fn columns_of_array(path: &Path, name: &str) -> Result<Vec<String>, InvalidParameter> {
-    match Archive::open(path)?.shape(name)?.as_deref() {
-        None | Some([_]) => Ok(vec![name.to_string()]),
-        Some(&[_, columns]) if (1..=MAX_COLUMNS).contains(&columns) => {
-            Ok((0..columns).map(|i| column_name(name, i)).collect())
+impl Archive {
+    /// The columns of the array `name`: its own name if it has one dimension, and `name[0]`, `name[1]`, ...
+    /// if it has two; also its own name if there is no such array. No value is read.
+    ///
+    /// # Errors
+    /// When the array's header cannot be read, or the array has no column or other dimensions.
+    pub fn columns(&mut self, name: &str) -> Result<Vec<String>, InvalidParameter> {
+        match self.shape(name)?.as_deref() {
+            None | Some([_]) => Ok(vec![name.to_string()]),
+            Some(&[_, columns]) if (1..=MAX_COLUMNS).contains(&columns) => {
+                Ok((0..columns).map(|i| column_name(name, i)).collect())
+            }
+            Some(shape) => Err(shape_refused(name, shape)),
         }
-        Some(shape) => Err(shape_refused(name, shape)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Errors of banded Toeplitz strategies for prefix sums over so many steps that they cannot be computed one
-//! by one.
+//! Errors of banded Toeplitz strategies for prefix sums in long runs, of which only the first steps are
+//! computed.
 //!
 //! 1. The first column w = C^-1 1 of B tends to 1 / sum_t c_t. So w is computed exactly up to a horizon and
 //!    replaced by its limit beyond.

@@ -97,8 +97,7 @@ impl SmoothLabels {
         (0..self.steps.saturating_sub(lag)).map(of).collect()
     }
 
-    /// Numbers the nodes in the order in which prefix sums first read them; a node's number is that of its
-    /// seed.
+    /// The index of each node's seed: nodes are numbered in the order of their first use in a prefix sum.
     fn seeds(labels: &[u64]) -> HashMap<SmoothNode, usize> {
         let mut seeds = HashMap::new();
         for &label in &labels[1..] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
-use antinoise_input::arrays::{ArrayTable, columns_of_array};
+use antinoise_input::arrays::{Archive, ArrayTable};
 
 use super::column::Column;
 use super::row::{RowReader, Rows, Wanted};
@@ -33,9 +33,10 @@ pub(super) fn array_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
 
 /// The schema with the columns of each array that it names.
 pub(super) fn array_columns(path: &Path, schema: Schema) -> Result<Schema, Error> {
+    let mut archive = Archive::open(path).map_err(|error| unusable(path, error))?;
     let mut columns = Vec::new();
     for Column { name, values } in schema.columns {
-        let names = columns_of_array(path, &name).map_err(|error| unusable(path, error))?;
+        let names = archive.columns(&name).map_err(|error| unusable(path, error))?;
         columns.extend(names.into_iter().map(|name| Column { name, values: values.clone() }));
     }
     let schema = Schema { columns, ..schema };
