@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the site from docs/ (MkDocs, mkdocs.yml) into target/site, for any web server or to be opened as files.
+#
+#     scripts/site.sh          build and check
+#     scripts/site.sh build    build alone; a warning, such as a link that leads nowhere, is an error
+#     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
+#
+# The environment lies in target/python/site; the first time, what it holds comes from the package index.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+python=$target/python/site/bin/python
+export NO_MKDOCS_2_WARNING=1
+
+[ -x "$python" ] || python3 -m venv "$target/python/site"
+"$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
+
+build() { "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"; }
+check() { "$python" scripts/site/links.py "$target/site"; }
+case "${1-all}" in
+build) build ;;
+check) check ;;
+all)
+    build
+    check
+    ;;
+*)
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
