@@ -10,19 +10,20 @@ use crate::settings::Settings;
 use crate::training::{self, Training};
 use crate::{Claim, Error, Mechanism, noise_tests, sums};
 
-/// Tolerance for rounding between two computations of one figure.
+/// Relative tolerance between two computations of the same figure, which differ by rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Tests `mechanism` against `claim`.
 ///
 /// # Errors
-/// When a setting is out of range, the strategy is too large to write out, or the mechanism fails to run.
+/// When a setting is out of range, the strategy is too large to be written as a matrix, or the mechanism
+/// fails.
 pub fn audit(claim: &Claim, mechanism: &mut dyn Mechanism, settings: &Settings) -> Result<Report, Error> {
     audit_with(claim, mechanism, settings, &mut |_, _| ())
 }
 
-/// Tests `mechanism` against `claim`. Calls `watch(run, runs)` before each run: `run` of `runs` runs are
-/// done.
+/// Tests `mechanism` against `claim`. Calls `watch(run, runs)` before each run, when `run` of `runs` runs are
+/// finished.
 ///
 /// # Errors
 /// As [`audit`].
@@ -36,7 +37,7 @@ pub fn audit_with(
 }
 
 /// Tests `mechanism` against `claim`, and `training` against its plan. Calls `watch(run, runs)` before each
-/// run: `run` of `runs` runs are done.
+/// run, when `run` of `runs` runs are finished.
 ///
 /// # Errors
 /// As [`audit`], and when the training fails to run.
@@ -52,8 +53,8 @@ pub fn audit_with_training(
     verdict(claim, mechanism, settings, (training::TESTS_BY_CHANCE, &mut tests), watch)
 }
 
-/// Further tests: the number of random ones, and a function that runs all of them, given the false-alarm
-/// probability of each random one.
+/// Further tests: the number of tests whose outcome is random, and a function that runs all tests, given the
+/// false-alarm probability of each random one.
 type Further<'a> = (usize, &'a mut dyn FnMut(f64) -> Result<Vec<Test>, Error>);
 
 fn verdict(

@@ -1,5 +1,5 @@
-//! The built-in mechanism, made from a claim: clipping and sums of the train crate, if there is one, and
-//! streams of the noise crate.
+//! The built-in mechanism, which is made from a claim: clipped sums of the train crate (if the feature
+//! `train` is on) and noise streams of the noise crate.
 
 use antinoise_noise::{Key, NoiseStream, RunId, Shard, StreamBuilder};
 use tempfile::TempDir;
@@ -16,13 +16,14 @@ pub struct BuiltinMechanism {
     claim: Claim,
     seed: u64,
     sums: Memo,
-    /// Each process's stream, and its builder for resumption.
+    /// The stream of each process, and its builder, by which it is resumed.
     processes: Vec<(StreamBuilder, NoiseStream)>,
     noisy_sum: Vec<f32>,
 }
 
 impl BuiltinMechanism {
-    /// The mechanism of `claim`, with a key made from `seed`: the noise of an audit protects nothing.
+    /// The mechanism of `claim`, with a key that is made from `seed`: the noise of an audit need not be
+    /// secret.
     pub fn new(claim: Claim, seed: u64) -> Self {
         Self { claim, seed, sums: Memo::default(), processes: Vec::new(), noisy_sum: Vec::new() }
     }
@@ -35,7 +36,7 @@ pub(crate) fn clipped_sum(inputs: &AuditInputs, batch: &[usize], clip_norm: f64)
     Ok(antinoise_train::clip::clipped_sum(model, parameters, examples, batch, clip_norm)?.gradient)
 }
 
-/// The sum of a batch's clipped gradients; one that is not finite adds nothing.
+/// The sum of a batch's clipped gradients; gradients that are not finite add nothing.
 #[cfg(not(feature = "train"))]
 pub(crate) fn clipped_sum(inputs: &AuditInputs, batch: &[usize], clip_norm: f64) -> Result<Vec<f64>, Error> {
     /// Keeps a clipped gradient within the clip norm in spite of rounding.
@@ -64,7 +65,7 @@ impl Mechanism for BuiltinMechanism {
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error> {
         let Claim { strategy, noise_std, grid, .. } = &self.claim;
         let whole = NoiseStream::builder(strategy.recursion()?, strategy.steps(), dim, *noise_std);
-        // With so few coordinates, threads would only wait for each other.
+        // With few coordinates, one thread is fastest.
         let whole = whole.threads(1).run(RunId::from(run));
         let key = Key::from_seed_insecure(self.seed);
         let process = |index| -> Result<_, Error> {

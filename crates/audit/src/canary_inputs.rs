@@ -1,9 +1,9 @@
-//! Inputs with exactly chosen gradients.
+//! Inputs whose gradients the audit chooses exactly.
 //!
 //! With parameters 0, a linear model of two classes has the gradient (p - e_y) (x) (features, 1) with p =
-//! (1/2, 1/2): the gradient of an example with one large feature j is clipped to +-clip_norm u_j, where u_j =
-//! (e_j of class 0 - e_j of class 1) / sqrt(2), and its label is the sign. So each unit has a feature of its
-//! own: many experiments in one run.
+//! (1/2, 1/2). So the gradient of an example with one large feature j is clipped to clip_norm u_j or
+//! -clip_norm u_j, depending on its label, where u_j = (e_j of class 0 - e_j of class 1) / sqrt(2). Each unit
+//! has a feature of its own, so that one run is many experiments.
 
 use antinoise_mechanism::Adjacency;
 
@@ -13,17 +13,18 @@ use crate::{AuditInputs, Error};
 
 /// Number of examples that take part in every step, in addition to the units.
 const OTHERS: usize = 3;
-/// A unit's feature, in clip norms: the bias's part of the gradient is the inverse of this.
+/// The value of a unit's feature, in clip norms. The bias's part of the clipped gradient is the inverse of
+/// this.
 const LARGE: f64 = 65_536.0;
 
-/// A linear model and its examples: units 0, 1, ..., each with either sign, then the other examples.
+/// A linear model and its examples: for each unit an example of either sign, followed by the other examples.
 #[derive(Debug)]
 pub(crate) struct CanaryInputs {
     pub(crate) inputs: AuditInputs,
     units: usize,
 }
 
-/// The experiment in which a unit takes part, and whether the unit is in the even or in the odd runs.
+/// The experiment of a unit: the sequence that it follows, and the runs in which it takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arm {
     /// Index of the sequence that the unit follows.
@@ -40,7 +41,7 @@ impl Arm {
 }
 
 impl CanaryInputs {
-    /// `units` units with gradients that are clipped to `clip_norm`.
+    /// Creates the inputs for `units` units, for gradients that are clipped to `clip_norm`.
     pub(crate) fn new(units: usize, clip_norm: f64, random: &mut Random) -> Result<Self, Error> {
         let mut features = vec![0.0f32; (2 * units + OTHERS) * units];
         let large = (LARGE * clip_norm).clamp(1e-30, 1e15) as f32;
@@ -48,7 +49,8 @@ impl CanaryInputs {
             features[2 * j * units + j] = large;
             features[(2 * j + 1) * units + j] = large;
         }
-        // Of the other examples, the first is long, and the last is not clipped.
+        // The first of the other examples has a long gradient, and that of the last is too short to be
+        // clipped.
         for (other, row) in features[2 * units * units..].chunks_exact_mut(units).enumerate() {
             let size = clip_norm * [100.0, 1.0, 0.01][other % 3];
             row.iter_mut().for_each(|x| *x = (random.sign() * size) as f32);
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
     use crate::builtin::clipped_sum;
 
-    /// A unit moves the sum by the clip norm along its direction, and not otherwise.
+    /// A unit moves the sum by the clip norm along its own direction and not along others.
     #[test]
     fn gradients_are_steered() {
         for clip_norm in [0.02, 1.0, 37.0] {

@@ -1,4 +1,4 @@
-//! The claim about a mechanism, in numbers, which the audit tests.
+//! The claim about a mechanism, which an audit tests.
 
 use antinoise_input::positive;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Grid, Participation};
@@ -31,11 +31,12 @@ pub struct Claim {
     pub strategy: AnyStrategy,
     /// The participation schema Pi.
     pub participation: Participation,
-    /// The neighbouring relation of data sets.
+    /// How neighbouring data sets differ.
     pub adjacency: Adjacency,
     /// The l2 norm to which gradients are clipped.
     pub clip_norm: f64,
-    /// An upper bound on the change of a sum by one example, in l2 norm: the clip norm with rounding errors.
+    /// An upper bound on the l2 norm of the change of a sum by one example: the clip norm plus rounding
+    /// errors.
     pub widened_clip_norm: f64,
     /// The standard deviation of seed noise.
     pub noise_std: f64,
@@ -47,17 +48,18 @@ pub struct Claim {
 
 /// Number of coordinates for which the grid of a strategy without a plan is made.
 const DIM: usize = 1 << 20;
-/// Bounds on the relative increase of the clip norm by that grid, and of the sensitivity by coefficients in
-/// single precision.
+/// Bounds on the relative increase of the clip norm by that grid, and of the sensitivity by storing
+/// coefficients in single precision.
 const GRID_INCREASE: f64 = 1.0 / (1u64 << 11) as f64;
 const SINGLE_PRECISION_MARGIN: f64 = 1.0 + 1e-6;
 
 impl Claim {
-    /// The claim of `plan` about its mechanism: 1/sigma-GDP. For a plan with amplification by sampling, this
-    /// is the claim about one participation at a known step: the sampler and its accountant are not audited.
+    /// The claim of `plan` about its mechanism, which is mu-GDP with mu = 1/sigma. For a plan with
+    /// amplification by sampling, it is the claim about a single participation at a known step: the sampler
+    /// and its accountant are not audited.
     ///
     /// # Errors
-    /// If the plan's grid is invalid, which no verified plan's is.
+    /// If the plan's grid is invalid, which is never the case for verified plans.
     pub fn of_plan(plan: &VerifiedPlan) -> Result<Self, Error> {
         Ok(Self {
             strategy: plan.strategy.clone(),
@@ -71,8 +73,8 @@ impl Claim {
         })
     }
 
-    /// The claim about `strategy` with seed noise of `noise_multiplier` times its sensitivity, for clip norm
-    /// 1 and, on a grid, up to 2^20 coordinates.
+    /// The claim about `strategy` with seed noise of standard deviation `noise_multiplier` times its
+    /// sensitivity, for clip norm 1 and, on a grid, for up to 2^20 coordinates.
     ///
     /// # Errors
     /// If the multiplier is not positive, or the schema is invalid for the strategy.

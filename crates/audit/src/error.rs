@@ -4,7 +4,7 @@ use antinoise_input::{BadInput, InvalidParameter};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter that cannot be used.
+    /// A parameter is not valid.
     #[error(transparent)]
     Invalid(#[from] InvalidParameter),
     /// The strategy is invalid, or too large to be written as a matrix.

@@ -1,4 +1,5 @@
-//! The constants of all runs: the sequences, their units, and the batches of every step.
+//! The experiment that all runs repeat: the sequences, the units that follow them, and the batches of every
+//! step.
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::{Adjacency, Encoder, Participation, Strategy};
@@ -11,19 +12,20 @@ use crate::settings::{MOST_STEPS, Settings};
 use crate::worst_case::{Sequence, densest, drawn, longest};
 use crate::{Claim, Error};
 
-/// The names of the sequences that units follow; the first is the worst one found.
+/// The names of the sequences that units follow; the first is the worst sequence that was found.
 pub(crate) const SEQUENCES: [&str; 4] =
     ["the worst sequence", "the densest pattern", "a sequence at random", "another sequence at random"];
 
-/// The constants of all runs.
+/// The experiment that all runs repeat.
 pub(crate) struct Experiment {
     pub(crate) steps: usize,
     pub(crate) whitening: Operator,
-    /// The length of the longest image of a sequence under C, in clip norms.
+    /// The largest norm |C g| of a sequence g that was found, in clip norms.
     longest: f64,
     pub(crate) canaries: CanaryInputs,
     pub(crate) noise_std: f64,
-    /// Shifts along a unit's direction where its sequence is +1: if the unit takes part, and if it does not.
+    /// How far a unit shifts a sum along its direction at a step where its sequence is +1: if it takes part,
+    /// and if it does not.
     shifts: (f64, f64),
     sequences: Vec<Sequence>,
     /// The batches of runs with even numbers, and of runs with odd numbers.
@@ -56,12 +58,12 @@ impl Experiment {
         Ok(Self { steps, whitening, longest, canaries, noise_std, shifts, sequences, batches, arms })
     }
 
-    /// The largest distance between neighbours found, in standard deviations of the noise.
+    /// The largest distance between neighbours that was found, in standard deviations of the noise.
     pub(crate) fn mu_found(&self, claim: &Claim) -> f64 {
         self.longest * claim.adjacency.sensitivity_factor() * claim.widened_clip_norm / claim.noise_std
     }
 
-    /// One membership test per sequence, without guesses yet.
+    /// A membership test for each sequence, without guesses yet.
     pub(crate) fn membership_tests(&self) -> Vec<MembershipTest> {
         let test = |(name, sequence): (&&'static str, &Sequence)| {
             MembershipTest::new(name, sequence, (&self.whitening, self.steps), self.noise_std, self.shifts)
@@ -75,8 +77,8 @@ impl Experiment {
     }
 }
 
-/// A mechanism under attack: its whitening operator over the audited steps, and the contributions of one unit
-/// that move the whitened output furthest.
+/// A mechanism under attack: the operator that whitens its noise over the audited steps, and the
+/// contributions of one unit that move the whitened output farthest.
 struct Attacked {
     steps: usize,
     whitening: Operator,
@@ -99,8 +101,8 @@ impl Attacked {
         let of_encoder = |encoder: &Encoder, random: &mut Random| {
             longest(&Operator::of(encoder, steps), schema, steps, random).1
         };
-        // For a C with more rows than columns, the claim is about its sensitivity, although the noise hides
-        // more than that.
+        // For a C with more rows than columns, the claim is about the sensitivity of C, although its noise is
+        // more private than that.
         let whole = rectangular && steps == mechanism.steps();
         let longest = if whole { found.max(of_encoder(&encoder, random)) } else { found };
         Ok(Self { steps, whitening, worst, longest })

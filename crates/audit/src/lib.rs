@@ -1,14 +1,15 @@
-//! An audit of private mechanisms as black boxes.
+//! Audits of private mechanisms as black boxes.
 //!
-//! A [`Claim`] describes the noisy sums R (steps x dim) of a mechanism: R = G + C^-1 Z, where G is the sums
-//! of clipped gradients and Z is independent N(0, nu^2), with mu-GDP for every unit that a schema allows.
-//! [`audit`] searches for sequences of gradients that come closest to violating the claim, runs them and
-//! their neighbours through the mechanism under audit, which implements [`Mechanism`], and tests
+//! A [`Claim`] describes the noisy sums R (steps x dim) of a mechanism: R = G + C^-1 Z, where G are the sums
+//! of clipped gradients and the entries of Z are independent N(0, nu^2). It claims mu-GDP for every unit
+//! whose participation a schema allows. [`audit`] searches for the sequences of gradients that come closest
+//! to violating the claim, runs these and their neighbours through the mechanism under audit, which
+//! implements [`Mechanism`], and tests
 //!
 //! - that no sequence found changes C G by more than mu nu;
 //! - that no example changes a sum by more than the clip norm (with rounding), whatever the other examples
 //!   are;
-//! - that neither processes nor interruptions change a bit;
+//! - that the number of processes and interruptions change no bit;
 //! - that C (R - G) / nu are independent standard normals, across steps, coordinates and runs;
 //! - that the most powerful test does not distinguish neighbours better than mu-GDP allows;
 //! - for a plan's training (`Training`, feature `train`): its batches, that a noisy sum minus its noise is

@@ -1,4 +1,4 @@
-//! The mechanism as a black box: its inputs and outputs.
+//! The mechanism under audit as a black box, with its inputs and outputs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ use antinoise_train::{data::Examples, data::ImageShape, model::Model};
 
 use crate::Error;
 
-/// Examples and their gradients, all chosen by the audit: it acts as an adversary who knows everything except
-/// the noise.
+/// Examples and their gradients, which the audit chooses as an adversary who knows everything except the
+/// noise.
 ///
 /// The gradients are those of logistic regression of two classes: each example's gradient is determined by
 /// its features and its label.
@@ -23,11 +23,11 @@ pub struct AuditInputs {
     number: u64,
 }
 
-/// Number of [`AuditInputs`] values made so far.
+/// Number of [`AuditInputs`] values that were created so far.
 static CREATED: AtomicU64 = AtomicU64::new(0);
 
 impl AuditInputs {
-    /// Parameters: weights of class 0 and of class 1, then both biases.
+    /// Creates inputs; `parameters` are the weights of class 0 and of class 1, followed by both biases.
     pub(crate) fn new(
         features_each: usize,
         parameters: Vec<f32>,
@@ -59,8 +59,8 @@ impl AuditInputs {
         self.labels.len()
     }
 
-    /// The gradient of an example, not clipped: (p - e_label) (x) (features, 1), with p the probabilities of
-    /// the two classes. It may not be finite.
+    /// The gradient of an example before clipping: (p - e_label) (x) (features, 1), where p are the
+    /// probabilities of the two classes. It may not be finite.
     pub fn gradient(&self, example: usize) -> Vec<f32> {
         let x = &self.features[example * self.features_each..][..self.features_each];
         let (weights, biases) = self.parameters.split_at(2 * self.features_each);
@@ -81,7 +81,7 @@ impl AuditInputs {
         (&self.of_train.0, &self.parameters, &self.of_train.1)
     }
 
-    /// A number that is unique within the process.
+    /// A number that identifies the inputs within the process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -108,14 +108,14 @@ pub trait Mechanism {
     /// If the mechanism cannot be built.
     fn begin(&mut self, run: u64, dim: usize, processes: usize) -> Result<(), Error>;
 
-    /// Whether a repeated run with the same number has the same noise; such runs are compared bit for bit.
-    /// Return false for a mechanism that takes a new key for each run.
+    /// Whether runs with the same number have the same noise, so that they can be compared bit by bit. Return
+    /// false for a mechanism that uses a new key for each run.
     fn repeats(&self) -> bool {
         true
     }
 
-    /// Ends every process of the run; new processes continue from saved files. This changes no bit of later
-    /// noisy sums.
+    /// Ends every process of the run, and starts new ones that continue from saved files. This must change no
+    /// bit of later noisy sums.
     ///
     /// # Errors
     /// If a state cannot be saved or resumed.

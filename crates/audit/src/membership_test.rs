@@ -1,6 +1,8 @@
-//! Distinguishing neighbours: the most powerful test, and the lower bound on mu that follows from it.
+//! Membership tests, the most powerful tests that distinguish neighbours, and the lower bound on mu that
+//! follows from their guesses.
 //!
-//! A unit that follows the sequence g changes W R by clip_norm W g, so that
+//! Let W be the matrix that whitens the noise. A unit that follows the sequence g changes W R by clip_norm W
+//! g, so that
 //!
 //! > T = <W R, q> / (nu |q|),   q = W g,
 //!
@@ -8,10 +10,10 @@
 //! unit replaces another). T is the log-likelihood ratio up to an affine map, so that no test is more
 //! powerful. The guess is that the unit took part if T exceeds the midpoint of the two means.
 //!
-//! For any mu-GDP mechanism, guesses with error rates a and b satisfy a + b >= 2 Phi(-mu / 2). So with
-//! equally many units that take part and that do not, at most a fraction Phi(mu / 2) of the guesses is right
-//! on average, and the fraction of right guesses bounds mu from below. This assumes only that guesses are
-//! independent, and nothing about the law of T.
+//! For any mu-GDP mechanism, guesses with error rates a and b satisfy a + b >= 2 Phi(-mu / 2). So if half of
+//! the units take part, at most a fraction Phi(mu / 2) of the guesses is right on average, and the fraction
+//! of right guesses gives a lower bound on mu. This assumes only that guesses are independent, and nothing
+//! about the distribution of T.
 
 use crate::operator::Operator;
 use crate::report::Test;
@@ -25,8 +27,8 @@ pub(crate) struct MembershipTest {
     pub(crate) weights: Vec<f64>,
     /// The midpoint of the two means of T.
     middle: f64,
-    /// The difference of the two means: mu of a mechanism that satisfies its claim exactly, for this
-    /// sequence.
+    /// The difference of the two means, which is the mu of this sequence for a mechanism that satisfies its
+    /// claim exactly.
     pub(crate) apart: f64,
     /// The number of guesses, half of them about units that took part, and the number of right guesses.
     guesses: usize,
@@ -34,7 +36,7 @@ pub(crate) struct MembershipTest {
 }
 
 impl MembershipTest {
-    /// A test with a unit that adds `with` times g to R if it takes part, and `without` times g if it
+    /// Creates the test of a unit that adds `with` times g to R if it takes part, and `without` times g if it
     /// does not.
     pub(crate) fn new(
         name: &'static str,
@@ -75,13 +77,14 @@ fn mu_of_chance(chance: f64) -> f64 {
     if chance > 0.5 { 2.0 * normal_quantile(1.0 - chance) } else { 0.0 }
 }
 
-/// Maximum result of [`guesses_for`]: enough for a mu of a thousandth.
+/// Maximum result of [`guesses_for`], which suffices for a mu of a thousandth.
 const MOST_GUESSES: usize = 1 << 36;
-/// Number of standard deviations by which right guesses may fall below their expectation and still suffice.
+/// Number of standard deviations by which the number of right guesses may be below its expectation and still
+/// suffice.
 const UNLUCKY: f64 = 3.0;
 
-/// Number of guesses about a mechanism that is exactly `mu`-GDP, half of them with the unit, that prove
-/// `wanted` < mu at confidence 1 - alpha in all but one of 700 audits.
+/// The number of guesses about a mechanism that is exactly `mu`-GDP, half of them about units that take part,
+/// by which all but one in 700 audits prove the bound `wanted` < mu at confidence 1 - alpha.
 pub(crate) fn guesses_for(mu: f64, wanted: f64, alpha: f64) -> usize {
     let chance = normal_tail(-0.5 * mu);
     let wanted = normal_tail(-0.5 * wanted);
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Guesses for a mechanism that is exactly mu-GDP: the bound exceeds mu as rarely as stated, and with the
+    /// For a mechanism that is exactly mu-GDP, the bound exceeds mu as rarely as stated, and with the
     /// computed number of guesses it exceeds the wanted mu.
     #[test]
     fn bounds_hold_as_often_as_they_say_and_are_sharp() {

@@ -1,4 +1,4 @@
-//! A cache of sums: most steps of a run, and all runs, have the same few batches.
+//! A cache of sums, since the steps of all runs have few different batches.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use crate::{AuditInputs, Error};
 /// Maximum number of cached sums.
 const MOST: usize = 1 << 12;
 
-/// Sums by data and batch.
+/// Sums by inputs and batch.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(HashMap<u64, Known>);
 
@@ -43,7 +43,7 @@ impl Memo {
     }
 }
 
-/// A hash function that is fast compared with a step; hits are verified by comparing the batches.
+/// A hash function that is fast compared with a step. The batches of a hit are compared too.
 fn mixed(hash: u64, &example: &usize) -> u64 {
     (hash.rotate_left(5) ^ example as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
 }

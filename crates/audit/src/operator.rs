@@ -3,7 +3,7 @@
 //! For square C the whitening map W is C itself. A tree or a circulant has more rows than columns: its noise
 //! N Z, with N C = I, has covariance N N^T, and W with W^T W = (N N^T)^-1 whitens it. W loses no information
 //! about N Z, and |W g| <= |C g|, so that an attack on W is an attack on the mechanism. All these maps are
-//! lower triangular: the first steps are whitened by the leading block.
+//! lower triangular, so that their upper-left blocks whiten the noise of the first steps.
 
 use antinoise_linear::{Matrix, inverse, product, reverse_cholesky};
 use antinoise_mechanism::toeplitz::multiply;
@@ -15,7 +15,7 @@ use crate::Error;
 /// columns.
 pub(crate) const MOST_RECTANGULAR: usize = 1024;
 
-/// A linear map of vectors with one entry per step; to shorter vectors its leading block is applied.
+/// A linear map of vectors with one entry per step. For shorter vectors, its upper-left block is used.
 #[derive(Debug)]
 pub(crate) enum Operator {
     /// Toeplitz, given by the first column.
@@ -31,7 +31,7 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// The map that whitens the noise of `recursion` for `encoder`, over `steps` steps.
+    /// Returns the map that whitens the noise of `recursion`, for the strategy `encoder`, over `steps` steps.
     ///
     /// # Errors
     /// If the noise has a singular covariance.
@@ -54,7 +54,7 @@ impl Operator {
         }
     }
 
-    /// The first `steps` columns of `encoder`.
+    /// Returns the map of the first `steps` columns of `encoder`.
     pub(crate) fn of(encoder: &Encoder, steps: usize) -> Self {
         match encoder {
             Encoder::Toeplitz { coefficients, .. } => Self::Toeplitz(coefficients.clone()),
@@ -142,7 +142,7 @@ impl Operator {
     }
 }
 
-/// Whether whitening a strategy's noise needs an explicit matrix: only if C has more rows than columns.
+/// Whether C has more rows than columns, so that whitening the noise needs an explicit matrix.
 pub(crate) fn is_rectangular(encoder: &Encoder) -> bool {
     match encoder {
         Encoder::Toeplitz { .. }
@@ -166,7 +166,7 @@ fn is_lower_square(c: &Matrix) -> bool {
     is_square(c) && (0..c.ncols()).all(|j| (0..j).all(|i| c[(i, j)] == 0.0))
 }
 
-/// N: steps x seeds.
+/// The noise matrix N (steps x seeds).
 fn noise_matrix(recursion: &Recursion, steps: usize) -> Matrix {
     let seeds = recursion.seeds(steps);
     match recursion {

@@ -1,6 +1,6 @@
-//! Random patterns and signs for attacks. They protect nothing, so a small generator suffices.
+//! Random patterns and signs for attacks. They need not be secret, so that a small generator suffices.
 
-/// SplitMix64.
+/// The pseudo-random generator SplitMix64.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -12,7 +12,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is far below 2^64, so that the bias does not matter.
+    /// A random number below `bound`, which is far below 2^64, so that the bias is negligible.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }

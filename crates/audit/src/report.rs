@@ -19,13 +19,13 @@ pub struct Test {
 
 impl Test {
     pub(crate) fn new(name: impl Into<String>, statistic: f64, threshold: f64) -> Self {
-        // Written so that NaN rejects.
+        // A comparison with NaN is false, so that NaN is rejected.
         let holds = statistic <= threshold;
         Self { name: name.into(), statistic, threshold, rejected: !holds }
     }
 }
 
-/// The verdict, with all tests.
+/// The verdict of an audit, with all tests.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -39,19 +39,20 @@ pub struct Report {
     /// for a smaller mu.
     pub mu_lower: f64,
     /// The limit of `mu_lower` for many runs, if the mechanism satisfies its claim: the largest distance
-    /// found between neighbours in the noisy sums. Smaller than the stated mu if the claim counts noise as
-    /// known that is never used, or is an upper bound.
+    /// between neighbours that was found. It is smaller than the stated mu if the claim is an upper bound, or
+    /// assumes that the observer knows noise which is never used.
     pub mu_reachable: f64,
-    /// Number of audited steps: all, or the first ones of a long plan.
+    /// Number of audited steps: all steps, or the first steps of a long plan.
     pub steps_audited: usize,
     /// Number of runs, each with its own noise.
     pub runs: usize,
-    /// Number of runs that would show `mu_wanted` in all but one of 700 audits. If `runs` is smaller, the
-    /// limit in the settings was reached.
+    /// Number of runs with which all but one in 700 audits prove `mu_wanted`. If `runs` is smaller, the limit
+    /// of the settings was reached.
     pub runs_wanted: usize,
-    /// The lower bound on mu that the runs should prove: 0.91 of the stated mu, or less if less is reachable.
+    /// The lower bound on mu that the runs should prove: 0.91 of the stated mu, or less if `mu_reachable` is
+    /// small.
     pub mu_wanted: f64,
-    /// The limit, from the settings, on the count of noisy numbers.
+    /// The maximum number of noisy numbers, from the settings.
     pub most_numbers: u64,
     /// The tests.
     pub tests: Vec<Test>,
@@ -63,7 +64,7 @@ pub struct Report {
 const NEARLY: f64 = 0.985;
 
 impl Report {
-    /// Reasons, one sentence each, for which `mu_lower` may be below nine tenths of the stated mu of a
+    /// The reasons, one sentence each, why `mu_lower` may be below nine tenths of the stated mu even for a
     /// correct mechanism.
     pub fn limits(&self) -> Vec<String> {
         let runs = (self.runs < self.runs_wanted).then(|| {

@@ -13,24 +13,24 @@ use crate::{Error, Mechanism};
 
 /// Fraction of the stated mu that guesses about neighbours should prove.
 const WANTED: f64 = 0.91;
-/// Limits for neighbours that are too close for `WANTED`. Guesses should prove at least `LEAST_WANTED` of the
-/// stated mu, unless that is more than `MOST_OF_APART` of the neighbours' distance: then `WANTED_OF_APART` of
-/// the distance.
+/// Limits for neighbours that are too close to each other for `WANTED`. Guesses should prove at least the
+/// fraction `LEAST_WANTED` of the stated mu. If that is more than the fraction `MOST_OF_APART` of the
+/// neighbours' distance, they should prove `WANTED_OF_APART` of the distance instead.
 const LEAST_WANTED: f64 = 0.904;
 const MOST_OF_APART: f64 = 0.985;
 const WANTED_OF_APART: f64 = 0.96;
 /// Maximum number of processes; runs with tested noise use 1, 2, 3, 1, ... processes.
 const PROCESSES: usize = 3;
-/// Number of interruptions of a run that is compared with an uninterrupted one.
+/// Number of interruptions of a run that is compared with an uninterrupted run.
 const INTERRUPTIONS: usize = 3;
 /// Maximum number of steps of compared runs.
 const COMPARED_STEPS: usize = 1 << 11;
 
-/// Number of runs, and the number that would be enough.
+/// Number of runs, and the number that would suffice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) runs: usize,
-    /// Number of runs that show `mu_wanted` in all but one of 700 audits.
+    /// Number of runs with which all but one in 700 audits prove `mu_wanted`.
     pub(crate) wanted: usize,
     pub(crate) mu_wanted: f64,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Runs<'a> {
     random: Random,
 }
 
-/// The distribution of a run over processes, and its interruptions.
+/// How a run is divided among processes, and where it is interrupted.
 #[derive(Clone)]
 struct Course {
     run: u64,
@@ -56,8 +56,9 @@ impl<'a> Runs<'a> {
         Self { experiment, mechanism, sums: Memo::default(), random: Random(seed) }
     }
 
-    /// Runs until guesses about neighbours prove the wanted mu at confidence 1 - `alpha`, or up to the
-    /// settings' limit. The noise of the first runs is tested. Also returns the number of runs.
+    /// Makes runs until guesses about neighbours are expected to prove the wanted mu at confidence 1 -
+    /// `alpha`, or up to the limit of the settings. The noise of the first runs is tested. Also returns the
+    /// number of runs.
     pub(crate) fn all(
         &mut self,
         settings: &Settings,
@@ -81,7 +82,7 @@ impl<'a> Runs<'a> {
         Ok((noise_tests, membership_tests, count))
     }
 
-    /// The number of runs, which is even: as many as suffice, or as the settings allow.
+    /// The number of runs, an even number: as many as suffice or as the settings allow.
     fn count(&self, settings: &Settings, alpha: f64, (mu, apart): (f64, f64)) -> Count {
         let mu_wanted = if LEAST_WANTED * mu <= MOST_OF_APART * apart {
             f64::min(WANTED * mu, f64::max(LEAST_WANTED * mu, WANTED_OF_APART * apart))
@@ -95,8 +96,8 @@ impl<'a> Runs<'a> {
         Count { runs, wanted, mu_wanted }
     }
 
-    /// R - G of each coordinate, for a run that is divided among processes and, if its number is odd,
-    /// interrupted.
+    /// Makes a run that is divided among processes and, if its number is odd, interrupted. Returns R - G for
+    /// each coordinate.
     fn tested(
         &mut self,
         run: usize,
@@ -120,7 +121,7 @@ impl<'a> Runs<'a> {
         Ok(residuals)
     }
 
-    /// A run, with a guess about each unit; calls `see` with each noisy sum.
+    /// Makes a run, guesses about each unit, and calls `see` with each noisy sum.
     fn guessed(
         &mut self,
         course: &Course,
@@ -152,8 +153,8 @@ impl<'a> Runs<'a> {
     }
 
     /// Compares a run in one process with the same run in three, and with the same run with interruptions;
-    /// the statistics are the numbers of different values. No tests for a mechanism that does not repeat
-    /// itself.
+    /// the statistics are the numbers of values that differ. Returns no tests for a mechanism that does not
+    /// repeat its noise.
     pub(crate) fn compared(&mut self) -> Result<Vec<Test>, Error> {
         if !self.mechanism.repeats() {
             return Ok(Vec::new());

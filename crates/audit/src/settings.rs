@@ -4,10 +4,11 @@ use antinoise_input::{InvalidParameter, at_least, between, in_open_unit};
 
 use crate::Error;
 
-/// Maximum number of audited steps. C is lower triangular, so the first steps of a longer run are a mechanism
-/// of their own.
+/// Maximum number of audited steps. Since C is lower triangular, the first steps of a longer run are a
+/// mechanism too.
 pub(crate) const MOST_STEPS: usize = 1 << 15;
-/// Default bound on the noisy numbers drawn to distinguish neighbours: a minute or two on one core.
+/// Default maximum number of noisy numbers that are drawn to distinguish neighbours, which takes a minute or
+/// two on one core.
 const MOST_NUMBERS: u64 = 3_000_000_000;
 
 /// Settings of an audit.
@@ -20,7 +21,7 @@ pub struct Settings {
     /// Maximum number of noisy values, summed over all runs. After the first `runs` runs, the audit adds
     /// runs until `mu_lower` reaches 0.9 of the stated mu or this maximum is reached.
     pub most_numbers: u64,
-    /// Number of units, each an experiment of its own in every run; at least 16.
+    /// Number of units, each of which is a separate experiment in every run; at least 16.
     pub units: usize,
     /// Number of examples in the test of sums, which tries to move a sum beyond its bound.
     pub examples: usize,
@@ -29,8 +30,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Defaults that let `mu_lower` reach 0.9 of the stated mu, or the best value within a minute or two. It
-    /// takes seconds for up to a thousand steps and mu from 0.5 to 5.
+    /// Default settings, with which `mu_lower` reaches 0.9 of the stated mu, or as much as a minute or two
+    /// allows. For up to a thousand steps and mu from 0.5 to 5 this takes seconds.
     ///
     /// ```
     /// let settings = antinoise_audit::Settings::new(1e-3, 4000);

@@ -1,9 +1,9 @@
-//! Normal, chi-squared and binomial tails, computed exactly instead of by approximations: thresholds must be
+//! Normal, chi-squared and binomial tails, computed to full precision, since the thresholds of tests must be
 //! exact.
 
 use std::f64::consts::SQRT_2;
 
-/// Bound on scores: tails beyond are below the smallest double.
+/// Maximum score; tail probabilities beyond it underflow.
 const LARGEST_SCORE: f64 = 38.0;
 
 /// P(Z > z) for a standard normal Z.
@@ -11,7 +11,7 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// The z with P(Z > z) = `tail`, for a tail from 0 to 1; at most 38 in absolute value.
+/// Returns the z with P(Z > z) = `tail`, for a tail from 0 to 1, limited to 38 in absolute value.
 pub fn normal_quantile(tail: f64) -> f64 {
     let (mut low, mut high) = (-LARGEST_SCORE, LARGEST_SCORE);
     // 64 bisections of an interval of length 76 end at neighbouring doubles.
@@ -98,7 +98,7 @@ pub fn binomial_upper_tail(n: usize, k: usize, p: f64) -> f64 {
     if p <= 0.0 || k > n {
         return 0.0;
     }
-    // Sums the terms of k's own side, from k outwards.
+    // Sums the terms on the side of the mean on which k is, from k outwards.
     let mean = n as f64 * p;
     let first = |k: usize| log_binomial(n, k, p.ln(), (-p).ln_1p()).exp();
     let odds = p / (1.0 - p);
@@ -124,7 +124,7 @@ pub fn binomial_upper_tail(n: usize, k: usize, p: f64) -> f64 {
     (1.0 - sum).max(0.0)
 }
 
-/// The probability of success that n trials with k successes prove, as a lower bound at confidence 1 - alpha
+/// A lower bound, at confidence 1 - alpha, on the probability of success, after k successes in n trials
 /// (Clopper and Pearson); 0 if they prove nothing.
 pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     // Hoeffding's bound needs k >= n p + 1.
@@ -139,14 +139,14 @@ pub fn binomial_lower_bound(n: usize, k: usize, alpha: f64) -> f64 {
     low
 }
 
-/// n KL(k / n || p): a sum of n numbers from 0 to 1 with mean p deviates from n p as far as k, on its side,
-/// with probability at most e to minus this. It holds for independent numbers and for draws without
-/// replacement (Hoeffding 1963, Theorems 1 and 4). Infinite if k is impossible.
+/// n KL(k / n || p): a sum of n random numbers from 0 to 1 with mean p is at least as far from n p as k, on
+/// the same side, with probability at most e to minus this. It holds for independent numbers and for draws
+/// without replacement (Hoeffding 1963, Theorems 1 and 4). Infinite if k is impossible.
 #[cfg(feature = "train")]
 pub fn deviation(n: f64, k: f64, p: f64) -> f64 {
     let part = |seen: f64, expected: f64| if seen == 0.0 { 0.0 } else { seen * (seen / expected).ln() };
     let found = part(k, n * p) + part(n - k, n * (1.0 - p));
-    // Negative only by rounding. NaN, for k > n, stays NaN.
+    // The result can be negative only by rounding. NaN, for k > n, stays NaN.
     if found < 0.0 { 0.0 } else { found }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A sum in single precision has unbounded sensitivity: slightly above a power of two, additions of half a
 //! unit in the last place of the numbers below it are lost; slightly below, they are not. So *base terms*
-//! bring one coordinate to a power of two, and many *small terms* of about half a unit each follow; one base
-//! term decides whether all small terms count.
+//! bring one coordinate to a power of two, and many *small terms* of about half a unit each follow. A single
+//! base term then decides whether all small terms are lost.
 
 use crate::canary_inputs::CanaryInputs;
 use crate::{AuditInputs, Error, Mechanism};
@@ -12,11 +12,11 @@ use crate::{AuditInputs, Error, Mechanism};
 const FEATURES: usize = 2;
 /// The feature that all examples share, in clip norms: so large that base terms are clipped.
 const LARGE: f64 = 16.0;
-/// Base-2 logarithm of the maximum number of small terms that a mechanism may sum before adding them to the
-/// rest.
+/// Base-2 logarithm of the maximum number of small terms that a mechanism may add up before it adds them to
+/// the sum.
 const MOST_SMALL_TERMS_AT_ONCE: u32 = 10;
 
-/// The largest change of a sum by one example that was found, in l2 norm.
+/// Returns the largest change of a sum by one example that was found, in l2 norm.
 pub(crate) fn largest_movement(
     mechanism: &mut dyn Mechanism,
     canaries: &CanaryInputs,
@@ -78,8 +78,8 @@ fn extreme(mechanism: &mut dyn Mechanism, clip_norm: f64) -> Result<f64, Error> 
 /// The largest change of a sum of base terms, then small terms, when one base term is left out.
 fn small_terms(mechanism: &mut dyn Mechanism, clip_norm: f64, examples: usize) -> Result<f64, Error> {
     let large = LARGE * clip_norm.max(1.0);
-    // Half of the batch are base terms; small terms are lost or not at the largest power of two below the
-    // sum of the base terms.
+    // Half of the batch are base terms. Whether small terms are lost is decided at the largest power of two
+    // below the sum of the base terms.
     let fill = examples / 2;
     let inputs = base_and_small_terms(examples, fill, large, 0.0)?;
     let reached = |mechanism: &mut dyn Mechanism, base: usize| -> Result<f64, Error> {
@@ -93,7 +93,8 @@ fn small_terms(mechanism: &mut dyn Mechanism, clip_norm: f64, examples: usize) -
     }
     let mut largest = 0.0;
     for halvings in 0..=MOST_SMALL_TERMS_AT_ONCE {
-        // 0.4 units in the last place above the power of two: rounded away there, rounded up below.
+        // 0.4 units in the last place of numbers above the power of two: small terms are lost above it, and
+        // rounded up below it.
         let small = 0.4 * (power - 23.0 - f64::from(halvings)).exp2();
         let inputs = base_and_small_terms(examples, above, large, small / large)?;
         let all: Vec<usize> = (0..examples).collect();

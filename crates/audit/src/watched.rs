@@ -1,4 +1,4 @@
-//! A model whose sums an audit observes, and may replace.
+//! A model whose clipped sums an audit observes and may replace.
 
 use std::fmt::Debug;
 
@@ -8,12 +8,13 @@ use antinoise_train::data::Examples;
 use antinoise_train::model::{Evaluation, Model};
 use antinoise_train::private_model::PrivateModel;
 
-/// Replacement of the sums of a training by an audit.
+/// An audit that observes the sums of a training, and may replace them.
 pub(crate) trait Watch: Debug + Sync {
-    /// Part of the identity in checkpoints, after the model's own.
+    /// A suffix of the model's identity in checkpoints.
     const IDENTITY: &'static str;
 
-    /// The sum that the training is given for `batch`; `sum_of` makes the model's own sum of any batch.
+    /// Returns the sum that the training gets for `batch`; `sum_of` computes the model's own sum of any
+    /// batch.
     fn sum(
         &self,
         batch: &[usize],
@@ -39,7 +40,7 @@ impl Inner for &dyn PrivateModel {
     }
 }
 
-/// The model `inner` with its clipped sums as `watch` gives them.
+/// The model `inner` with the clipped sums that `watch` returns.
 #[derive(Debug)]
 pub(crate) struct Watched<L, W> {
     pub(crate) inner: L,

@@ -9,25 +9,25 @@ use antinoise_mechanism::Participation;
 use crate::operator::Operator;
 use crate::random::Random;
 
-/// (step, sign) of each participation, in the order of steps.
+/// The (step, sign) of each participation, in the order of steps.
 pub(crate) type Sequence = Vec<(usize, f64)>;
 
 /// The maximum number of steps for which every pattern and sign is tried.
 const MOST_ENUMERATED: usize = 9;
 /// Maximum number of rounds of an ascent, which usually converges within ten.
 const MOST_ROUNDS: usize = 40;
-/// Random starts, in addition to the densest patterns with equal and with alternating signs.
+/// Number of random starts, in addition to the densest patterns with equal and with alternating signs.
 const RANDOM_STARTS: usize = 8;
-/// Number of power iterations with C^T C towards the vector with the longest image.
+/// Number of power iterations with C^T C, which approximate the vector with the longest image under C.
 const POWER_ITERATIONS: usize = 60;
-/// Maximum number of densest patterns from which ascents start, for each choice of signs: those of the
-/// longest images.
+/// Maximum number of densest patterns, those with the longest images, from which ascents start for each
+/// choice of signs.
 const MOST_PHASES: usize = 16;
-/// Maximum number of phases times steps whose images are compared: every phase of up to 1024 steps, else
-/// evenly spread ones.
+/// Maximum number of phases times steps whose images are compared: all phases for up to 1024 steps, and
+/// evenly spaced ones for more.
 const MOST_COMPARED: usize = 1 << 20;
 
-/// The length |C g| of the image of a sequence g.
+/// Returns the length |C g| of the image of a sequence g.
 pub(crate) fn length(operator: &Operator, sequence: &Sequence, steps: usize) -> f64 {
     norm(&operator.apply(&vector(sequence, steps)))
 }
@@ -66,7 +66,7 @@ pub(crate) fn drawn(schema: &Participation, steps: usize, random: &mut Random) -
     pattern.into_iter().map(|t| (t, random.sign())).collect()
 }
 
-/// The sequence g with the longest C g found, and the length.
+/// Returns the sequence g with the largest |C g| that was found, and that length.
 pub(crate) fn longest(
     operator: &Operator,
     schema: &Participation,
@@ -105,8 +105,8 @@ fn starts(operator: &Operator, schema: &Participation, steps: usize, random: &mu
     starts
 }
 
-/// The best pattern and signs for the vector with the longest image. Ascents from other starts can stop where
-/// neighbouring runs of equal signs do not match.
+/// The pattern and signs that best match the vector with the longest image. Ascents from other starts can
+/// stop at sequences whose parts have signs that do not match.
 fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &mut Random) -> Sequence {
     let mut g: Vec<f64> = (0..steps).map(|_| random.sign()).collect();
     for _ in 0..POWER_ITERATIONS {
@@ -117,7 +117,7 @@ fn spectral(operator: &Operator, schema: &Participation, steps: usize, random: &
     follow(schema, &g)
 }
 
-/// The pattern and signs that maximise the product with `weights`.
+/// The pattern and signs that maximise the inner product with `weights`.
 fn follow(schema: &Participation, weights: &[f64]) -> Sequence {
     let magnitudes: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
     let pattern = heaviest(schema, &magnitudes);
@@ -148,7 +148,7 @@ fn positive(pattern: &[usize]) -> Sequence {
     pattern.iter().map(|&t| (t, 1.0)).collect()
 }
 
-/// Number of phases: the values for which [`phase`] returns a pattern.
+/// Number of phases, which are the values for which [`phase`] returns a pattern.
 fn phases(schema: &Participation, steps: usize) -> usize {
     match schema {
         Participation::Single => steps,
@@ -188,8 +188,8 @@ fn heaviest(schema: &Participation, weights: &[f64]) -> Vec<usize> {
     phase(schema, steps, best.expect("a schema has a pattern"))
 }
 
-/// The heaviest pattern with steps at least `b` apart, at most `k` of them: M\[l\]\[t\] = max(w_t + M\[l -
-/// 1\]\[t + b\], M\[l\]\[t + 1\]).
+/// The pattern of at most `k` steps, any two at least `b` apart, with the largest sum of weights, by the
+/// dynamic program M\[l\]\[t\] = max(w_t + M\[l - 1\]\[t + b\], M\[l\]\[t + 1\]).
 fn heaviest_apart(weights: &[f64], b: usize, k: usize) -> Vec<usize> {
     let n = weights.len();
     let mut taken = vec![vec![false; n]; k];
@@ -239,8 +239,8 @@ fn enumerated(schema: &Participation, steps: usize) -> Vec<Sequence> {
 mod tests {
     use super::*;
 
-    /// Differences have their longest image under alternating signs, which a start with positive signs does
-    /// not find.
+    /// If C takes differences, the longest image has alternating signs, which a start with positive signs
+    /// does not find.
     #[test]
     fn signs_are_found() {
         for steps in [8, 40] {

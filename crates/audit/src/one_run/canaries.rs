@@ -15,28 +15,28 @@ use crate::watched::Watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
-    /// Gradients, each along a parameter of its own and as long as clipping allows: the clip norm, or that of
-    /// the parameter's group. The auditor sees every noisy sum.
+    /// Gradients, each along a parameter of its own and as long as clipping allows: the clip norm, or the
+    /// clip norm of the parameter's group. The auditor sees every noisy sum.
     Gradient,
     /// Examples with a wrong label. The auditor sees the final model.
     Input,
 }
 
-/// The canaries of one run: they replace the examples `slots[i]` of the training set, and each is included
+/// The canaries of one run. Canary i replaces the example `slots[i]` of the training set, and is included
 /// with probability 1/2.
 #[derive(Debug)]
 pub(crate) struct Canaries {
     pub(crate) kind: Canary,
     pub(crate) slots: Vec<usize>,
     pub(crate) included: Vec<bool>,
-    /// The parameter along which each gradient lies.
+    /// The parameter along which each canary's gradient lies.
     pub(crate) coordinates: Vec<usize>,
     /// The index of the canary that replaces each example; `None` for ordinary examples.
     of_example: Vec<Option<usize>>,
 }
 
 impl Canaries {
-    /// Draws `count` canaries in place of random examples.
+    /// Draws `count` canaries, which replace random examples.
     pub(crate) fn draw(
         kind: Canary,
         count: usize,
@@ -57,7 +57,7 @@ impl Canaries {
         Ok(Self { kind, slots, included, coordinates, of_example })
     }
 
-    /// The data set with the canaries in place.
+    /// Returns the data set in which canaries replace their examples.
     pub(crate) fn planted(
         &self,
         dataset: &Dataset,
@@ -77,7 +77,7 @@ impl Canaries {
     }
 }
 
-/// `count` different numbers below `bound`.
+/// Returns `count` different random numbers below `bound`.
 fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
     let mut all: Vec<usize> = (0..bound).collect();
     for i in 0..count {
@@ -87,7 +87,7 @@ fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<usize> {
     all
 }
 
-/// Adds the gradients of the canaries that are included to a training's sums; the others add nothing.
+/// Adds the gradients of included canaries to the sums of a training; other canaries add nothing.
 #[derive(Debug)]
 pub(crate) struct Planted<'a> {
     canaries: &'a Canaries,
@@ -101,7 +101,7 @@ impl<'a> Planted<'a> {
         Self { canaries, others: Mutex::default() }
     }
 
-    /// Takes the last step's contributions of all other examples at the canaries' parameters.
+    /// Takes the entries at the canaries' parameters of the last step's sum over all other examples.
     pub(crate) fn take_others(&self) -> Vec<f64> {
         std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -4,9 +4,9 @@ use antinoise_input::{InvalidParameter, between, in_open_unit};
 
 use crate::stats::log_binomial;
 
-/// The number of right guesses of an auditor about one run: of `canaries` canaries, each included
-/// independently with probability 1/2, it guessed about `guesses`, a number fixed in advance, and abstained
-/// on the rest.
+/// The result of an auditor's guesses about one run. Each of `canaries` canaries was included independently
+/// with probability 1/2; the auditor guessed about `guesses` of them, a number that was fixed in advance, and
+/// abstained on the rest.
 ///
 /// ```
 /// use antinoise_audit::Guesses;
@@ -25,13 +25,13 @@ pub struct Guesses {
     correct: usize,
 }
 
-/// Number of bisections: to the last bits of a double.
+/// Number of bisections, which determine a double to its last bits.
 const HALVINGS: usize = 60;
-/// Upper end of the search; no guesses prove more.
+/// Maximum epsilon in the search; no number of guesses proves more.
 const MOST_EPSILON: f64 = 64.0;
 
 impl Guesses {
-    /// The result that `correct` of `guesses` guesses were right.
+    /// Creates the result in which `correct` of `guesses` guesses were right.
     ///
     /// # Errors
     /// Unless `correct <= guesses <= canaries` and there is at least one canary.
@@ -42,8 +42,8 @@ impl Guesses {
         Ok(Self { canaries, guesses, correct })
     }
 
-    /// Upper bound on the probability of at least `correct` right guesses under (epsilon, delta) for adding,
-    /// removing or zeroing out a canary:
+    /// Upper bound on the probability of at least `correct` right guesses about an (epsilon, delta)-private
+    /// mechanism, under which neighbours differ by adding, removing or zeroing out a canary:
     ///
     /// > P(W >= v) + 2 m delta max over i of P(v > W >= v - i) / i,   W ~ Binomial(r, 1 / (1 + e^-epsilon)),
     ///
@@ -63,9 +63,9 @@ impl Guesses {
         (tail + 2.0 * self.canaries as f64 * delta * densest).min(1.0)
     }
 
-    /// An epsilon that the mechanism exceeds at this delta, at confidence 1 - `alpha`: no (epsilon, delta)
-    /// mechanism gives as many correct guesses with probability above `alpha`. 0 if the guesses prove
-    /// nothing.
+    /// A lower bound on the mechanism's epsilon at this delta, at confidence 1 - `alpha`: an (epsilon,
+    /// delta)-private mechanism gives as many right guesses with probability at most `alpha`. It is 0 if the
+    /// guesses prove nothing.
     ///
     /// # Errors
     /// If `delta` is not in \[0, 1) or `alpha` not in (0, 1).
@@ -73,8 +73,8 @@ impl Guesses {
         antinoise_input::below_one("delta", delta)?;
         in_open_unit("alpha", alpha)?;
         let (mut low, mut high) = (0.0, MOST_EPSILON);
-        // The result is an epsilon that was itself rejected, so that rounding and non-monotone p-values only
-        // make the bound less sharp.
+        // The result is an epsilon whose p-value was computed, so that rounding and non-monotone p-values can
+        // only make the bound weaker.
         for _ in 0..HALVINGS {
             let middle = 0.5 * (low + high);
             if self.p_value(middle, delta) <= alpha { low = middle } else { high = middle }
@@ -117,8 +117,8 @@ mod tests {
         assert!(nearest > 0.8, "far from sharp: {nearest}");
     }
 
-    /// With probability delta a mechanism may reveal everything: it is (0, delta), and the bound must stay at
-    /// 0 as often as alpha says.
+    /// A mechanism that reveals everything with probability delta is (0, delta)-private, so that the bound
+    /// may be above 0 with probability at most alpha.
     #[test]
     fn delta_may_reveal_all() {
         for (canaries, delta) in [(100, 1e-3), (1000, 1e-4), (20, 0.01)] {

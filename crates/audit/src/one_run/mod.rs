@@ -1,4 +1,4 @@
-//! An audit of one training run: canaries are included at random, and the auditor guesses which were.
+//! An audit of one training run: canaries are included at random, and an auditor guesses which ones.
 
 mod canaries;
 mod guesses;

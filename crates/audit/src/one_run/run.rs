@@ -38,7 +38,8 @@ pub struct OneRunReport {
     pub canary: Canary,
     /// The number of canaries.
     pub canaries: usize,
-    /// The number of guesses that proves the largest bound, among the numbers fixed in advance.
+    /// The number of guesses, among several numbers that were fixed in advance, that proves the largest
+    /// bound.
     pub guesses: usize,
     /// The number of right guesses among those `guesses`.
     pub correct: usize,
@@ -61,9 +62,9 @@ const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// epsilon.
 ///
 /// Each canary's gradient lies along a different parameter, so that one run is as many experiments as there
-/// are canaries. The guess is the likelihood ratio of all noisy sums, given everything but the canaries: no
-/// auditor does better. With [`Canary::Input`] the guess is based on the loss of the final model on the
-/// canary.
+/// are canaries. The guess follows from the likelihood ratio of all noisy sums, given everything but the
+/// canaries, so that no auditor can guess better. With [`Canary::Input`] the guess is based on the loss of
+/// the final model on the canary.
 ///
 /// # Errors
 /// If a setting is out of range, the plan's sampler draws users, the strategy's noise cannot be whitened, or
@@ -151,8 +152,8 @@ pub fn has_likelihood_ratio(plan: &VerifiedPlan) -> bool {
     turns(plan, 0, Vec::new()).is_some()
 }
 
-/// The participations of a canary in the first `steps` steps, if its group or bin has `of_group`; `None` if
-/// the sampler has no known likelihood ratio.
+/// The possible participations of a canary in the first `steps` steps, if the steps of its group or bin are
+/// `of_group`; `None` if the likelihood ratio for the sampler is not known.
 fn turns(plan: &VerifiedPlan, steps: usize, of_group: Vec<usize>) -> Option<Turns> {
     match plan.sampler {
         Sampler::Cyclic { .. } | Sampler::Stream => Some(Turns::Known(of_group)),
@@ -167,8 +168,8 @@ fn turns(plan: &VerifiedPlan, steps: usize, of_group: Vec<usize>) -> Option<Turn
     }
 }
 
-/// The log-likelihood ratio of each canary. `along`: the noisy sums along its parameter, in units of its
-/// length.
+/// The log-likelihood ratio of each canary. `along` are the noisy sums along the canary's parameter, in units
+/// of the length of its gradient.
 fn ratios(
     setup: &Setup,
     trainer: &Trainer,
@@ -177,8 +178,8 @@ fn ratios(
 ) -> Result<Vec<f64>, Error> {
     let plan = setup.plan;
     let encoder = plan.strategy.encoder()?;
-    // Trees and circulants are whitened by an explicit matrix; for these only the first steps, a mechanism of
-    // their own, are used.
+    // The noise of trees and circulants is whitened by an explicit matrix, so that only the first steps are
+    // used, which are a mechanism too.
     let steps = if is_rectangular(&encoder) { plan.steps.min(MOST_RECTANGULAR) } else { plan.steps };
     let whitening = Operator::whitening(&encoder, &plan.strategy.recursion()?, steps)?;
     let mut of_slot = vec![Vec::new(); plan.examples];
@@ -211,8 +212,8 @@ fn losses(
     Ok(losses.into_iter().map(|loss| middle - loss).collect())
 }
 
-/// The guesses that prove the largest bound: for each fraction of the canaries, guesses about those with the
-/// largest absolute scores.
+/// Returns the guesses that prove the largest bound. For each fraction of the canaries, guesses are about
+/// those with the largest absolute scores.
 fn proved(
     scores: &[f64],
     included: &[bool],

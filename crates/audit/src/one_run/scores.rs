@@ -5,12 +5,12 @@ use crate::operator::Operator;
 /// The possible participations of a canary, as known to an observer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turns {
-    /// Participates at all of these steps.
+    /// The canary takes part in all of these steps.
     Known(Vec<usize>),
-    /// Participates at all steps of one list, drawn uniformly from these.
+    /// The canary takes part in all steps of one of these lists, which is drawn uniformly.
     OneOf(Vec<Vec<usize>>),
-    /// Participates independently at each of these steps with this probability; no two of the steps occur in
-    /// one row of C.
+    /// The canary takes part in each of these steps independently with this probability. No row of C has
+    /// non-zero entries for two of the steps.
     Sampled(Vec<usize>, f64),
 }
 

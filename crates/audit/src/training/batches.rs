@@ -8,12 +8,12 @@ use super::contract::StepRecord;
 use crate::report::Test;
 use crate::stats::deviation;
 
-/// Number of [`tests`] whose outcome depends on chance.
+/// Number of [`tests`] whose outcome is random.
 pub(super) const TESTS_BY_CHANCE: usize = 2;
 /// Number of steps whose batches are compared with those of another run.
 const COMPARED: usize = 64;
 
-/// The tests of two runs' batches; random tests have false-alarm probability `alpha`.
+/// The tests of the batches of two runs; each random test has false-alarm probability `alpha`.
 pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -> Vec<Test> {
     let batches = runs.map(|run| run.iter().map(|step| &step.batch[..]).collect::<Vec<_>>());
     let count = |violations: fn(&VerifiedPlan, &[&[usize]]) -> usize| {
@@ -40,8 +40,8 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -
     tests
 }
 
-/// Number of participations that come too soon after the same example's last one, exceed its maximum number,
-/// or are duplicates in a batch.
+/// Number of participations that are too few steps after the example's previous one, exceed its maximum
+/// number, or are duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let (apart, most) = match (plan.dp_sgd_groups(), &plan.participation) {
         // An example participates at most once in a round.
@@ -67,12 +67,12 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// Number of steps from one batch of a group or bin to its next.
+/// Number of steps from one turn of a group or bin to its next turn.
 fn round(plan: &VerifiedPlan) -> Option<usize> {
     plan.sampler.spacing().filter(|spacing| spacing.is_exact).map(|spacing| spacing.steps)
 }
 
-/// Number of participations in another group or bin than the example's first participation.
+/// Number of participations in a turn of another group or bin than that of the example's first participation.
 fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let Some(round) = round(plan) else { return 0 };
     let mut places = vec![None; plan.examples];
@@ -85,12 +85,13 @@ fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     found
 }
 
-/// (n, p): the size of the step's batch is Binomial(n, p) under the plan.
+/// The numbers (n, p) for which the size of the step's batch is Binomial(n, p) under the plan.
 fn trials(plan: &VerifiedPlan, step: usize) -> (usize, f64) {
     plan.batch_size_law(step).expect("the plan forms batches: TrainingInputs::new")
 }
 
-/// Deviations of batch sizes from their law: for each step, and for steps together whose total is known.
+/// Deviations of batch sizes from their distribution: for each step, and for groups of steps whose total size
+/// has a known distribution.
 fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     let far = |n: usize, k: usize, p: f64| deviation(n as f64, k as f64, p);
     let each = |(step, batch): (usize, &&[usize])| {
@@ -108,7 +109,7 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
             let n = (0..batches.len()).map(|step| trials(plan, step).0).sum();
             found.push(far(n, total(batches), trials(plan, 0).1));
         }
-        // Each example has at most this many turns, independently of other examples.
+        // Each example has at most this number of turns, independently of other examples.
         other => {
             if let Some(Spacing { steps, is_exact: false }) = other.spacing() {
                 let most = batches.len().div_ceil(steps) as f64;
@@ -120,9 +121,9 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     found
 }
 
-/// Deviations of the number of common examples of two batches from chance: for equal steps of two runs, and
-/// for two turns of a group that is sampled at each turn. Given its size, each batch is drawn without
-/// replacement.
+/// Deviations of the number of common examples of two batches from that of random batches: for the same step
+/// of two runs, and for two turns of a group that is sampled at each turn. Given its size, a batch is drawn
+/// without replacement.
 fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<f64> {
     let shared = |x: &[usize], y: &[usize], of: usize| {
         let mut is_in = vec![false; plan.examples];

@@ -1,4 +1,4 @@
-//! The real trainer of this project under audit.
+//! This project's own trainer as a training under audit.
 
 use antinoise_noise::{Key, RunId};
 use antinoise_train::checkpoint::Checkpoints;
@@ -10,7 +10,7 @@ use super::contract::{StepRecord, Training};
 use super::inputs::TrainingInputs;
 use crate::Error;
 
-/// The real trainer, with one key for all of its runs.
+/// This project's own trainer, with one key for all of its runs.
 pub struct BuiltinTraining<'a> {
     inputs: &'a TrainingInputs,
     seed: u64,
@@ -19,7 +19,8 @@ pub struct BuiltinTraining<'a> {
 }
 
 impl<'a> BuiltinTraining<'a> {
-    /// The training on `inputs`, with a key made from `seed`: the noise of an audit protects nothing.
+    /// The training on `inputs`, with a key that is made from `seed`: the noise of an audit need not be
+    /// secret.
     pub fn new(inputs: &'a TrainingInputs, seed: u64) -> Self {
         Self { inputs, seed, run: RunId::default(), trainer: None }
     }

@@ -1,4 +1,4 @@
-//! Training as a black box: its steps.
+//! A training run under audit as a black box.
 
 use super::inputs::TrainingInputs;
 use crate::Error;
@@ -8,14 +8,15 @@ pub trait Training {
     /// The plan that the training states, and its data.
     fn inputs(&self) -> &TrainingInputs;
 
-    /// Starts run number `run`. If `noise_only` is true, each gradient counts as 0, which changes neither
-    /// batches nor noise.
+    /// Starts run number `run`. If `noise_only` is true, every gradient is replaced by 0, which changes
+    /// neither batches nor noise.
     ///
     /// # Errors
     /// If the training cannot be built.
     fn begin(&mut self, run: u64, noise_only: bool) -> Result<(), Error>;
 
-    /// Ends the process; a new one continues from saved files. This does not change later steps.
+    /// Ends the process of the run, and starts a new one that continues from saved files. This must not
+    /// change later steps.
     ///
     /// # Errors
     /// If the state cannot be saved or resumed.
@@ -24,11 +25,11 @@ pub trait Training {
     /// Takes the next step.
     ///
     /// # Errors
-    /// If there is none, or it fails.
+    /// If there is no further step, or it fails.
     fn step(&mut self) -> Result<StepRecord, Error>;
 }
 
-/// An observer's view of a step, if the observer holds the key.
+/// What an observer who holds the key knows about a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
     /// The examples whose gradients were summed.

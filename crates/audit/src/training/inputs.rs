@@ -19,7 +19,7 @@ const FEATURES: usize = 2;
 /// Momentum of the audited training.
 const MOMENTUM: f64 = 0.9;
 
-/// A plan, the number of examples that it states, and a linear model of two classes.
+/// A plan, as many examples as it states, and a linear model of two classes.
 #[derive(Debug)]
 pub struct TrainingInputs {
     pub(crate) plan: VerifiedPlan,
@@ -73,7 +73,7 @@ impl TrainingInputs {
         &self.plan
     }
 
-    /// Number of numbers in a noisy sum.
+    /// Number of entries of a noisy sum.
     pub fn parameters(&self) -> usize {
         self.model.inner.parameters()
     }
@@ -95,7 +95,8 @@ impl TrainingInputs {
     }
 }
 
-/// Records the batches for which a model computed sums, and replaces the sums by 0 to obtain only the noise.
+/// Records the batches for which a model computed sums, and replaces the sums by 0 if only the noise is
+/// wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(Mutex<Asked>);
 

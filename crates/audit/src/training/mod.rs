@@ -20,13 +20,14 @@ use crate::report::Test;
 /// Number of random [`tests`].
 pub(crate) const TESTS_BY_CHANCE: usize = batches::TESTS_BY_CHANCE;
 
-/// Bounds on the examples in all batches of a training together, and on its steps: about a second.
+/// Maximum numbers of examples in all batches of a training together, and of its steps, which take about a
+/// second.
 const MOST_EXAMPLES: f64 = (1 << 24) as f64;
 const MOST_STEPS: usize = 1 << 12;
 /// Number of interruptions of the tested training.
 const INTERRUPTIONS: usize = 3;
 
-/// The steps of `plan` that are trained: all, or the first ones of a long plan.
+/// The steps of `plan` that are trained: all steps, or the first steps of a long plan.
 fn steps_of(plan: &VerifiedPlan) -> Range<usize> {
     let most = (MOST_EXAMPLES / plan.expected_batch_size()) as usize;
     0..plan.steps.min(most.clamp(1, MOST_STEPS))

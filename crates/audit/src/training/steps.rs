@@ -13,8 +13,9 @@ const ROUNDING: f64 = 1.0 / (1u64 << 22) as f64;
 /// Relative rounding error over a run's steps of an optimizer.
 const ROUNDING_OF_STEPS: f64 = 1e-5;
 
-/// The largest distance between a noisy sum minus its own noise and the clipped sum of its batch, in units of
-/// the possible rounding error. The noise is the noisy sum of the same step with gradients of 0.
+/// Tests the largest distance between a noisy sum minus its noise and the clipped sum of its batch, in units
+/// of the possible rounding error. The noise is the noisy sum of the same step with all gradients replaced by
+/// 0.
 pub(super) fn noisy_sums(
     inputs: &TrainingInputs,
     records: &[StepRecord],
@@ -35,8 +36,8 @@ pub(super) fn noisy_sums(
     Ok(Test::new("training: noisy sum minus noise, distance from the clipped sum", largest(farthest), 1.0))
 }
 
-/// The largest distance between the parameters and those of SGD with momentum on the noisy sums, in units of
-/// the possible rounding error.
+/// Tests the largest distance between the parameters and those of SGD with momentum on the noisy sums, in
+/// units of the possible rounding error.
 pub(super) fn optimized(inputs: &TrainingInputs, records: &[StepRecord]) -> Test {
     let UpdateRule::Sgd { learning_rate, momentum } = inputs.rule() else {
         unreachable!("the ground's rule")
