@@ -77,7 +77,7 @@ def test_a_matrix_of_any_shape_is_a_strategy(tmp_path):
             an.Strategy.of_matrix(np.asfortranarray(c)),
         ):
             assert read.to_toml() == made.to_toml()
-        with pytest.raises(ValueError, match="must be 0.5, as the workload decay:0.5 has it"):
+        with pytest.raises(ValueError, match="must be 0.5, as in the workload decay:0.5"):
             an.Strategy.load(archive, workload="decay:0.5")
         options = {"epsilon": 2, "delta": 1e-5, "epochs": 1, "setting": "single"}
         plan = an.plan(240, 20, strategy=c, **options)

@@ -77,7 +77,7 @@ impl Report {
         });
         let reach = (self.mu_reachable < NEARLY * self.mu_stated).then(|| {
             format!(
-                "The power is limited by what the noisy sums show: the farthest neighbours that were found are {:.3} apart in it, and no \
+                "The power is limited by what the noisy sums show: the farthest neighbours that were found are {:.3} apart in them, and no \
                  number of runs shows more.",
                 self.mu_reachable
             )

@@ -109,8 +109,8 @@ impl Arithmetic {
     pub(crate) fn check(self, noise_std: f64, noise: &RoundedNoise) -> Result<()> {
         let Some(grid) = self.grid()? else { return Ok(()) };
         let Some((_, fresh)) = noise.fresh else {
-            let must_be = "plain for this strategy: its noise is a sum of seeds that cannot be made with one fresh \
-                           seed a step (antinoise plan --release plain)";
+            let must_be = "plain for this strategy, whose noise cannot be written with one fresh seed a step \
+                           (antinoise plan --release plain)";
             return Err(InvalidParameter::new("arithmetic", "grid", must_be).into());
         };
         let largest = noise.norms.inner.1 * noise.norms.factors.1;

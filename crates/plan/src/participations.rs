@@ -71,7 +71,7 @@ impl Limits {
         let apart = if self.in_phase { "a multiple of " } else { "at least " };
         format!(
             "of examples that each take part in at most {most} steps, any two of them {apart}{min_sep} steps \
-             apart: the plan accounts for no others"
+             apart, as the plan's claim assumes"
         )
     }
 }

@@ -237,14 +237,18 @@ impl Plan {
             let found = mechanism.certified_delta(privacy.epsilon)?.upper;
             let covers = found <= privacy.delta;
             if !covers {
-                let found = format!("no more than delta {found:e} there, not {:e}", privacy.delta);
+                let found = format!("a delta of up to {found:e} at this epsilon, above {:e}", privacy.delta);
                 return Err(unsound(Figure::Epsilon, privacy.epsilon, found));
             }
         }
         let lower = privacy.epsilon_lower;
         let reached = lower == 0.0
             || lower <= privacy.epsilon && mechanism.certified_delta_lower(lower)? >= privacy.delta;
-        if reached { Ok(()) } else { Err(unsound(Figure::EpsilonLower, lower, "no such lower end")) }
+        if reached {
+            Ok(())
+        } else {
+            Err(unsound(Figure::EpsilonLower, lower, "no lower bound as large as this"))
+        }
     }
 
     fn check_numbers(&self) -> Result<()> {
@@ -300,8 +304,8 @@ pub(crate) fn check_version(version: u32) -> Result<()> {
     let must_be = match version {
         VERSION => return Ok(()),
         1 => format!(
-            "{VERSION}: a plan of version 1 does not say how noise is added to sums, and its noise covers no \
-             rounding; make it anew by `antinoise plan` with the same options and --out"
+            "{VERSION}: a plan of version 1 does not state how noise is added to sums, and its noise does not cover \
+             rounding; make it again by `antinoise plan` with the same options and --out"
         ),
         _ => format!("{VERSION}, the version that this program reads"),
     };

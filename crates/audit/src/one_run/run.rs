@@ -101,7 +101,7 @@ pub fn one_run(
     if !has_likelihood_ratio(setup.plan) && settings.canary == Canary::Gradient {
         let sampler = setup.plan.sampler.name();
         let must_be = format!(
-            "another: the ratio of gradient canaries is not computed for {sampler}; input canaries can be used"
+            "one for which the likelihood ratio of gradient canaries is known; with {sampler}, use input canaries"
         );
         return Err(InvalidParameter::new("sampler of the plan", sampler, must_be).into());
     }

@@ -1,4 +1,4 @@
-//! Products of real sequences by fast Fourier transforms with cached plans.
+//! Convolutions of real sequences, by fast Fourier transforms with cached plans.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -87,8 +87,8 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
 }
 
-/// Returns the largest squared effect of one or two participations: the maximum of X\[t, t\] and of X\[t, t\]
-/// + X\[tau, tau\] + 2 |X\[t, tau\]| over t and tau >= t + b, for X = C^T C.
+/// Returns the largest squared effect of one or two participations, for X = C^T C: the maximum of
+/// X\[t, t\] and of X\[t, t\] + X\[tau, tau\] + 2 |X\[t, tau\]| over t and tau >= t + b.
 fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
     let diagonal = encoder.gram_lag(0);
     let of_lag = |lag: usize| {

@@ -195,7 +195,7 @@ fn check_workload(
         for (i, &entry) in operator.apply(&unit).iter().enumerate() {
             let is_near = (found[(i, j)] - entry).abs() <= FACTOR_TOLERANCE * size(i, j).max(entry.abs());
             if !is_near {
-                let must_be = format!("{entry}, as the workload {workload} has it");
+                let must_be = format!("{entry}, as in the workload {workload}");
                 return Err(InvalidParameter::new(format!("{name}[{i}, {j}]"), found[(i, j)], must_be).into());
             }
         }

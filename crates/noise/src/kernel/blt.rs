@@ -1,5 +1,5 @@
-//! The kernel of buffered linear Toeplitz (BLT) noise: z~ = z - sum_i alpha_i M_i, then M_i becomes M_i - (1
-//! - lambda_i) M_i + z~. O(order) time per coordinate.
+//! The kernel of buffered linear Toeplitz (BLT) noise, which takes O(order) time per coordinate:
+//! z~ = z - sum_i alpha_i M_i, then M_i becomes M_i - (1 - lambda_i) M_i + z~.
 //!
 //! Kernels use the rate 1 - lambda: in long runs lambda is so close to 1 that rounding it to single precision
 //! would lose most digits of 1 - lambda.

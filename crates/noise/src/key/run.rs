@@ -32,7 +32,7 @@ impl RunId {
             Err(InvalidParameter::new(
                 "run",
                 format!("{name:?}"),
-                "a name of 1 to 256 bytes that can be seen",
+                "a name of 1 to 256 bytes without control characters",
             ))
         }
     }
