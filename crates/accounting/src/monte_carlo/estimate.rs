@@ -59,7 +59,7 @@ mod tests {
     use crate::MonteCarlo;
 
     /// A rescaled pilot keeps its mean and variance. The number of samples that it predicts gives the wanted
-    /// half-width, and much fewer samples do not.
+    /// half-width, and a quarter of them does not.
     #[test]
     fn a_pilot_predicts_the_half_width() {
         let mut pilot = Tally::default();

@@ -47,7 +47,8 @@ pub(crate) trait Simulation: Sync {
     /// A proposal distribution.
     type Proposal: Clone;
 
-    /// Whether both directions are sampled to the absolute precision of the worse one, not each to its own.
+    /// Whether both directions are sampled to the same half-width, that of the direction with the larger
+    /// delta; otherwise each has its own half-width, relative to its delta.
     const SHARES_PRECISION: bool;
     /// Maximum number of samples of a claim in each direction.
     const MAX_CLAIM_SAMPLES: usize;

@@ -4,13 +4,13 @@
 //! e^{theta s}: delta(epsilon) = M(theta) e^{-theta epsilon} E_F g(S - epsilon) with g(v) = e^{-theta v} (1 -
 //! e^{-v}) for v > 0, 0 below. Under F, the losses that contribute to delta are likely, so that all errors
 //! are relative to delta, however small it is. g is replaced by a payoff that is periodic and smooth, so that
-//! E_F is a short sum over frequencies, of products of characteristic functions. For a Gaussian Z with
+//! E_F is a short sum over frequencies of products of characteristic functions. For a Gaussian Z with
 //! standard deviation s:
 //!
 //! - above: g(v + Z), with Z the loss of one more release of s-GDP, which can only enlarge delta;
 //! - below: E g*(v + sZ) minus a Gaussian bump, where g* is g with its two exponentials scaled so that
-//!   smoothing restores them. With a = (1 + theta) s, smoothing moves at most the bump across the kink of g:
-//!   s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2}, the bump.
+//!   smoothing restores them. The bump is s (phi(0) + 2a) e^{a^2/2} e^{-v^2/2s^2} for a = (1 + theta) s, a
+//!   bound on what smoothing moves across the kink of g.
 //!
 //! Both change epsilon by about (1 + theta) s^2, once for the whole sum. Making g periodic only increases it,
 //! by an amount that Chernoff's inequality bounds. The error of leaving out high frequencies is bounded by

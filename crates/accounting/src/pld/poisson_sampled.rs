@@ -3,8 +3,7 @@ use antinoise_input::{InvalidParameter, positive};
 use super::profile::{Direction, Profile};
 use crate::Result;
 
-/// Steps of DP-SGD with Poisson sampling: each adds Gaussian noise to the sum over a Poisson sample of the
-/// examples.
+/// Steps of DP-SGD with Poisson sampling, each of which adds Gaussian noise to the sum over a random batch.
 ///
 /// Every example takes part in a step with probability `sampling_rate`, independently; the standard deviation
 /// of the noise is `noise_multiplier` times the maximum norm of one example's contribution. Neighbouring data
