@@ -46,7 +46,7 @@ pub(super) struct Shifts {
     pub(super) last_product: DualNumber,
 }
 
-/// The sums over `count` consecutive participations.
+/// The sums of the head of this file over `count` consecutive participations.
 #[derive(Clone, Copy)]
 struct Run {
     count: f64,

@@ -14,8 +14,7 @@ use crate::strategy::baselines::precisions;
 use crate::tree::Tree;
 use crate::{Participation, Result, Separation};
 
-/// Exponents of the p-norm that replaces the maxima over patterns and over prefixes, one solve after the
-/// other.
+/// Exponents, for successive solves, of the p-norm that replaces the maxima over patterns and over prefixes.
 const EXPONENTS: [f64; 3] = [16.0, 256.0, 4096.0];
 /// Relative step of the finite differences that replace derivatives, which suffice for few weights.
 const DIFFERENCE: f64 = 1e-6;

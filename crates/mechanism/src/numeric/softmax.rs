@@ -1,6 +1,6 @@
 //! A smooth approximation of the maximum of several numbers.
 
-/// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.
+/// Exponents, for successive solves, of the p-norm that replaces the maximum of squared row norms.
 pub(crate) const ROW_EXPONENTS: [f64; 5] = [8.0, 64.0, 512.0, 4096.0, 32_768.0];
 
 /// Returns the `exponent`-norm of `x` >= 0 divided by `len^(1/exponent)`, and its gradient. It is at most the

@@ -32,7 +32,7 @@ impl OnGrid {
         self.step_grid.at(position)
     }
 
-    /// Makes one step and leaves its noise in the scratch.
+    /// Makes one step and leaves its noise in the scratch memory.
     fn step(self, scratch: &mut Scratch<f64, i32>, steps: &TileSteps<'_, f64>, past: &mut [f64]) {
         let (isa, (out, share)) = (scratch.isa, scratch.noise.split_at_mut(TILE));
         let (out, share) = (&mut out[..steps.len], &mut share[..steps.len]);

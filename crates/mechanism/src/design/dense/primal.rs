@@ -18,7 +18,7 @@ use crate::numeric::lbfgs;
 use crate::numeric::softmax::soft_maximum;
 use crate::{Problem, Result};
 
-/// Exponents of the p-norm that replaces the maximum of squared row norms, one solve after the other.
+/// Exponents, for successive solves, of the p-norm that replaces the maximum of squared row norms.
 const EXPONENTS: [f64; 8] = [8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0, 32_768.0, 131_072.0];
 /// Maximum number of iterations of a stage.
 const MAX_STAGE_ITERATIONS: usize = 300;

@@ -18,8 +18,8 @@ use crate::numeric::lbfgs;
 use crate::numeric::softmax::soft_maximum;
 use crate::{Problem, Separation};
 
-/// Exponents of the p-norms that replace the maxima over inner products and over rows, one solve after the
-/// other.
+/// Exponents, for successive solves, of the p-norms that replace the maxima over inner products and over
+/// rows.
 const EXPONENTS: [f64; 4] = [8.0, 32.0, 128.0, 1024.0];
 /// Maximum number of iterations of a stage, for up to `SHORT_RUN` steps and for more.
 const MAX_ITERATIONS: (usize, usize) = (150, 60);
