@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("python*.md")), ROOT / "python" / "README.md"]
+STARTS = sorted((ROOT / "docs").glob("start-*.md"))
+PAGES = [*sorted((ROOT / "docs").glob("python*.md")), *STARTS, ROOT / "python" / "README.md"]
 SCRIPTS = [
     (page, text)
     for page in PAGES
@@ -44,10 +45,17 @@ NEEDED = re.compile(
     r" (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb)\b",
     flags=re.M,
 )
+# What differs between two runs of a script.
+NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e-?\d+)?")
+
+
+def printed(text):
+    """Lines that a script prints, without their numbers."""
+    return [NUMBER.sub("#", line.rstrip()) for line in text.splitlines()]
 
 
 def test_there_are_scripts():
-    assert len(PAGES) >= 3 and {page for page, _ in SCRIPTS} == set(PAGES)
+    assert len(PAGES) >= 8 and len(STARTS) == 5 and {page for page, _ in SCRIPTS} == set(PAGES)
     assert all(len(text.splitlines()) <= 60 for _, text in SCRIPTS)
 
 
@@ -72,3 +80,8 @@ def test_a_script_runs(page, text, tmp_path):
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+    if page in STARTS:
+        (shown,) = re.findall(r"for example:\n\n```text\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+        lines = iter(printed(done.stdout))
+        absent = [line for line in printed(shown) if line not in lines]
+        assert not absent, done.stdout
