@@ -5,6 +5,9 @@
 #     scripts/site.sh build    build alone; a warning, such as a link that leads nowhere, is an error
 #     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
 #
+# The reference of the command line is taken from target/release/antinoise (cargo build --release), that of the crates
+# from target/doc, if cargo doc has written it, and that of Python from its sources and stubs.
+#
 # The environment lies in target/python/site; the first time, what it holds comes from the package index.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,7 +28,7 @@ all)
     check
     ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -8,11 +8,12 @@ import posixpath
 import re
 from pathlib import Path
 
+import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 LANGUAGES = {".rs": "rust", ".py": "python", ".pyi": "python", ".toml": "toml", ".sh": "sh"}
 LINK = re.compile(r"(?P<before>\]\(\s*|^\[[^\]\n]+\]:\s+)(?P<target>[^)\s#]+)(?=[)\s#]|$)", flags=re.M)
 DEFINITION = re.compile(r"^\[([^\]\n]+)\]:\s+(\S+)", flags=re.M)
@@ -24,9 +25,16 @@ FENCE = re.compile(r" *(`{3,}|~{3,})")
 
 
 def on_files(files, config):
-    """Adds the pages of files outside docs/."""
+    """Adds the references, and the pages of files outside docs/."""
     pages = [file for file in files if file.src_uri.endswith(".md") and file.inclusion.is_included()]
-    wanted = PAGES + [path for page in pages for path in outside(page.content_string, "docs/" + page.src_uri)]
+    for path, text in reference.pages():
+        files.append(File.generated(config, path, content=text))
+    readmes = [str(path.relative_to(ROOT)) for path in ROOT.glob("crates/*/README.md")]
+    wanted = (
+        PAGES
+        + readmes
+        + [path for page in pages for path in outside(page.content_string, "docs/" + page.src_uri)]
+    )
     shown = set()
     while wanted:
         path = wanted.pop()
@@ -40,7 +48,8 @@ def on_files(files, config):
 
 
 def on_post_build(config):
-    """Removes what only serves the theme's own developers."""
+    """Adds the documentation of the crates; removes what only serves the theme's own developers."""
+    reference.copy_rustdoc(config.site_dir)
     for path in Path(config.site_dir).rglob("*.map"):
         path.unlink()
 
@@ -48,6 +57,8 @@ def on_post_build(config):
 def on_page_markdown(markdown, page, config, files):
     """Links of the site, and lists and tables that Python-Markdown reads as GitHub does."""
     here = page.file.src_uri
+    if here.startswith("reference/"):
+        return markdown
 
     def link(match):
         target = resolved(match["target"], origin_of(here))

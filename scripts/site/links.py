@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the built site: every link leads somewhere, nothing is loaded from another host, and no list, table
-or code block of a page got lost on the way from Markdown.
+"""Checks the built site: every link leads somewhere, nothing is loaded from another host, no list, table or
+code block of a page got lost on the way from Markdown, and the reference has all of the Python package.
 
     python3 scripts/site/links.py [SITE]       target/site by default
 
-Blocks are counted in the page and in what markdown-it-py, which reads Markdown as GitHub does, makes of its
-source.
+What `cargo doc` wrote (rust/) is left to rustdoc's own lints. Blocks are counted in the page and in what
+markdown-it-py, which reads Markdown as GitHub does, makes of its source.
 """
 
 import re
@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import reference
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +89,15 @@ def faults_of_blocks(name, page, source):
             yield f"{name} has {page.blocks[tag]} of <{tag}>, but {source.relative_to(ROOT)} has {expected[tag]}"
 
 
+def faults_of_reference(pages, site):
+    """Names of the Python package that its reference lacks."""
+    for module in reference.MODULES:
+        page = pages[site / "reference" / f"{module}.html"]
+        for name in reference.names(module):
+            if f"{module}.{name}" not in page.anchors and name != "__version__":
+                yield f"the reference of {module} lacks {name}"
+
+
 def source_of(name):
     """The Markdown of a page, or None if it is generated."""
     name = name.with_suffix(".md")
@@ -98,7 +108,8 @@ def source_of(name):
 
 def main():
     site = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else SITE
-    pages = {path: Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
+    found = (path for path in sorted(site.rglob("*.html")) if site / "rust" not in path.parents)
+    pages = {path: Page(path.read_text()) for path in found}
     wrong, compared = [], 0
     for path, page in pages.items():
         wrong += faults_of_links(path, pages, site)
@@ -109,6 +120,7 @@ def main():
             wrong += faults_of_blocks(name, page, source)
     for path in site.rglob("*.css"):
         wrong += faults_of_styles(path, site)
+    wrong += faults_of_reference(pages, site)
     for fault in wrong:
         print(fault, file=sys.stderr)
     links = sum(len(page.links) for page in pages.values())
