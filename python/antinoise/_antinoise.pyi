@@ -758,7 +758,7 @@ class SavedState:
 
         Args:
             commitment: The state's digest, from `NoiseStream.state_commitment`.
-            total: The sum of all processes' sums; default: this process's.
+            total: The total of `sum` over all processes; default: this process's `sum`.
             extra: The further bytes that the digest covers.
 
         Raises:

@@ -27,9 +27,9 @@ use crate::{Gdp, Result};
 const LANES: usize = 8;
 /// Number of candidate tilts in each direction.
 const TILTS: usize = 7;
-/// Numbers of samples from which the search for the noise predicts upper confidence limits, and from which it
-/// chooses tilts.
+/// Number of samples from which the search for a noise scale predicts upper confidence limits.
 const SEARCH_SAMPLES: usize = 16_384;
+/// Number of samples from which that search chooses tilts.
 const SEARCH_TILT_SAMPLES: usize = 1024;
 
 /// The dominating pair: the means m_i in units of the noise, up to a common scale.

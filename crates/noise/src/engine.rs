@@ -37,7 +37,7 @@ const SEEK_PASS: usize = 256;
 pub(crate) struct Engine<M: Mode> {
     mode: M,
     flat: FlatRecursion,
-    /// Whether every row fits in 4 bytes of whole grid points; computed on first use.
+    /// Whether every number of a row, in whole grid points, fits in a 32-bit integer; computed on first use.
     points_fit: Option<bool>,
     kernel: Kernel<M::Number>,
     pub(crate) placement: Placement,
@@ -120,7 +120,8 @@ impl<M: Mode> Engine<M> {
         self.scratch.len()
     }
 
-    /// Whether every row is certain to fit in 4 bytes of whole grid points.
+    /// Whether every number of a row, in whole grid points, fits in a 32-bit integer. For rows of different
+    /// weights a number may fail to, with probability 1e-44.
     pub(crate) fn points_fit(&mut self, spec: &Spec) -> bool {
         *self.points_fit.get_or_insert_with(|| range::rows_fit(&self.flat, spec, self.mode.grid()))
     }

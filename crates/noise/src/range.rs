@@ -83,7 +83,8 @@ fn check_grid(flat: &FlatRecursion, steps: usize, per_unit: f64) -> Result<(), I
     Ok(())
 }
 
-/// Whether the whole grid points of every row certainly fit in 4 bytes; true without a grid.
+/// Whether every number of every row, in whole grid points, is certain to fit in a 32-bit integer; true
+/// without a grid.
 pub(crate) fn points_fit(flat: &FlatRecursion, spec: &Spec, grid: Option<Grid>) -> bool {
     /// Maximum number of steps for which an impulse response is summed.
     const MAX_STEPS: usize = 1 << 24;

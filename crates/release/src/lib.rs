@@ -16,7 +16,7 @@
 //!    w_q^2). A row adds its points to one cell of a part. If a histogram's buckets are correlated, a row
 //!    adds a column of an integer matrix whose columns have l2 norm at most p_q. Increments are integers, so
 //!    that sums are exact in every order.
-//!    Users are counted once in a period, or once at all, in cells of their own: `design/layout.rs` has the
+//!    Users are counted once per period, or once in total, in cells of their own: `design/layout.rs` has the
 //!    bound.
 //! 2. *Schema.* A user is counted in at most k periods, which a ledger on disk enforces; the plan's
 //!    participation is min-sep:1,k (any k periods). An event, or a user of a single period, takes part once

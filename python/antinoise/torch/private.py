@@ -26,7 +26,7 @@ from .planning import plan_for
 
 
 def work_of(losses: Callable[..., Tensor], batch: tuple[Any, ...]) -> Callable[[], Work]:
-    """The work of clipping `losses(*batch)`, which returns the loss of each example."""
+    """A function that returns the clipping work of a batch: `losses(*batch)` is the loss of each example."""
     if not callable(losses):
         raise TypeError(
             f"losses is a {type(losses).__name__} but must be a function that returns the loss of each"

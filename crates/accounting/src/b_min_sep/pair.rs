@@ -33,12 +33,13 @@ const MAX_REPLICAS: usize = 24;
 const MAX_EXPONENT: f64 = 300.0;
 const SMALL: f64 = 1e-150;
 const LARGE: f64 = 1e150;
-/// Range of (stretch - 1) in the search for the smallest bound, and the number of steps of that search.
+/// Range of (stretch - 1) in the search for the smallest bound.
 const STRETCHES: (f64, f64) = (1e-3, 1e3);
+/// Number of steps of that search.
 const STRETCH_CUTS: usize = 18;
-/// Numbers of samples from which the search for the noise predicts upper confidence limits, and from which it
-/// chooses proposals.
+/// Number of samples from which the search for a noise scale predicts upper confidence limits.
 const SEARCH_SAMPLES: usize = 8192;
+/// Number of samples from which that search chooses proposals.
 const SEARCH_PROPOSAL_SAMPLES: usize = 1024;
 
 /// The dominating pair: C in units of the noise, and the distribution of the participation patterns.

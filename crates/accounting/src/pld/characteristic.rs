@@ -23,10 +23,10 @@ pub(crate) fn ln_moment(discrete: &Discrete, theta: f64) -> f64 {
 /// error; and ln of the mass with a bound on its error.
 pub(crate) type Characteristic = (Vec<Complex<f64>>, Vec<(f64, f64)>, (f64, f64));
 
-/// The characteristic function of the tilted sum at `count` frequencies, over its total mass; its absolute
-/// values, each with a bound on the relative error; and ln of the mass with a bound on its error.
+/// The characteristic function of the tilted sum at `count` frequencies, divided by its total mass; its
+/// absolute values, each with a bound on the relative error; and ln of the mass with a bound on its error.
 ///
-/// Of one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and W = sum m_i (e^{i omega
+/// For one step it is e^{i omega l} (1 + W) with l the loss of the heaviest atom and W = sum m_i (e^{i omega
 /// (l_i - l)} - 1). Where sampling is rare W is tiny, and so are its errors. An error of one ulp of 1 + W
 /// would grow to n ulps in the power (1 + W)^n of n steps.
 pub(crate) fn characteristic(

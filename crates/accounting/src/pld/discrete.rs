@@ -92,8 +92,8 @@ pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
     Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
 }
 
-/// Values of the curve at `points`, D from the origin on and D - (1 - t) below it, rounded in direction
-/// `sign`.
+/// Values of the curve at `points`, rounded in direction `sign`: D at the origin and above it, D - (1 - t) at
+/// the origin and below it.
 fn knots(points: &[Point], grid: &Grid, sign: f64) -> Knots {
     // The two forms of the curve differ by 1 - t; if the other form is needed, two positive numbers are
     // added.

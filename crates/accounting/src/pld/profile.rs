@@ -130,7 +130,7 @@ impl Profile {
     }
 }
 
-/// G = Phi(-a) - e^e Phi(-b), Phi(-a), Phi(-b) for a, b = e/mu -+ mu/2, and the relative error of G.
+/// G = Phi(-a) - exp(e) Phi(-b), Phi(-a) and Phi(-b) for a, b = e/mu -+ mu/2, and the relative error of G.
 fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
     let (a, b) = ((-0.5 * mu).mul_add(mu, e) / mu, (0.5 * mu).mul_add(mu, e) / mu);
     let (density_a, density_b) = ((-0.5 * a * a - LN_SQRT_2PI).exp(), (-0.5 * b * b - LN_SQRT_2PI).exp());

@@ -31,7 +31,8 @@ impl Nodes {
     /// `highest`.
     pub fn new(profile: &Profile, steps: f64, reach: f64, highest: f64) -> Self {
         let count = (reach * DENSITY).ceil() as i32;
-        // Positions are standard deviations; P has a component at 0 and, in the mixture, one at mu.
+        // In units of the noise's standard deviation, P has a component at 0 and, if it is a mixture, one at
+        // mu.
         let component = |shift: f64, ln_weight: f64| {
             (-count..=count).map(move |i| {
                 let z = f64::from(i) / DENSITY;

@@ -34,8 +34,8 @@ impl StrategySpec {
         let certified = spanning.is_none();
         let workload = spanning.unwrap_or_else(|| problem.workload.clone());
         let problem = Problem { workload, ..problem.clone() };
-        // Only dense strategies are designed for batches of queries; other classes use the workload whose
-        // Gram matrix is their sum.
+        // Only dense strategies are designed for batches of queries; other classes use the one workload whose
+        // Gram matrix is the sum of the queries' Gram matrices.
         let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
         let found = self.design_runs(&problem)?;
         Ok(Solution { gap: found.gap.filter(|_| certified), ..found })

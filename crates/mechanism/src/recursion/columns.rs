@@ -13,8 +13,8 @@ pub(crate) enum Columns<'a> {
     Restarted { inner: Box<Columns<'a>>, period: usize, seeds: usize },
     /// The first column, if every other column is the first one shifted down (Toeplitz).
     Shifted(Vec<f64>),
-    /// The first column of a circulant; the columns are the differences of adjacent entries along its
-    /// columns.
+    /// The first column of a circulant matrix; a column of N holds the differences of adjacent entries in a
+    /// column of the circulant.
     Circulant(&'a [f64]),
     /// The recursion, whose noise for a unit seed is the column.
     Applied(&'a Recursion),

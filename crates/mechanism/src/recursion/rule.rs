@@ -255,7 +255,7 @@ fn restarted(inner: &Recursion, period: usize, steps: usize, z: &[f64]) -> Vec<f
         .enumerate()
         .flat_map(|(run, start)| {
             let (length, z) = (period.min(steps - start), &z[run * seeds..]);
-            // If the input is a unit seed, the noise of all other runs is 0.
+            // A unit seed has an effect in one period only: the output of all other periods is 0.
             let silent = z[..inner.seeds(length)].iter().all(|&x| x == 0.0);
             if silent { vec![0.0; length] } else { inner.apply(length, z) }
         })

@@ -21,8 +21,8 @@ const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
 /// Source of an exact sensitivity: two contributions u and v of a unit move C G farthest if u = v or u = -v.
 pub(super) const TWO_PARTICIPATIONS: &str =
     "two participations: the worse of equal and opposite contributions, of either sign";
-/// Negative inner products that change sens^2 by less than this fraction are treated as rounding errors;
-/// their magnitudes are added.
+/// Negative inner products whose sign changes sens^2 by less than this fraction count as rounding errors: the
+/// sum of all magnitudes is then reported as the exact sens^2.
 const ROUNDING: f64 = 1e-12;
 
 /// Returns the sensitivity under listed patterns.

@@ -135,7 +135,8 @@ mod tests {
         (request.epsilon, request.delta) = (2.0, 1e-6);
         let rows = sweep_bands(&[request.clone()], &[1, 5, 20]).unwrap().remove(0);
         let dp_sgd = calibrate::noise_multiplier_upper(0.05, 100, 2.0, 1e-6).unwrap();
-        // Root mean square over the prefix sums of t independent noises, over the batch size.
+        // Independent noise: the RMS, over all t, of the standard deviation of a sum of t noises, divided by
+        // the batch size.
         let rms = (101.0f64 / 2.0).sqrt() * dp_sgd / 60.0;
         assert!((rows[0].amplified.rms_loss / rms - 1.0).abs() < 3e-4);
         let gdp = gaussian_noise_multiplier_upper(2.0, 1e-6).unwrap();

@@ -74,8 +74,8 @@ impl Release {
     }
 
     /// Reads the counts in a CSV file with the columns `key` and `count`; returns them in the order of
-    /// [`Settings::count_names`](crate::Settings::count_names), 0 for keys not in the file. Queries of users,
-    /// if the release has them, must be in the column `key`, as keys are.
+    /// [`Settings::count_names`](crate::Settings::count_names), 0 for keys not in the file. If the
+    /// release has queries of users, the file must have a row for each, with its name in the column `key`.
     ///
     /// ```
     /// use antinoise_release::{Release, Settings, Unit};

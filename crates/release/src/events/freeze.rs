@@ -46,7 +46,8 @@ pub struct Found {
     /// The rows that were added.
     #[serde(flatten)]
     pub tally: Tally,
-    /// Rows of a period that was frozen before, or before the first one; left out or included as chosen.
+    /// Rows of a period that is already frozen, or with a time before the first period; left out or included
+    /// as chosen.
     pub late: u64,
     /// Rows left out because they lie between the latest frozen period before this one and this one, in
     /// periods that were not frozen.

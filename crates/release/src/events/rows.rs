@@ -56,7 +56,8 @@ pub struct Rows<'f, 'r> {
 }
 
 impl Rows<'_, '_> {
-    /// Whether a row of this time is to be added; if not, it is counted as late or later.
+    /// Whether a row of this time is to be added. If not, it is counted as late (before the period) or as
+    /// later (after it).
     ///
     /// # Errors
     /// If the time cannot be placed, or is late and late rows are refused.

@@ -92,7 +92,7 @@ impl Buckets {
         Some(())
     }
 
-    /// Estimated rows below each edge, first edge first; the last number counts all buckets.
+    /// Estimated number of rows below each edge, first edge first; the last number counts all buckets.
     pub(crate) fn below(&self, cells: &[i64]) -> Vec<f64> {
         match self {
             Self::Flat { unit } => {
@@ -109,8 +109,8 @@ impl Buckets {
         }
     }
 
-    /// Covariance of the estimated rows in the first `j` and in the first `k` buckets, for cells with noise
-    /// of variance 1.
+    /// Covariance of the estimated numbers of rows in the first `j` and in the first `k` buckets, for cells
+    /// with noise of variance 1.
     pub(crate) fn covariance(&self, j: usize, k: usize) -> f64 {
         match self {
             Self::Flat { unit } => j.min(k) as f64 * unit * unit,
@@ -121,7 +121,8 @@ impl Buckets {
         }
     }
 
-    /// Standard deviation of the estimated rows in a run of buckets, for cells with noise of variance 1.
+    /// Standard deviation of the estimated number of rows in buckets `from..to`, for cells with noise of
+    /// variance 1.
     pub(crate) fn deviation(&self, (from, to): (usize, usize)) -> f64 {
         match self {
             Self::Flat { unit } => unit * ((to - from) as f64).sqrt(),

@@ -62,7 +62,7 @@ impl Folder {
     /// Starts the noise of `builder` with `key`, and saves it.
     pub(crate) fn begin_noise(&self, builder: StreamBuilder, grid: Grid, key: Key) -> Result<NoiseStream> {
         let mut stream = builder.grid(grid).build(key)?;
-        // Noise that exceeds 4 bytes of points is refused now, not at the first publication.
+        // Noise too large for 32-bit integers of grid points is refused now, not at the first publication.
         stream.next_points_into(&mut vec![0; stream.len()])?;
         stream.seek_and_reuse_noise_unprotected(0)?;
         self.save_noise(&stream)?;

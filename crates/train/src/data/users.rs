@@ -130,8 +130,8 @@ impl Users {
     /// ```
     ///
     /// # Errors
-    /// When the file is absent, has more or fewer lines than there are examples, or a line that is not text
-    /// in UTF-8 or, as of [`new`](Self::new), not the name of a user.
+    /// When the file is absent or has more or fewer lines than there are examples, or when a line is not
+    /// UTF-8 or not a valid name of a user (see [`new`](Self::new)).
     pub fn of_file(path: &Path, examples: usize) -> Result<Self, Error> {
         if !path.is_file() {
             return Err(bad(path, "absent", "a text file with one name a line"));

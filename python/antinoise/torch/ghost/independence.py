@@ -65,7 +65,8 @@ def check_examples_independent(
             found, gradients = passes(portion, count, choices)
         return [o[0].detach() for o in found], [g for name in sorted(gradients) for g in gradients[name]]
 
-    # The other example is the one that differs from the first in most tensors.
+    # The model is run with copies of the first example next to it, then with copies of another one: the
+    # example that differs from the first in the largest number of tensors.
     differing = torch.stack([(leaf != leaf[:1]).reshape(len(leaf), -1).any(1).cpu() for leaf in leaves])
     other = int(differing.sum(0).argmax())
     (output, gradient), (other_output, other_gradient) = first(0), first(other)

@@ -11,8 +11,8 @@ KEPT = 2**28
 
 
 class Room:
-    """Places for gradients that are kept until the sum, up to a number of bytes. In the host's memory they
-    are used again in the next portion and step: new memory is slow there.
+    """Buffers for the gradients that are kept until they are summed, up to a limit in bytes. Buffers in host
+    memory are reused by later portions and steps, because allocation is slow there.
     """
 
     def __init__(self, limit: int) -> None:
@@ -21,7 +21,7 @@ class Room:
         self._places: list[Tensor] = []
 
     def begin(self) -> None:
-        """Records that a portion begins: all places are free."""
+        """Records that a portion begins: all buffers are free."""
         self._left, self._next = self.limit, 0
 
     def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:

@@ -52,8 +52,8 @@ def ghost_sums(
         at_least: Minimum number of portions, for processes that must run the model together.
         agreed: Returns whether a condition holds in any process, so that all processes try the same.
         alone: Modules whose gradients are made for each example.
-        kept: Bytes of per-example gradients of matrices that are kept until the sum, beyond the memory of
-            activations and their gradients; further ones are made twice.
+        kept: Maximum bytes of per-example gradients of matrices that are kept until they are summed, beyond
+            the memory of activations and their gradients; further ones are made twice.
     """
     layers, parameters, total = layers_of(model, alone), trainable(model), 0.0
     sums: Sums = {}
@@ -92,7 +92,7 @@ def _first(
     """
     with choices:
         losses, outputs = taps.losses(forward, batch, examples)
-    # Copies: places of gradients are used again.
+    # Copies, because the buffers of gradients are reused.
     first = {part.name: [v.clone() for v in part.first()] for part in taps.parts(losses)}
     return [*outputs, losses], first
 

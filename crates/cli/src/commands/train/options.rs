@@ -28,15 +28,14 @@ const MOST_RUNS: usize = 1000;
 
 /// Train a model with private gradients: one to give away, or a comparison of mechanisms at the same privacy.
 ///
-/// On your own data, trains the mechanism of smallest loss once, in the batches that suit it best. DIR/model
-/// then holds the model, its plan, its privacy statement and a model card; `antinoise predict` and `antinoise
-/// evaluate` use it.
+/// On your own data, trains once, with the mechanism of smallest loss and the batches that suit it best.
+/// DIR/model then holds the model, its plan, its privacy statement and a model card; `antinoise predict` and
+/// `antinoise evaluate` use it.
 ///
-/// With --compare, and on the public digits and fashion-mnist always, trains several times: DP-SGD
-/// (independent noise, every step samples its batch), the mechanism of smallest loss, at the same (epsilon,
-/// delta), and on public data without privacy. A report compares them. DIR/model then holds one model that
-/// was fixed before training; each of the others in DIR/models has a statement that does not cover the choice
-/// among them.
+/// With --compare, and always on the public digits and fashion-mnist, trains at the same (epsilon, delta)
+/// with DP-SGD (independent noise, every step samples its batch) and with the mechanism of smallest loss, and
+/// on public data also without privacy. A report compares the models. DIR/model then holds one that was
+/// chosen before training; the statements of the others, in DIR/models, do not cover a choice among them.
 #[derive(Debug, Clone, Args)]
 #[command(
     allow_negative_numbers = true,

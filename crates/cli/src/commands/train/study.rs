@@ -296,8 +296,8 @@ impl Study {
         self.beside = epsilons;
     }
 
-    /// Trainings on the same data that this study's statements do not cover: a sentence without its full
-    /// stop.
+    /// A sentence, without its full stop, that lists trainings on the same data that this study's statements
+    /// do not cover.
     pub fn uncovered(&self) -> Option<String> {
         let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
         let beside =

@@ -20,8 +20,8 @@ pub struct UserOptions {
     #[arg(long, value_name = "COLUMN", group = "persons")]
     user: Option<String>,
     /// As --user, for data without columns (images, idx): a text file with the person of each training
-    /// example, one name a line, in the order of the examples; of images:DIR, that of classes and then of
-    /// names of files. Test examples should be those of other persons.
+    /// example, one name a line, in the order of the examples. Examples of images:DIR are ordered by class,
+    /// then by file name. Test examples should be those of other persons.
     #[arg(long, value_name = "FILE", group = "persons")]
     users: Option<PathBuf>,
     /// With --user or --users: the maximum number of a person's examples that a step uses; from a person with

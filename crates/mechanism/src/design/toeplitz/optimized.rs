@@ -56,13 +56,13 @@ fn contained(problem: &Problem) -> Result<Vec<Vec<f64>>> {
     Ok(found)
 }
 
-/// Maximum number of steps for which the best coefficients 1 / i + c are also a start where a p-norm replaces
-/// the maximum row norm: optima of the smoothed loss can be worse by a few parts in 10^6.
+/// Maximum number of steps for which the solver also starts from the best coefficients 1 / i + c if a p-norm
+/// replaces the maximum row norm: optima of the smoothed loss can be worse by a few parts in 10^6.
 const MAX_STEPS_OF_HARMONIC_START: usize = 256;
 
 /// Maximum number of steps for which the classes that Toeplitz contains are designed too.
 const MAX_STEPS_OF_CONTAINED: usize = 64;
 
-/// Minimum number of steps for which the best BLT, which is found fast, is also a start: there is time for
-/// few iterations only.
+/// Minimum number of steps for which the solver also starts from the best BLT, which is found fast: with so
+/// large a problem there is time for few iterations only.
 const MIN_STEPS_OF_BLT_START: usize = 1 << 17;
