@@ -370,7 +370,7 @@ def test_batches_from_elsewhere_are_held_against_the_schema_where_they_are_named
         (batches[0][:19], "batch of step 12 is of 20 examples but must be the plan's, of 19"),
         (
             batches[0][:19] + [240],
-            "batch of step 12 is with a number that no example has but must be of examples below 240",
+            "batch of step 12 is with a number that no example has but must be of example numbers below 240,",
         ),
         (batches[0][:19] + [-1], "batch is an array with a negative number"),
     ):

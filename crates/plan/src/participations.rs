@@ -129,7 +129,7 @@ impl Participations {
         if sorted.last().is_some_and(|&last| last >= self.of.len()) {
             return refused(
                 "a number that no example has",
-                format!("of examples below {}, the plan's", self.of.len()),
+                format!("of example numbers below {}, the plan's number of examples", self.of.len()),
             );
         }
         if !batch.iter().all(|&example| self.limits.allow(self.of[example], step)) {

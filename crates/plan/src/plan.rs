@@ -129,8 +129,8 @@ impl Plan {
         let history = self.history_error(exact, noise, column_norm)?;
         let left = (1.0 - self.accounted_noise() * history).next_down();
         if !(0.5..=1.0).contains(&left) {
-            let must_be = "one whose noise double precision can add up for this number of parameters and steps: use fewer \
-                           bands, or a smaller --dim, the number of model parameters";
+            let must_be = "one whose rounding errors are at most half the sensitivity: use fewer bands, fewer steps or a \
+                           smaller --dim, the number of model parameters";
             let got =
                 format!("one whose noise may have rounding errors of {:.1e} of the sensitivity", 1.0 - left);
             return Err(InvalidParameter::new("strategy", got, must_be).into());

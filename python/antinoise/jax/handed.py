@@ -38,8 +38,8 @@ class HandedOut:
             if times[step] > 2:
                 raise RuntimeError(
                     f"The batch of step {step} was handed out twice, and another one is asked for before the"
-                    " step is made. Each batch is one step; to look at batches, use Batches. batches()"
-                    " begins again with this one."
+                    " step is made. Each batch belongs to one step. A new call of batches() begins with this"
+                    " batch; class Batches gives batches to look at."
                 )
             self._handed = (step, self._batches.at(step))
             yield self._handed[1].copy()
@@ -57,8 +57,8 @@ class HandedOut:
         if self._handed is None or self._handed[0] != step:
             raise RuntimeError(
                 f"Step {step} has no batch of its own: none was handed out since the last step. Each step"
-                " takes one batch from batches(), and none is used again; external_batches=True says"
-                " that batches from elsewhere are the plan's."
+                " takes one batch from batches(), and no batch is used twice. For batches that other code forms"
+                " as the plan states, pass external_batches=True."
             )
         self._recorded.check(step, self._handed[1])
         return self._handed[1]

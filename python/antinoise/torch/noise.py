@@ -397,7 +397,8 @@ class CorrelatedNoise(NotCopied):
                 raise RuntimeError(
                     f"The batch of step {step} is not from this noise: take batches from"
                     " noise.loader(dataset), a loader of noise.batch_sampler(), or the BatchSampler given to"
-                    " attach(); external_batches=True says that batches from elsewhere are the plan's."
+                    " attach(). For batches that other code forms as the plan states, pass"
+                    " external_batches=True."
                 )
             self._sampler.check_handed(step, found.sources)
         return found

@@ -120,10 +120,9 @@ impl Setup<'_> {
             None => self.model.sum_margin(largest)?,
         };
         if margin > CLIP_ROUNDING {
-            let got =
-                format!("{largest}, whose sum in double precision has a margin of {margin:.2e} clip norms");
+            let got = format!("{largest}, whose sum may have rounding errors of {margin:.2e} clip norms");
             let must_be = format!(
-                "few enough for a margin of at most {CLIP_ROUNDING:.2e}, which the plan's noise covers"
+                "few enough for rounding errors of at most {CLIP_ROUNDING:.2e} clip norms, which the plan's noise covers"
             );
             return Err(InvalidParameter::new("examples of the largest batch", got, must_be).into());
         }

@@ -78,8 +78,7 @@ impl Sweep {
         }
         drop(progress);
         if found.len() < 2 {
-            let must_be =
-                "a batch size for which plans exist at another one, from an eighth to eight times it";
+            let must_be = "one with a valid plan for at least two points of the sweep, from an eighth to eight times its value";
             return Err(InvalidParameter::new("batch_size", request.batch_size, must_be).into());
         }
         Ok(Swept {

@@ -223,7 +223,7 @@ impl Arguments {
             return Ok(());
         }
         Err(Failure::input(format!(
-            "{refusal}: {}. Correct the period or the file, freeze periods between first, or give --yes if it is meant; \
+            "{refusal}: {}. Correct the period or the file, freeze the periods in between first, or give --yes if this is intended; \
              --check shows what a file would do",
             problems.join("; ")
         )))
