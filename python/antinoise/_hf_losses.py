@@ -175,9 +175,9 @@ class Losses:
         if not isinstance(found, Tensor) or found.shape != (examples,):
             self._known[frozenset(batch)] = False
             raise Unsupported(
-                f"loss of {type(model).__name__} is one number for {examples} examples but must be made of a mean"
-                " over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for norms without"
-                " gradients"
+                f"loss of {type(model).__name__} is one number for {examples} examples but must be computed as a"
+                " mean over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for norms"
+                " without gradients"
             )
         return found
 
@@ -215,5 +215,5 @@ class Losses:
         if not torch.allclose(together.double(), of_each, tolerance, 1e-6, True):
             raise Unsupported(
                 f"loss of {type(model).__name__} is different for an example among others than for the example alone"
-                " but must be the same, for norms without gradients"
+                " but must depend on that example alone, for norms without gradients"
             )

@@ -57,7 +57,9 @@ class PlanAccountant(IAccountant):  # type: ignore[misc]
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> NoReturn:
         """Raises an error: steps are counted by the noise, not here."""
-        raise RuntimeError("The accountant counts no steps: the noise counts the plan's. Do not call step().")
+        raise RuntimeError(
+            "The accountant counts no steps: the noise counts them, for the plan. Do not call step()."
+        )
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The plan's epsilon, which holds at the plan's delta and at any larger delta."""

@@ -55,7 +55,7 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
         torch.float64,
     }:
         raise ValueError(
-            f"mp_policy of {name} is {policy} but must be of float32: no bound on one example is known in less"
+            f"mp_policy of {name} is {policy} but must be of float32: in lower precision no bound on an example is known"
             " precision"
         )
     # PyTorch before 2.10 has a single group per module.

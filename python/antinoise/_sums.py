@@ -29,7 +29,7 @@ def refuse_single(what: str, dtype: object, is_double: bool, trusted: bool) -> N
     """Refuses sums in single precision, whose rounding no bound covers, unless they are `trusted`."""
     if not is_double and not trusted:
         must_be = (
-            "float64: sums in less precision have no bound that the plan's noise covers;"
+            "float64: sums in less precision may have larger rounding errors than the plan's noise covers;"
             " trust_float32_sums=True accepts them"
         )
         raise ValueError(f"{what} is of dtype {dtype} but must be {must_be}")

@@ -362,7 +362,7 @@ class SecretCheckpoints(CheckpointIO):
     def __init__(self, of: CheckpointIO) -> None:
         if isinstance(of, AsyncCheckpointIO):
             raise ValueError(
-                "plugin AsyncCheckpointIO is given but must be left out: its files would be for everyone"
+                "plugin AsyncCheckpointIO is given but must be left out: everyone could read its files"
             )
         self._of = of
 

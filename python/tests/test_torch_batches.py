@@ -341,7 +341,7 @@ def test_participations_are_restored_and_held_against_the_batches(plan):
     elsewhere = made(plan)[2]
     elsewhere.apply_()
     with pytest.raises(
-        ValueError, match="participations of the state are others than of the 1 steps of its run"
+        ValueError, match="participations of the state are not those of the 1 steps of its run"
     ):
         made(plan, external_batches=False)[2].load_state_dict(elsewhere.state_dict())
 

@@ -52,7 +52,9 @@ impl<P: Population> FederatedSetup<'_, P> {
         self.plan.check_dim(parameters)?;
         let margin = sum_margin(self.plan.batch_size, CHUNK)?;
         if margin > CLIP_ROUNDING {
-            let must_be = format!("so small that its sum's margin is at most {CLIP_ROUNDING:.2e}");
+            let must_be = format!(
+                "so small that rounding errors of its sum are at most {CLIP_ROUNDING:.2e} clip norms"
+            );
             return Err(InvalidParameter::new("cohort of the plan", self.plan.batch_size, must_be).into());
         }
         Ok(())

@@ -116,8 +116,9 @@ impl NoiseStream {
             return Ok(wanted);
         }
         let (words, outputs) = (self.state_words(), self.len());
-        let must_be =
-            format!("{wanted}, {words} for each of the shard's {outputs} outputs, or more vectors of these");
+        let must_be = format!(
+            "{wanted} ({words} for each of the shard's {outputs} outputs), or more by a multiple of {outputs}"
+        );
         Err(Error::input("words' length", got, must_be))
     }
 }

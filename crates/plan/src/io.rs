@@ -45,7 +45,9 @@ impl Plan {
             && let Some(field) = unknown_field(&written, &read)
         {
             let field = field.replace('\n', " ");
-            return Err(InvalidParameter::new("plan's field", field, "one that plans have").into());
+            return Err(
+                InvalidParameter::new("plan's field", field, "the name of a field that plans have").into()
+            );
         }
         plan.verify()
     }

@@ -187,7 +187,7 @@ impl Participations {
                 last < made.next && (count - 1) * made.limits.min_sep <= last
             };
             if !fits || count > made.limits.most {
-                return refused("those of other steps".into());
+                return refused("a record of participations that the plan does not allow".into());
             }
             *of = Taken { count: count as u32, last: last as u32 };
         }

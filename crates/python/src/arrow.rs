@@ -125,5 +125,10 @@ fn broke_off(why: String) -> Raised {
     if why.contains("KeyboardInterrupt") {
         return PyKeyboardInterrupt::new_err(why).into();
     }
-    InvalidParameter::new("events", format!("a stream that broke off ({why})"), "read to its end").into()
+    InvalidParameter::new(
+        "events",
+        format!("a stream that broke off ({why})"),
+        "one that can be read to its end",
+    )
+    .into()
 }

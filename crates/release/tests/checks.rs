@@ -268,7 +268,10 @@ fn names_of_a_list_are_checked() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert!(of(&release, &many[..20]).unwrap().is_empty());
     let refused = of(&release, &many).unwrap_err().to_string();
-    assert!(refused.contains("one of the 20 periods of the plan, and fewer are left"), "{refused}");
+    assert!(
+        refused.contains("one of the 20 periods of the plan, of which fewer are left than the list has"),
+        "{refused}"
+    );
     tried(&mut release, "2026-03-01", &["2026-03-01"], LEAVE, true);
     let refused = of(&release, &["2026-03-02", "2026-03-01"]).unwrap_err().to_string();
     assert!(refused.contains("2026-03-01 was frozen, and a row is counted once"), "{refused}");

@@ -307,7 +307,7 @@ class Noise(NotCopied):
                 f"params are not as when the noise of step {stream.step} was saved: another sum would be"
                 " added to the noise of the run that saved it, and the difference of both has none."
                 " Give the parameters of the same checkpoint, or begin a run with another key or name;"
-                " reuse_noise_unprotected=True says that nobody sees the noisy sums that the run made since"
+                " if nobody sees the noisy sums that the run made since, pass reuse_noise_unprotected=True"
             )
         noise._use(stream, external_batches)
         return noise

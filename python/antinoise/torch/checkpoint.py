@@ -45,7 +45,7 @@ def check_arguments(state: dict[str, Any], now: Mapping[str, str], reuse_noise_u
         raise RuntimeError(
             f"{', '.join(changed)} when the checkpoint was saved: another model would be trained with noise"
             " that the earlier run has used. Give the same arguments, or begin a run with another key or"
-            " name; reuse_noise_unprotected=True says that nobody sees the noisy sums that the run made since"
+            " name; if nobody sees the noisy sums that the run made since, pass reuse_noise_unprotected=True"
         )
 
 

@@ -237,8 +237,8 @@ def clip(
             raise ValueError(f"norms is {norms!r} but must be 'auto', 'ghost' or 'per_example'")
         if grid_spacing is not None and norms == "ghost":
             raise ValueError(
-                "norms is 'ghost' but must be 'per_example' or 'auto' where grid_spacing is given: what is"
-                " rounded is each gradient"
+                "norms is 'ghost' but must be 'per_example' or 'auto' where grid_spacing is given:"
+                " each example's gradient is rounded"
             )
         work = make()
         if norms == "ghost" and work.of_portion is None:

@@ -378,8 +378,8 @@ class CorrelatedNoise(NotCopied):
                 f"{' and '.join(changed)} are not as when the state of step {self.step} was saved: another"
                 " sum would be added to the noise of the run that saved it, and the difference of both"
                 " has none. No noisy sum was made. Load model, optimizer and noise of one checkpoint and give"
-                " it the same data, or begin a run with another key or name; reuse_noise_unprotected=True"
-                " says that nobody sees the noisy sums that the run made since"
+                " it the same data, or begin a run with another key or name; if nobody sees the noisy sums that"
+                " the run made since, pass reuse_noise_unprotected=True"
             )
         raise_on_all_ranks(error)
         self._origin = None

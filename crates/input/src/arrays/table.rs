@@ -106,7 +106,7 @@ impl ArrayTable {
             self.rows = rows;
         }
         if rows != self.rows {
-            let must_be = format!("{}, as of the other arrays", self.rows);
+            let must_be = format!("{}, as in the other arrays", self.rows);
             return Err(InvalidParameter::new(format!("number of rows of array {name:?}"), rows, must_be));
         }
         self.arrays.push(values);

@@ -118,7 +118,11 @@ impl<'a> Cells<'a> {
     /// When the array does not match its type, for example names with invalid UTF-8.
     pub fn new(name: &str, array: &'a dyn Array) -> Result<Self, InvalidParameter> {
         array.to_data().validate_full().map_err(|error| {
-            InvalidParameter::new(format!("column {name:?}"), "not as its type says", error.to_string())
+            InvalidParameter::new(
+                format!("column {name:?}"),
+                "not as its type says",
+                format!("valid: {error}"),
+            )
         })?;
         let nulls = array.logical_nulls();
         let is_null = Box::new(move |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)));

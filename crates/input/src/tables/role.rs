@@ -16,7 +16,7 @@ impl Role {
     pub(crate) fn must_be(self) -> &'static str {
         match self {
             Self::Time => {
-                "text, numbers, dates, or timestamps in UTC, at a fixed offset or without a zone: of other zones, give local times"
+                "text, numbers, dates, or timestamps in UTC, at a fixed offset or without a zone: convert times of other zones to local times"
             }
             Self::Name => "text, whole numbers or true and false",
             Self::User => "text, numbers or true and false",

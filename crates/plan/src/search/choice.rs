@@ -222,7 +222,8 @@ fn chosen(request: &Request, candidates: &[Candidate]) -> Result<usize> {
 /// Returns the error for limits that all candidates exceed; it states the smallest sufficient limit.
 fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
     let may = &candidates[first(request, candidates)..];
-    let whose = if request.names_mechanisms() { "of the named strategies" } else { "of all that were tried" };
+    let whose =
+        if request.names_mechanisms() { "of the named strategies" } else { "of the strategies tried" };
     let in_time: Vec<_> =
         may.iter().filter(|c| request.noise_time.is_none_or(|limit| c.noise_seconds <= limit)).collect();
     if in_time.is_empty() {
@@ -231,6 +232,6 @@ fn nothing_fits(request: &Request, candidates: &[Candidate]) -> crate::Error {
         return InvalidParameter::new("noise_time", request.noise_time.unwrap_or(0.0), must_be).into();
     }
     let bytes = in_time.iter().map(|c| c.state_bytes).min().unwrap_or(0);
-    let must_be = format!("at least {bytes} bytes, the smallest state {whose} within the time");
+    let must_be = format!("at least {bytes} bytes, the smallest state {whose} within noise_time");
     InvalidParameter::new("memory", request.memory.unwrap_or(0), must_be).into()
 }

@@ -78,9 +78,10 @@ impl Release {
     pub(crate) fn refuse_taken(&self, period: &Period, taken: &[Period], frozen: usize) -> Result<()> {
         let periods = self.settings.periods;
         if self.settings.segments.is_none() && taken.len() >= periods {
-            let were = if frozen == taken.len() { "all were frozen" } else { "fewer are left" };
+            let were =
+                if frozen == taken.len() { "all are frozen" } else { "fewer are left than the list has" };
             let must_be = format!(
-                "one of the {periods} periods of the plan, and {were}: its privacy claim covers no other period"
+                "one of the {periods} periods of the plan, of which {were}: the privacy claim covers no others"
             );
             return Err(Error::invalid("period", period, must_be));
         }

@@ -187,7 +187,7 @@ pub(super) fn refuse_shared(
         None => Ok(()),
         Some(name) => {
             let must_be =
-                "one of other users than those that are trained on, whose test rows no statement would cover";
+                "without rows of users that are trained on: no statement would cover their test rows";
             Err(bad(path, format!("with rows of the user {name:?}"), must_be))
         }
     }

@@ -54,12 +54,10 @@ class StepExamples:
             known = [part is not None for part in parts]
             recorded = self._recorded.next_step
             if any(known) != all(known) or step > 0 and all(known) != (recorded == step):
-                where = (
-                    f"set_batch() named the examples of step {step} in {sum(known)} of {len(known)} processes"
-                )
                 raise RuntimeError(
-                    f"{where}, and of the {step} steps before it those of {recorded}. Name those of all steps"
-                    " and processes, or of none."
+                    f"set_batch() named the examples of step {step} in {sum(known)} of {len(known)} processes,"
+                    f" and the examples of {recorded} of the {step} steps before it. Name those of all steps and"
+                    " processes, or of none."
                 )
             if not all(known):
                 return None
@@ -93,7 +91,7 @@ class StepExamples:
                 " named"
             )
             raise ValueError(
-                f"participations of the state are others than of the {step} steps of its run but must be"
+                f"participations of the state are not those of the {step} steps of its run but must be"
                 f" {must_be}"
             )
         return found

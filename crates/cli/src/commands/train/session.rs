@@ -51,7 +51,7 @@ impl Session {
             let earlier = study.published();
             if !earlier.is_covered_by(published) && folder.has_model_folder() {
                 let must_be = format!(
-                    "{earlier} or more: the model in {} was chosen for a statement of {earlier}, and may be in other hands",
+                    "{earlier} or more: the model in {} was chosen when published_models was {earlier}, and may have been given away",
                     folder.model_folder().display()
                 );
                 return Err(InvalidParameter::new("published_models", published, must_be).into());

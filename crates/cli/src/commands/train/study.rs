@@ -255,8 +255,8 @@ impl Study {
     /// every choice must not depend on one.
     pub fn publish(&mut self, published: Published) -> Result<()> {
         if self.widens && published == Published::All {
-            let must_be =
-                "a number, or given when training begins: results decided how many learning rates were tried";
+            let must_be = "a number: results decided how many learning rates were tried, so that all models together can be \
+                 covered only if --published-models all is given when training begins";
             return Err(InvalidParameter::new("published_models", published, must_be).into());
         }
         self.published = published;
