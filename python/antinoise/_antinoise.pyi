@@ -626,7 +626,7 @@ class NoiseStream:
 
         Args:
             steps: As `state` returned them.
-            total: The sum of all processes' sums, modulo 2^128.
+            total: The total of the keyed sums that `state` returned in all processes, modulo 2^128.
             extra: Further bytes that the digest covers.
 
         Returns:
@@ -935,8 +935,8 @@ class RunningCounts:
 
         Raises:
             ValueError: A row cannot be read; or the period comes before a frozen one, has a name of another
-                form than the first or than times of the events, counts no row, or loses rows of periods
-                between; or a first period loses rows before it, or is a number and counts rows of several
+                form than the first or than times of the events, counts no row, or loses rows of skipped
+                periods; or a first period loses rows before it, or is a number and counts rows of several
                 dates.
         """
     def freeze_counts(self, period: _Period, counts: Mapping[str, int], *, yes: bool = False) -> None:

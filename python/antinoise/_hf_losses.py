@@ -145,7 +145,7 @@ class Losses:
         names = frozenset(batch)
         if names not in self._known and examples_in(batch) > 0:
             reason: Exception | None = None
-            # What a forward pass stores in the model is refused, and no reason to take another way.
+            # A forward pass that stores values in the model is refused, whichever way losses are computed.
             with unchanged_state(model):
                 try:
                     self._compare(model, batch)

@@ -147,7 +147,7 @@ class Steps:
                 f" {self._plan.clip_norm}"
             )
         if any(is_sharded(p) for p in parameters):
-            # FSDP2's settings may have changed since make_private: others would leave another value in .grad.
+            # FSDP2's settings may have changed since make_private, so that .grad would have another value.
             check_sharded(relied("opacus", self._hooks, "_module"))
         # FSDP2 leaves the mean of the processes' sums, which the number of processes turns into the sum.
         totals = [

@@ -96,10 +96,10 @@ class PrivateTrainer(Trainer):
         norms: `"auto"` finds the lengths of gradients without the gradients where model and loss allow it
             (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
             one by one. `"ghost"` refuses instead. `"per_example"` makes each example's gradient.
-        microbatch_size: Number of examples in one forward and backward pass. By default equal portions of at
-            most 64, or of `per_device_train_batch_size` where that is accumulated, for norms without
-            gradients, and 1 for gradients of each example, which works with any model; more than 1 need a
-            model without data-dependent control flow (`torch.func.vmap`).
+        microbatch_size: Number of examples in one forward and backward pass. For norms without gradients the
+            default is equal portions of at most 64 examples, or of `per_device_train_batch_size` if batches
+            are accumulated. For gradients of each example it is 1, which any model allows; larger numbers
+            need a model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.
         log_private_losses: Log and return losses of private examples. They are **not private**.

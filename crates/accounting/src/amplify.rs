@@ -158,7 +158,8 @@ mod tests {
             tested += 1;
             let ((size, exponent), (of_rate, its)) = (parts(batch_size), parts(rate));
             let wanted = size * bands as u128;
-            // A rate is no larger than the batch size: its unit is the smaller one.
+            // Both are whole numbers times a power of two. A rate is at most the batch size, so that its
+            // power is the smaller one.
             let shift = (exponent - its) as u32;
             let got = of_rate * examples as u128;
             assert!(got >= wanted << shift, "{sampling:?}: {rate}");

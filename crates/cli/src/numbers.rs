@@ -133,7 +133,7 @@ mod tests {
         assert!(bytes("2 pigeons").is_err() && bytes("-1GB").is_err());
     }
 
-    /// 2^53 + 1 and the largest number of 64 bits were taken, though both are beyond what the message allows.
+    /// Numbers above 2^53 are refused in every form, whole numbers of up to 64 bits included.
     #[test]
     fn no_number_above_2_to_the_53_is_read_whatever_its_form() {
         for most in ["9007199254740992", "9_007_199_254_740_992", "9007199254740992.0"] {

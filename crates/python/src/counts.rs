@@ -118,13 +118,13 @@ impl RunningCounts {
     /// `value` name its columns.
     ///
     /// `late` says what happens to rows from before the period: `leave`, `next` (count them in this period)
-    /// or `refuse`; `unknown` does so for rows with unknown keys: `refuse` or `leave`. A user is text or a
+    /// or `refuse`; `unknown` says it for rows with unknown keys: `refuse` or `leave`. A user is text or a
     /// whole number, and one number is one user however it is written (7, 7.0, "7"). Names that differ only
     /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
     /// changes nothing in the release.
     ///
     /// Refused, unless `yes` is true: a period that comes before a frozen one, has a name of another form
-    /// than the first or than times of the events, counts no row, or loses rows of periods between; a first
+    /// than the first or than times of the events, counts no row, or loses rows of skipped periods; a first
     /// period that loses rows before it, or is a number and counts rows of several dates. With `check`,
     /// nothing is changed.
     ///

@@ -138,9 +138,9 @@ def clipped_sum_(
         grid_spacing: The plan's: rounds each clipped gradient to integer multiples of it and sums integers.
             The sum's bits then do not depend on the order of examples or on their distribution over
             processes. Implies per-example gradients.
-        kept_bytes: Memory for the per-example gradients of matrices that ghost norms keep until the sum, in
-            bytes, beyond that of the activations and their gradients. Gradients for which there is no room
-            are made twice: 0 takes least memory and most time.
+        kept_bytes: Memory for the per-example gradients of matrices that ghost norms keep until they are
+            summed, in bytes, beyond that of the activations and their gradients. Gradients for which there is
+            no room are made twice: 0 takes least memory and most time.
 
     Returns:
         The mean loss, a scalar tensor without gradient. **It is not private.**

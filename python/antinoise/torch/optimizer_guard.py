@@ -56,8 +56,8 @@ def has_hook(optimizer: Optimizer, handle: Any) -> bool:
 
 
 def check_holds(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) -> None:
-    """Refuses an optimizer that holds other parameters than these: one without noise would be moved by its
-    raw gradient.
+    """Refuses an optimizer that holds other parameters than these: a parameter without noise would be moved
+    by its raw gradient.
     """
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     missing = [name for name, p in parameters.items() if id(p) not in held]

@@ -22,7 +22,7 @@
 //! same unit vector, because no entry of C is negative. Both deltas are the mean of a convex function phi of
 //! `sum_x A_n(x)`: `(u - e^epsilon)_+` and `(1 - e^epsilon u)_+`. Let `V_t(A)` be the mean of `phi(sum A_n)`
 //! given `A_t = A` where from t on all contributions are the same unit vector. Every second derivative of
-//! `V_n` is `phi'' >= 0`, the mixed ones too, and so it is of every `V_t`, since
+//! `V_n` is `phi'' >= 0`, the mixed ones too. The same holds for every `V_t`, since
 //! `V_{t-1}(A) = E V_t(A e^{v - Var v / 2})` multiplies them by positive numbers (phi is a limit of smooth
 //! functions). The derivative of `E V_t(A e^{v - Var v / 2})` along a change D of the covariances is
 //! `1/2 sum_{x,x'} D_xx' E[A_x e^{...} A_x' e^{...} d^2 V_t / dA_x dA_x'] >= 0` where no entry of D is

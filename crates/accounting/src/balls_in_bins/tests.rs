@@ -23,7 +23,7 @@ fn cases() -> Vec<(Vec<Vec<f64>>, usize, f64, f64)> {
 }
 
 /// For every proposal of both directions: the mean is delta, no sample is above the bound, and one of the
-/// proposals makes a rare event a common one. So it is of means that are scaled.
+/// proposals makes a rare event a common one. The same holds for means that are scaled.
 #[test]
 fn every_proposal_samples_the_delta_of_its_direction() {
     for (columns, bins, std, epsilon) in cases() {

@@ -37,9 +37,9 @@ const ROUGH_PRECISION: f64 = 0.5;
 const EVALUATION: f64 = 1e-9;
 /// Tolerance of the noise search, in ln(noise).
 const TOLERANCE: f64 = 5e-4;
-/// The search for the noise starts at the noise without amplification and decreases ln(noise) in steps of
-/// this size; and the maximum number of steps.
+/// Step by which the search for a noise scale decreases ln(noise), from the noise without amplification.
 const NOISE_STEP: f64 = 0.25;
+/// Maximum number of these steps.
 const MAX_NOISE_STEPS: usize = 40;
 
 /// A dominating pair with several proposal distributions, whose importance weights are bounded.

@@ -77,7 +77,7 @@ impl Archive {
     /// The shape of the array `name`, from its header alone; `None` if there is none.
     ///
     /// # Errors
-    /// When its header cannot be read, or it is of objects or structures.
+    /// When the header cannot be read, or the array is of objects or structures.
     pub fn shape(&mut self, name: &str) -> Result<Option<Vec<usize>>, InvalidParameter> {
         let Some(index) = self.names.iter().position(|known| known == name) else { return Ok(None) };
         let mut member = member(&mut self.members, index, name)?;

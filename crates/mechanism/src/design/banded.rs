@@ -39,8 +39,8 @@ const MAX_WORK: u64 = 400_000_000_000;
 const MAX_DIRECT_WORK: u64 = 15_000_000_000;
 /// Maximum number of entries in the steps that L-BFGS remembers; with as many entries of gradients, 2 GB.
 const MAX_REMEMBERED: usize = 1 << 27;
-/// Maximum of n x bands for which the design with half the bands is also tried as a start; it is found the
-/// same way.
+/// Maximum of n x bands for which the design with half the bands is also tried as a start. That design is
+/// found in the same way.
 const MAX_SIZE_OF_NARROWER_STARTS: usize = 1 << 14;
 
 /// Returns the exponents p of the successive solves for an objective: rising for the max loss; 1 for the RMS

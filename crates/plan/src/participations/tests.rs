@@ -94,7 +94,8 @@ fn distances_are_those_of_the_schema() {
     assert!(taken.check(13, &of_bin).is_err() && taken.record(24, &of_bin).is_ok());
 }
 
-/// Every cut of a run restores to what it was, and no byte of it can be changed beyond the limits unnoticed.
+/// The record after any number of steps is restored from its bytes, and a byte that was changed beyond the
+/// limits is noticed.
 #[test]
 fn bytes_restore_what_was_recorded() {
     for setting in [Setting::Cyclic, Setting::Poisson] {

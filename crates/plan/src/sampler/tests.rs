@@ -145,7 +145,8 @@ fn b_min_sep_batches_keep_their_distance_and_their_mean_size() {
     assert!(chi_squared < 42.7, "{chi_squared}: {gaps:?}");
 }
 
-/// With as many steps between turns as there are batches, everyone comes exactly that often.
+/// If the minimum separation is the number of batches in an epoch, each example takes part exactly once per
+/// epoch, as in bins. With a minimum separation of 1 the samples are Poisson.
 #[test]
 fn b_min_sep_batches_of_everyone_are_bins_and_those_that_no_one_sits_out_are_poisson() {
     let bins = Batches::b_min_sep(120, 30, 4, 12, &mut rng(2, 0)).unwrap();
@@ -233,7 +234,8 @@ impl TryRng for Words {
     }
 }
 
-/// A third is 0.0101... in binary: 64 bits below its own are heads, and its own leave a third to decide.
+/// For a third, 0.0101... in binary: a word below its first 64 bits is heads, and a word equal to them leaves
+/// a toss of a third.
 #[test]
 fn a_coin_is_exact_beyond_its_first_bits() {
     let (coin, own) = (Coin::new(1, 3), u64::MAX / 3);

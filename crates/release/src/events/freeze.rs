@@ -49,8 +49,8 @@ pub struct Found {
     /// Rows of a period that is already frozen, or with a time before the first period; left out or included
     /// as chosen.
     pub late: u64,
-    /// Rows left out because they lie between the latest frozen period before this one and this one, in
-    /// periods that were not frozen.
+    /// Rows left out because they lie in skipped periods: before this one, and after the latest frozen period
+    /// that precedes it.
     pub lost: u64,
     /// Rows with a time after the period, left out: they belong to later periods.
     pub later: u64,
@@ -196,8 +196,8 @@ impl Freezing<'_> {
         self.neighbours.before.as_ref()
     }
 
-    /// Number of periods between the latest frozen one before this period and this period, which were not
-    /// frozen; 0 if names are neither numbers nor dates nor months.
+    /// Number of skipped periods: those before this one, and after the latest frozen period that precedes
+    /// it; 0 if names are neither numbers nor dates nor months.
     pub fn skipped(&self) -> u64 {
         self.period_before().and_then(|before| self.period.skipped_since(before)).unwrap_or(0)
     }
@@ -211,8 +211,8 @@ impl Freezing<'_> {
     /// Different spellings of a whole number are one user, see [`user_name`].
     ///
     /// # Errors
-    /// If the user is empty or a number that is not whole (for a release that protects users), the value is
-    /// absent or NaN but needed. The row is then not counted, and the period can continue.
+    /// If the user is empty or a number that is not whole (for a release that protects users), or a needed
+    /// value is absent or NaN. The row is then not counted, and the period can continue.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
         self.tally.rows += 1;
         let Some(&key) = self.keys.get(key) else {

@@ -37,7 +37,7 @@ impl Columns {
     /// The columns that a release with these settings reads.
     ///
     /// # Errors
-    /// If the user or the value is not named but needed.
+    /// If the column of users or of values is needed but not named.
     pub fn of(self, settings: &Settings) -> Result<Self> {
         let (of_users, of_values) = (settings.unit == Unit::User, settings.needs_value());
         let absent = |name: &str, why: &str| {

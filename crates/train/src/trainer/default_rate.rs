@@ -9,8 +9,8 @@ use crate::optimizer::UpdateRule;
 
 /// Standard deviation of the noise in a logit that training should end with; see [`default_rate`].
 const LOGIT_NOISE: f64 = 0.4;
-/// The exponent in the rate of (parameters of a logistic model) / (parameters of this model). With 1/2 all
-/// models would have noise of the same total norm, with 0 the same noise in each parameter.
+/// The exponent of (parameters of a logistic model) / (parameters of this model) in the learning rate. With
+/// 1/2 all models would have noise of the same total norm, with 0 the same noise in each parameter.
 const SIZE_POWER: f64 = 0.4;
 /// Noise in a coordinate of the summed gradients, in clip norms, below which it no longer decides the rate.
 const LEAST_NOISE: f64 = 0.009;

@@ -142,8 +142,8 @@ class Captured:
 
 
 def by_example(module: nn.Module, values: Tensor, examples: int) -> Tensor:
-    """A view of a linear call's values with examples first. Attention has places first, and the rows of its
-    last product are place after place.
+    """A view of a linear call's values with examples first. In attention the first dimension is places, and
+    the rows of its last product are ordered by place.
     """
     if not isinstance(module, nn.MultiheadAttention) or values.dim() < 2:
         return by_rows(values, examples)

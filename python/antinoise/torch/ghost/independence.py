@@ -19,8 +19,8 @@ _tried: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
 
 # The losses of a portion's examples, and outputs that must not depend on other examples either.
 Forward = Callable[[Any], tuple[Tensor, list[Tensor]]]
-# Runs forward, under a watch, and backward on a batch of that many examples; returns their outputs and
-# losses, and by parameter what determines the first example's gradient.
+# Arguments: a batch, its number of examples, and a recorder for the forward pass. Runs forward and backward;
+# returns outputs and losses, and for each parameter the tensors that determine the first example's gradient.
 Passes = Callable[[Any, int, Choices], tuple[list[Tensor], dict[str, list[Tensor]]]]
 
 

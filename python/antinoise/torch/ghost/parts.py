@@ -16,7 +16,7 @@ from .tables import Lookups, SparseRows
 
 @dataclass
 class TableAndMatrix:
-    """Gradients of a matrix that is also an embedding table, as if a language model's head is its embedding:
+    """Gradients of a matrix that is also an embedding table, as a language model's head may be its embedding:
     sums of both gradients. Their inner product is (g_t)_row (a_t . r), summed over the places t of the matrix
     and over the table's entries r, in the notation of `GramPairs`.
     """

@@ -86,7 +86,7 @@ def _passed(taps: Taps, forward: Forward, portion: Any, examples: int) -> tuple[
 def _first(
     taps: Taps, forward: Forward, batch: Any, examples: int, choices: Choices
 ) -> tuple[list[Tensor], dict[str, list[Tensor]]]:
-    """The losses and outputs of some examples, computed under the watch of `choices`; and the tensors that
+    """The losses and outputs of some examples, computed while `choices` records; and the tensors that
     determine the gradient of the first loss, which is the first example's if the model treats examples
     independently.
     """

@@ -75,7 +75,7 @@ class Taps:
         self._examples, self._anchor = 0, torch.zeros(())
         # An Embedding whose one look-up became a look-up for each example.
         self._repeated: Layer | None = None
-        # Whether the backward pass of the losses runs, and no gradient that the model takes itself.
+        # Whether the backward pass of the losses is running, not a backward pass inside the model.
         self._in_backward = False
         # Whether a module runs for one example at a time, which is not followed.
         self._running_again = False
@@ -162,8 +162,8 @@ class Taps:
             return None
         if not layer.alone and sum(value is not None for value in (*args, *kwargs.values())) != 1:
             raise layer.unsupported("called with one input")
-        # After a call that did not end (such as one that is recomputed in part), the module's own are known
-        # already.
+        # After a call that did not end (such as one that is recomputed in part), the module's own parameters
+        # are known already.
         if layer not in self._own:
             own = dict(own_parameters(module))
             for name, full in layer.trained.items():
@@ -187,8 +187,8 @@ class Taps:
         return None
 
     def _look_ups(self, module: nn.Module, x: Tensor) -> Tensor:
-        """Repeats a look-up that is made once for all examples, as of positions, for each example; other
-        inputs are returned unchanged.
+        """Repeats a look-up that is made once for all examples, such as that of positions, for each example;
+        other inputs are returned unchanged.
         """
         if not (x.dim() > 1 and len(x) == 1 < self._examples):
             return x
@@ -234,7 +234,8 @@ class Taps:
             self._parts[name] = None
             self._calls[name] += 1
         self._waiting.append(layer)
-        # After the node, which gets the gradient that hooks of the output return, whenever they are added.
+        # A hook of the node, not of the output: it gets the gradient after all hooks of the output have run,
+        # those that are added later included.
         found = partial(self._gradient, layer, uses, [x.detach()], version_of(x), output.output_nr)
         node.register_hook(found)
         return output

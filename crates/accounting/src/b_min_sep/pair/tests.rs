@@ -118,7 +118,8 @@ fn the_ratio_is_the_sum_over_patterns() {
     }
 }
 
-/// Its mean, its squares and its divergence from the patterns.
+/// The mean of m_x under the thinned process, the mean of |m_x|^2, and the divergence from the law of
+/// patterns.
 #[test]
 fn the_thinned_process_is_that_of_the_definition() {
     for pair in pairs() {

@@ -77,7 +77,7 @@ fn rotations_are_within_their_error() {
             let half = 0.5 * omega * loss;
             mass * Complex::new(-2.0 * half.sin().powi(2), (omega * loss).sin())
         };
-        // In pairs of pairs, which errs far less than lanes do.
+        // Summed in pairs, which errs far less than sums within lanes do.
         let mut terms: Vec<Complex<f64>> = atoms.losses.iter().zip(&atoms.masses).map(term).collect();
         while terms.len() > 1 {
             terms = terms.chunks(2).map(|pair| pair.iter().sum()).collect();

@@ -23,8 +23,8 @@ fn at(theta: f64, s: f64, v: f64, bound: Bound) -> f64 {
     (0..=(9.0 / s * period / (2.0 * PI)) as u32).map(term).sum()
 }
 
-/// Above: with one more Gaussian release, whose delta is closed form. Below: g less the bump near 0, g away
-/// from it.
+/// The upper payoff is that of one more Gaussian release, which has a closed form. The lower payoff is below
+/// g, by at most the bump.
 #[test]
 fn payoffs_are_on_their_sides_of_the_exact_one() {
     for (theta, s) in CASES {
@@ -43,7 +43,7 @@ fn payoffs_are_on_their_sides_of_the_exact_one() {
     }
 }
 
-/// The bound on what is left out is above the sum of it.
+/// The bound on the terms that are left out is above their sum.
 #[test]
 fn terms_that_are_left_out_are_bounded() {
     for (theta, s) in CASES {
@@ -70,7 +70,8 @@ fn settings(theta: f64, smoothing: f64, period: f64, chernoff: f64) -> Settings 
     Settings { theta, smoothing, period, last: 7.0, above: chernoff, below: chernoff }
 }
 
-/// A sum that is certain: the payoff at all other periods.
+/// If S has one value with certainty, the error from making g periodic is the sum of g over all other
+/// periods.
 #[test]
 fn what_periods_add_is_bounded() {
     for (theta, period) in [(0.5, 1.0), (0.2, 1.0), (1.0, 3.0), (4.0, 2.0)] {
@@ -89,7 +90,7 @@ fn what_periods_add_is_bounded() {
     }
 }
 
-/// Sums of two losses: delta is a sum over the binomial distribution.
+/// Each step has one of two losses: delta is a sum over the binomial distribution.
 #[test]
 fn spectra_bracket_sums_of_two_losses() {
     let (up, down, chance, steps) = (0.11, -0.09, 0.52f64, 400u64);

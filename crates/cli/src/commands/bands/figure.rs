@@ -10,8 +10,8 @@ use crate::plot;
 type Kind = (&'static str, fn(&Target) -> Option<f64>);
 
 impl BandSweep {
-    /// One chart for each target or, with several batch sizes, one for each epsilon and two of the best
-    /// numbers of bands.
+    /// One chart for each target. With several batch sizes: one chart for each epsilon, then charts of the
+    /// best number of bands by batch size.
     pub fn figure(&self) -> Result<String> {
         let charts: Vec<Chart> =
             if self.targets.iter().all(|target| target.batch_size == self.targets[0].batch_size) {

@@ -215,8 +215,7 @@ impl PlanChoice {
     }
 
     /// Whether the short form has the row: the chosen mechanism, independent noise and baselines, and the
-    /// candidates than which no other has both less loss and less state or, where states are unknown, the
-    /// three of least loss.
+    /// candidates on the Pareto front of loss and state or, if states are unknown, the three of least loss.
     fn is_in_short_form(&self, i: usize) -> bool {
         let row = &self.candidates[i];
         let loss = |row: &Row| row.loss(self.objective);

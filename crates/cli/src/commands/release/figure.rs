@@ -211,8 +211,8 @@ mod tests {
         assert!(places.iter().all(|place| (place - place.round()).abs() < 0.3), "{places:?}");
     }
 
-    /// Dates are places and names on the axis of time; lines have gaps; users at their bound set in where
-    /// their count is beyond doubt.
+    /// Periods are placed and named by their dates; lines have gaps; the marker of users at their bound is at
+    /// the first period in which their count is beyond doubt.
     #[test]
     fn periods_are_drawn_at_their_dates() {
         let published = published(&["2026-02-27", "2026-02-28", "2026-03-03", "2026-03-01"]);

@@ -89,7 +89,7 @@ impl Sessions {
             study.trained_beside(epsilons.iter().copied().filter(|&other| other != epsilon).collect());
             studies.push(study);
         }
-        // Nothing is written unless all of them can be trained.
+        // Nothing is written unless all studies can be trained.
         let begun = studies
             .into_iter()
             .zip(&epsilons)

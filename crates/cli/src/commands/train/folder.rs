@@ -62,7 +62,7 @@ impl Folder {
     /// Refuses a folder that is in use, that holds a run, or that has files with names that a run writes.
     pub fn refuse_taken(path: &Path) -> Result<()> {
         if is_of_a_run(path) {
-            // That it is in use is the first thing to know of it.
+            // First, so that a folder in use is refused for that reason.
             Self::lock(path)?;
         }
         Self::refuse_what_stands_in_the_way(path)

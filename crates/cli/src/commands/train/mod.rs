@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         arguments.refuse_several_without_compare()?;
         let out = arguments.out()?;
         let of_run = Arguments { out: Some(out.clone()), ..arguments.clone() };
-        // Once the run has begun: a refused run has no folder.
+        // The folder's other name is reported once the run has begun: a refused run has no folder.
         return match Sessions::new(&of_run)? {
             Some(sessions) => {
                 arguments.tell_of_other_name(&out);

@@ -78,9 +78,9 @@ pub struct Arguments {
     pub table: TableOptions,
     #[command(flatten)]
     pub users: UserOptions,
-    /// Compare mechanisms, learning rates and repeats in a report, instead of training one model: several
-    /// --mechanism, --learning-rate, --epsilon, --repeats and --published-models need it [default: only for
-    /// digits and fashion-mnist without a folder, which are public].
+    /// Compare mechanisms, learning rates and repeats in a report, instead of training one model. Needed for
+    /// several values of --mechanism, --learning-rate or --epsilon, and for --repeats and --published-models
+    /// [default: only for digits and fashion-mnist without a folder, which are public].
     #[arg(long, conflicts_with = "resume")]
     pub compare: bool,
     /// Model to train [default: mlp for digits, logistic for tables, cnn for images].
@@ -121,8 +121,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub arithmetic: ArithmeticOptions,
     /// Workload that the mechanism is designed for, as for `antinoise loss` [default: that of the optimizer's
-    /// schedule and, with --learning-rate, weight decay, without momentum, because designing for momentum
-    /// trains worse models].
+    /// schedule and, with --learning-rate, of its weight decay. Momentum is left out, because designing for
+    /// it gives worse models].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
     /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.
@@ -135,11 +135,11 @@ pub struct Arguments {
     /// add up to the square of the clip norm. Privacy is the same.
     #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
-    /// Learning rate; with --compare also several separated by commas, of which each mechanism keeps the best
-    /// of its own [default: one that follows from the plan's noise, the model's size and the public scale of
-    /// the data, at no cost in privacy; with --compare also its half and its double: if a mechanism's best is
-    /// the smallest or the largest, further ones are tried, and rates that are far behind are not repeated;
-    /// with --published-models all, exactly the three].
+    /// Learning rate. With --compare, several may be given, separated by commas, and each mechanism keeps the
+    /// one that is best for it [default: computed from the plan's noise, the model's size and the public
+    /// scale of the data, at no cost in privacy. With --compare also half and twice that rate. If a
+    /// mechanism's best rate is the smallest or the largest, further rates are tried, and rates that are far
+    /// behind are not repeated; with --published-models all, only the three rates are tried].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]
@@ -279,7 +279,7 @@ impl Arguments {
             self.learning_rate.clone()
         } else {
             let rate = default(self.optimizer.rule(1.0))?;
-            // Noise decides the best rate, so that each mechanism is given a choice.
+            // The best rate depends on the noise, so that each mechanism chooses among several.
             if self.compares() { vec![rate / 2.0, rate, 2.0 * rate] } else { vec![rate] }
         };
         Ok(rates.into_iter().map(|rate| self.optimizer.rule(rate)).collect())
@@ -330,8 +330,8 @@ impl Arguments {
     }
 
     /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate;
-    /// the middle one of the learning rates is used. Without decay if the rate is the default, which follows
-    /// from the plan.
+    /// the middle one of the learning rates is used. The map has no decay if the rate is the default, which
+    /// is computed from the plan later.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());

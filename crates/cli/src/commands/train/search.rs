@@ -2,7 +2,7 @@
 
 use super::results::{best_rate, by_rate, edge};
 
-/// Standard deviations of a test by which a learning rate is far behind.
+/// Number of standard deviations of a test accuracy by which a rate counts as far behind the best one.
 const FAR: f64 = 4.0;
 
 /// Learning rates, and the number of runs at each.

@@ -40,7 +40,8 @@ pub fn statement(
         .with_fact("models", study.published().covers(study, results))
         .with_fact("software", format!("antinoise {}", env!("CARGO_PKG_VERSION")))
         .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
-        // By name alone: an observer of all other rows could compare every value of one with a digest.
+        // Only the name, no digest: an observer who knows all other rows could test each possible value of
+        // the remaining row against a digest.
         .with_fact("training data", &dataset.name)
         .with_fact("participation observed", PARTICIPATION)
         .with_fact("finished", format!("{day} (UTC)"))

@@ -321,7 +321,7 @@ impl Study {
     /// Whether the search may try this learning rate after `tried` others.
     pub fn may_try(&self, learning_rate: f64, tried: usize) -> bool {
         let rule = self.rule(learning_rate);
-        // A rate that weight decay does not go with is no further one.
+        // A rate that the optimizer refuses, such as one too large for its weight decay, is not tried.
         let is_fit = |named: &NamedPlan| self.optimizer(rule).check(named.plan.steps).is_ok();
         self.widens && tried < MOST_RATES && self.plans.iter().all(is_fit)
     }

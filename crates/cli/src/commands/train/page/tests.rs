@@ -152,7 +152,7 @@ fn accuracies_have_bands_of_their_standard_errors() {
     assert!(!page(&result).unwrap().contains("standard error of the mean"));
 }
 
-/// What figures are drawn in has a colour for dark screens.
+/// Every colour of the figures has a replacement for dark screens.
 #[test]
 fn every_colour_is_one_of_the_theme() {
     let html = page(&result()).unwrap();
