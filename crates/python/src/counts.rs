@@ -160,8 +160,8 @@ impl RunningCounts {
                 return Ok(dict(py, &freezing.check(&found))?);
             }
             confirm(&period, &freezing.problems(&found), yes)?;
-            // The whole value, by exclusive reference: a closure that runs without Python's lock must be safe
-            // to send to another thread.
+            // A closure that runs without Python's lock must be `Send`, which an exclusive reference to the
+            // value is and a shared one is not.
             let read = &mut freezing;
             if let Some(warning) = py.detach(move || read.similar_users())?.warning() {
                 let message = std::ffi::CString::new(warning.replace('\0', " ")).map_err(Raised::failed)?;

@@ -60,8 +60,8 @@ impl Period {
     /// period. A time that is text lies in every numbered period, for data with one file per period.
     ///
     /// # Errors
-    /// If the time is empty or NaN, a number for a period that is text, or a date for a number that may be a
-    /// year.
+    /// If the time is empty, infinite or NaN; if it is a number and the period is text; if it is a date and
+    /// the period is a number from 1900 to 2199, which may be a year.
     pub fn place(&self, time: &str) -> Result<Place, InvalidParameter> {
         self.place_of(&Time::of(time))
     }

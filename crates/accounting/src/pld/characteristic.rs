@@ -7,9 +7,8 @@ use num_complex::Complex;
 use super::discrete::{Bound, Discrete, Part};
 use super::tilt::ln_sum;
 
-/// From one frequency to the next, atoms are rotated by an angle. Number of such rotations in a block, and
-/// number of blocks before the angles are computed directly again, since errors grow with the number of
-/// rotations.
+/// Number of rotations of atoms, from one frequency to the next, in a block; and number of blocks after which
+/// the angles are computed directly again, since errors grow with the number of rotations.
 const TURNS: usize = 12;
 /// Block length of a sum: errors grow with the longer of block length and number of blocks.
 const BLOCK: usize = 256;

@@ -55,8 +55,8 @@ pub struct Arguments {
     /// Period to freeze. Several are frozen in their order, each with one pass over the events.
     #[arg(value_name = "PERIOD", required = true)]
     periods: Vec<Period>,
-    /// File of events: CSV with a header, one JSON object per line (.jsonl, .ndjson), or Parquet
-    /// (.parquet) or Arrow (.arrow, .arrows, .feather); - for standard input, which cannot be these two.
+    /// File of events: CSV with a header, one JSON object per line (.jsonl, .ndjson), Parquet (.parquet) or
+    /// Arrow (.arrow, .arrows, .feather). - is standard input, for CSV and JSON lines only.
     #[arg(long, value_name = "FILE", required_unless_present = "counts")]
     events: Option<PathBuf>,
     /// File of counts that were computed elsewhere, in place of events: CSV with the columns key and count; -
