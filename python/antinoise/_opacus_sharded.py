@@ -55,8 +55,8 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
         torch.float64,
     }:
         raise ValueError(
-            f"mp_policy of {name} is {policy} but must be of float32: in lower precision no bound on an example is known"
-            " precision"
+            f"mp_policy of {name} is {policy} but must be of float32: in lower precision no bound on the effect"
+            " of an example is known"
         )
     # PyTorch before 2.10 has a single group per module.
     groups = (

@@ -648,7 +648,11 @@ REFUSED = {
         "attention is a MultiheadAttention but must be one of Linear, Conv1d",
     ),
     "outside": (Outside, VECTORS, "inner.weight is used outside of its module but must be used only within"),
-    "changed": (Changed, VECTORS, "inner is a Linear but must be given what is not changed in place later"),
+    "changed": (
+        Changed,
+        VECTORS,
+        "inner is a Linear but must be given an input that is not changed in place",
+    ),
     "unused": (Unused, VECTORS, "other is a Linear but must be one whose output the loss depends on"),
     "turned": (
         Turned,

@@ -303,7 +303,7 @@ def test_an_empty_batch_is_a_sum_of_zeros():
         ),
         (
             lambda: noise_of(tree(), PLAN, key()).noisy_mean([np.zeros(DIM)]),
-            "sums is a tree .* but must be the parameters'",
+            "sums is a tree .* but must have the parameters' structure",
         ),
         (
             lambda: noise_of(tree(), PLAN, key()).noisy_mean(
@@ -395,10 +395,10 @@ def test_a_step_without_its_noise_is_refused():
     row = noise_of(params, PLAIN, key()).next()
     for given, message in (
         ({}, "noise is absent but must be the step's row"),
-        ({"noise": {"w": row["w"]}}, "noise is a tree .* but must be the sums'"),
+        ({"noise": {"w": row["w"]}}, "noise is a tree .* but must have the sums' structure"),
         (
             {"noise": row | {"w": row["w"][0]}},
-            r"noise is of shape \(12,\) but must be of the sums', \(8, 12\)",
+            r"noise is of shape \(12,\) but must be of the sums' shape, \(8, 12\)",
         ),
     ):
         with pytest.raises(ValueError, match=message):
@@ -498,7 +498,7 @@ def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
             Noise.resume(folder, other, **how)
         assert Noise.resume(folder, other, reuse_noise_unprotected=True, **how).step == 1
     assert len(changed) == 3 and Noise.resume(folder, params, **how).step == 1
-    with pytest.raises(ValueError, match="params is a tree .* but must be the parameters'"):
+    with pytest.raises(ValueError, match="params is a tree .* but must have the parameters' structure"):
         made.save(folder, {})
 
 

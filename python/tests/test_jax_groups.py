@@ -126,7 +126,7 @@ def test_a_sum_that_is_not_of_the_whole_tree_is_refused():
     }
     fixed = clipped_sum(lambda part, row: loss(params | part, row), {"first": params["first"]}, x, 1.0)
     for wrong in (parts["first"], parts["last"], fixed, parts, ClippedSum({**params, "last": {}}, 20, 1.0)):
-        with pytest.raises(ValueError, match="sums is a tree .* but must be the parameters'"):
+        with pytest.raises(ValueError, match="sums is a tree .* but must have the parameters' structure"):
             noise.noisy_mean(wrong)
     assert noise.step == 0
     noise.noisy_mean(clipped_sum(loss, params, x, 1.0))

@@ -77,8 +77,8 @@ impl VerifiedPlan {
     /// ```
     pub fn check_draws_no_users(&self) -> Result<()> {
         let Some(most) = self.max_examples_per_user else { return Ok(()) };
-        let must_be = "absent: the plan's batches are of users, whose examples only `antinoise train --user` and \
-                       antinoise_train::trainer clip together";
+        let must_be = "absent, or the plan be run by `antinoise train --user` or antinoise_train::trainer: the batches are \
+                       of users, and other trainers do not clip all examples of a user as one";
         Err(InvalidParameter::new("max_examples_per_user of the plan", most, must_be).into())
     }
 }

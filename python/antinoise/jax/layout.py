@@ -149,7 +149,7 @@ class Layout:
         found: Any = jax.tree.structure(tree)
         leaves = jax.tree.leaves(tree)
         if found != self.tree:
-            raise ValueError(f"{what} is a tree {found} but must be the parameters', {self.tree}")
+            raise ValueError(f"{what} is a tree {found} but must have the parameters' structure, {self.tree}")
         for leaf, given in zip(self.leaves, leaves, strict=True):
             if np.shape(given) != leaf.shape:
                 raise ValueError(

@@ -67,7 +67,9 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             raise ValueError("noise is absent but must be the step's row, Noise.next()")
         given: Any = jax.tree.structure(noise)
         if given != jax.tree.structure(sums):
-            raise ValueError(f"noise is a tree {given} but must be the sums', {jax.tree.structure(sums)}")
+            raise ValueError(
+                f"noise is a tree {given} but must have the sums' structure, {jax.tree.structure(sums)}"
+            )
 
         def mean(total: jax.Array, row: jax.Array, like: jax.Array) -> jax.Array:
             # A constant would be compiled into the function, and every step would get the same noise.
@@ -79,7 +81,9 @@ def add_noise(plan: Plan, *, trust_float32_sums: bool = False) -> optax.Gradient
             _refuse_single(total, trust_float32_sums)
             # Broadcasting would give several coordinates the same noise.
             if total.shape != row.shape:
-                raise ValueError(f"noise is of shape {row.shape} but must be of the sums', {total.shape}")
+                raise ValueError(
+                    f"noise is of shape {row.shape} but must be of the sums' shape, {total.shape}"
+                )
             return ((total + row) / plan.expected_batch_size).astype(like.dtype)
 
         return jax.tree.map(mean, sums, noise, noise if params is None else params), state

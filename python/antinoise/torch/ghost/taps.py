@@ -251,9 +251,9 @@ class Taps:
         gradients: Sequence[Tensor | None],
     ) -> None:
         if held and version_of(held[0]) != version:
-            raise layer.unsupported("given what is not changed in place later")
+            raise layer.unsupported("given an input that is not changed in place later")
         if not self._in_backward or layer not in self._waiting or not held:
-            raise layer.unsupported("one whose gradient the model does not take itself")
+            raise layer.unsupported("one whose gradient is not taken within the model")
         gradient = gradients[number]
         if gradient is None:
             # The layer still waits for a gradient from another pass.

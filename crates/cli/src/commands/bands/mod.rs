@@ -108,7 +108,8 @@ impl Arguments {
     fn requests(&self) -> Result<Vec<Request>> {
         let length = self.length.length();
         if matches!(length, Length::Epochs(_)) && self.batch_size.len() > 1 {
-            let must_be = "one number with --epochs: several share their strategies, and need --steps";
+            let must_be = "one number with --epochs: several batch sizes use the same strategies, so that the number of \
+                           steps must be given by --steps";
             let got = self.batch_size.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
             return Err(InvalidParameter::new("batch_size", got, must_be).into());
         }

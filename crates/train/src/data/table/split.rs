@@ -48,7 +48,7 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
         (Some(users), TestPart::Drawn { seed, .. }) => ("users", drawn_users(users, share, seed)),
         (Some(_), _) => {
             let must_be =
-                "drawn, for a table with users: the rows of one user decide whose rows are the last";
+                "drawn for a table with users: which rows come last would depend on the rows of single users";
             return Err(InvalidParameter::new("test_rows", "last", must_be).into());
         }
         (None, test) => ("rows", tested_rows(rows, share, test)?),
