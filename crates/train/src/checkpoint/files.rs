@@ -83,7 +83,7 @@ pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
 pub(crate) fn mismatch(path: &Path, got: impl std::fmt::Display) -> Error {
     let folder = path.parent().unwrap_or(path).display();
     let must_be = format!(
-        "what this run committed: put back the files of {folder} as they were, all from one copy; where they are lost, \
+        "what this run committed: put back the files of {folder} as they were, all from one copy; if they are lost, \
          train in another folder, and count the models that this run may have published"
     );
     InvalidParameter::new(format!("checkpoint {}", path.display()), got, must_be).into()
