@@ -67,7 +67,7 @@ def _check_reduction(name: str, part: FSDPModule) -> None:
     for group in (group for group in groups if group is not None):
         if (factor := relied("torch", group, "gradient_divide_factor")) is not None:
             raise ValueError(
-                f"gradient_divide_factor of {name} is {factor} but must not be set: sums are computed from the"
+                f"gradient_divide_factor of {name} is {factor} but must be left as it is: sums are computed from the"
                 " means that FSDP2 leaves"
             )
         if relied("torch", group, "_all_reduce_hook") is not None:
