@@ -731,7 +731,7 @@ class Energy(nn.Module):
 def test_a_model_that_takes_gradients_itself_is_refused():
     model, x, y = Energy().double(), torch.randn(VECTORS, dtype=torch.float64), torch.arange(13) % CLASSES
     with pytest.raises(
-        ValueError, match="inner is a Linear but must be one whose gradient the model does not"
+        ValueError, match="inner is a Linear but must be one whose gradient is not taken within"
     ):
         clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
     gradients = looped(model, loss, x, y)

@@ -156,7 +156,7 @@ def refusals():
     )
     again = Exact(make=lambda p: torch.optim.SGD(list(p)[: 4 - rank], lr=1.0))
     refused(
-        "parameters of the optimizer are without .* but must be the model's",
+        "parameters of the optimizer are others than the model's trainable ones",
         lambda: fit(plan, again, **distributed()),
     )
     short, private = Short(), PrivateTraining(plan, key())

@@ -65,8 +65,8 @@ def check_holds(optimizer: Optimizer, parameters: Mapping[str, nn.Parameter]) ->
     if missing or others:
         found = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {others} others"] * bool(others)
         raise ValueError(
-            f"parameters of the optimizer are {' and '.join(found)} but must be the model's trainable ones, all of"
-            " them and no others"
+            f"parameters of the optimizer are others than the model's trainable ones ({' and '.join(found)}) but"
+            " must be these, all of them"
         )
 
 
