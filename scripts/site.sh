@@ -4,6 +4,7 @@
 #     scripts/site.sh          build and check
 #     scripts/site.sh build    build alone; a warning, such as a link that leads nowhere, is an error
 #     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
+#     scripts/site.sh look     the built site in headless Chromium, clicked and searched; by hand, since a browser is not a given
 #
 # The reference of the command line is taken from target/release/antinoise (cargo build --release), that of the crates
 # from target/doc, if cargo doc has written it, and that of Python from its sources and stubs.
@@ -23,12 +24,13 @@ check() { "$python" scripts/site/links.py "$target/site"; }
 case "${1-all}" in
 build) build ;;
 check) check ;;
+look) "$python" scripts/site/browser.py "$target/site" ;;
 all)
     build
     check
     ;;
 *)
-    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -59,6 +59,8 @@ def on_page_markdown(markdown, page, config, files):
     here = page.file.src_uri
     if here.startswith("reference/"):
         return markdown
+    if here.startswith("source/"):
+        page.meta.setdefault("search", {}).setdefault("boost", 0.3)
 
     def link(match):
         target = resolved(match["target"], origin_of(here))
