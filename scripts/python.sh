@@ -73,7 +73,7 @@ stack() {
 torch_tests() {
     echo test_{private,private_refusals,torch,torch_audit,torch_batches,torch_memory,torch_state,torch_origin,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
         test_{ghost,ghost_backward,ghost_choices,ghost_hooks,transformers,exact,examples,distributed,sharded}.py \
-        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py
+        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py test_sft.py
 }
 
 # The oldest versions of the extras in python/pyproject.toml. Flower's is the only one, and in stacks.
@@ -96,10 +96,10 @@ fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses}.py)
+    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py)
     # Tests are words here.
     # shellcheck disable=SC2046
-    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate' $(torch_tests)
+    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17' $(torch_tests)
     typed=(antinoise/jax)
     stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_relied.py
     typed=(antinoise/flower)

@@ -10,6 +10,7 @@ TESTED = {
     "opacus": "1.6",
     "lightning": "2.5 to 2.6",
     "transformers": "5.3 to 5.23",
+    "trl": "1.16",
     "jax": "0.10",
     "flwr": "1.41",
 }

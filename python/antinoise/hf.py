@@ -238,6 +238,14 @@ class PrivateTrainer(Trainer):
                 self._norms in ("auto", "ghost", "per_example"),
                 "'auto', 'ghost' or 'per_example'",
             ),
+            (
+                "gradient_checkpointing",
+                args.gradient_checkpointing,
+                not args.gradient_checkpointing
+                or self._norms == "per_example"
+                or self._grid_spacing is not None,
+                "False, unless norms are 'per_example': norms without gradients free what a layer saw themselves",
+            ),
         ):
             if not right:
                 raise ValueError(f"{name} is {found} but must be {must_be}")

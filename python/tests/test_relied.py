@@ -255,10 +255,12 @@ def test_the_extras_promise_what_is_tested():
     if not page.exists():
         pytest.skip("not in a checkout")
     found = dict(
-        re.findall(r'"(torch|opacus|lightning|transformers|jax|flwr)>=([\d.]+,<[\d.]+)"', page.read_text())
+        re.findall(
+            r'"(torch|opacus|lightning|transformers|trl|jax|flwr)>=([\d.]+,<[\d.]+)"', page.read_text()
+        )
     )
     for library, tested in TESTED.items():
         first, last = (tested.split(" to ") * 2)[:2]
         major, minor = map(int, last.split("."))
         assert found[library].split(",<") == [first, f"{major}.{minor + 1}"], library
-    assert len(found) == len(TESTED) == 6 and _relied.TESTED is TESTED
+    assert len(found) == len(TESTED) == 7 and _relied.TESTED is TESTED
