@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times a private step of twelve transformers, and its memory, against plain PyTorch and Opacus.
 
-    python scripts/python/compare_transformers.py --small                  # 4 layers of 256, 16 examples of 64 places
-    python scripts/python/compare_transformers.py --models GPT-2,Llama     # 12 layers of 768, 4 examples of 128
+    python scripts/python/compare_transformers.py --write FILE           # twelve small ones and two large ones
+    python scripts/python/compare_transformers.py --small Phi --large "" # one small one
 
 Run it with a Python that has antinoise, transformers and Opacus. Models have random weights, and all of their
 parameters are trained. A step is: clip, sum, independent noise, SGD with momentum. Times are processor times:
@@ -34,11 +34,12 @@ import antinoise as an
 from antinoise.torch import CorrelatedNoise, clipped_sum_
 from antinoise.torch.held_sums import drop_sums
 
+LARGE = "Llama,GPT-2"
 CLIP_NORM, VOCABULARY, CLASSES = 1.0, 2000, 10
 WAYS = ("plain", "antinoise", "antinoise, kept_bytes=0", "Opacus ghost", "Opacus hooks", "Opacus ew")
 SIZES = {  # layers, width, examples, places
-    True: (4, 256, 16, 64),
-    False: (12, 768, 4, 128),
+    "small": (4, 256, 16, 64),
+    "large": (12, 768, 4, 128),
 }
 
 
@@ -58,7 +59,7 @@ class Logits(nn.Module):
 
 
 def names():
-    return list(_kinds(*SIZES[True]))
+    return list(_kinds(*SIZES["small"]))
 
 
 def _kinds(layers, width, _, places):
@@ -95,9 +96,9 @@ def _kinds(layers, width, _, places):
     }
 
 
-def built(name, small):
+def built(name, size):
     """A model, and a batch for it: inputs and targets."""
-    layers, width, examples, places = SIZES[small]
+    layers, width, examples, places = SIZES[size]
     kind, task, how = _kinds(layers, width, examples, places)[name]
     torch.manual_seed(0)
     config = getattr(transformers, f"{kind}Config")(**how)
@@ -200,12 +201,12 @@ def each_alone(model, x, y):
     return said[0] if said else None
 
 
-def times(name, small, rounds):
+def times(name, size, rounds):
     """Seconds of processor time of each variant in each round; for variants that do not run, the reason."""
     steps, refused = {}, {}
     for way in WAYS:
         try:
-            steps[way] = step_of(way, *built(name, small))
+            steps[way] = step_of(way, *built(name, size))
             steps[way]()
         except Exception as error:
             steps.pop(way, None)
@@ -217,7 +218,7 @@ def times(name, small, rounds):
             start = time.process_time()
             steps[way]()
             found[way].append(time.process_time() - start)
-    model, x, y = built(name, small)
+    model, x, y = built(name, size)
     dim = sum(p.numel() for p in model.parameters())
     return dict(seconds=found, refused=refused, alone=each_alone(model, x, y), dim=dim)
 
@@ -227,9 +228,9 @@ def resident(field):
     return int(line.split()[1]) * 1024
 
 
-def memory(name, small, way):
+def memory(name, size, way):
     """Bytes that two steps need beyond the model."""
-    step = step_of(way, *built(name, small))
+    step = step_of(way, *built(name, size))
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     step(), step()
@@ -243,14 +244,13 @@ def child(*arguments):
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
-def measured(name, options):
-    small = ["--small"] if options.small else []
-    common = [*small, "--threads", options.threads, "--rounds", options.rounds]
-    found = child("--times", name, *common)
+def measured(name, size, options):
+    common = ["--threads", options.threads, "--rounds", options.rounds]
+    found = child("--times", name, size, *common)
     if found is None:
-        raise SystemExit(f"{name} failed: run --times {name} to see why")
+        raise SystemExit(f"{name} failed: run --times {name} {size} to see why")
     found["bytes"] = {
-        way: (child("--memory", name, way, *common) or {}).get("bytes") for way in found["seconds"]
+        way: (child("--memory", name, size, way, *common) or {}).get("bytes") for way in found["seconds"]
     }
     return found
 
@@ -269,14 +269,11 @@ def _short(text):
     return text if len(text) <= 80 else text[:76].rstrip() + " ..."
 
 
-def table(results, options):
-    layers, width, examples, places = SIZES[options.small]
-    load = f"load average {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+def table(results, size, options):
+    """The measurements of models of one size, a row for each."""
+    layers, width, examples, places = SIZES[size]
     rows = [
-        f"{layers} layers of {width}, {examples} examples of {places} places, {options.threads} thread,"
-        f" {options.rounds} rounds, {load}.",
-        "In each cell: processor time over plain PyTorch's, of the shortest steps;",
-        "the median of the rounds (quartiles); the memory of a step beyond the model, over plain PyTorch's.",
+        f"{layers} layers of {width}, {examples} examples of {places} places.",
         "",
         "| model | parameters | " + " | ".join(WAYS[1:]) + " |",
         "|---|---|" + "---|" * (len(WAYS) - 1),
@@ -284,7 +281,12 @@ def table(results, options):
     for name, found in results.items():
         cells = " | ".join(cell(found, way) for way in WAYS[1:])
         rows.append(f"| {name} | {found['dim'] / 1e6:.1f}e6 | {cells} |")
-    rows += ["", "Parameters that need gradients for each example in antinoise; all others go without:", ""]
+    return "\n".join(rows)
+
+
+def remarks(results):
+    """Which parameters need gradients for each example, and what Opacus does not run."""
+    rows = ["Parameters that need gradients for each example in antinoise; all others go without:", ""]
     for name, found in results.items():
         if found["alone"]:
             # Layer names that differ only in their number are listed once.
@@ -304,20 +306,30 @@ def table(results, options):
 
 
 def page(results, options):
-    size = " --small" if options.small else ""
     versions = ", ".join(f"{of} {version(of)}" for of in ("torch", "transformers", "opacus"))
+    load = ", ".join(f"{load:.0f}" for load in os.getloadavg())
+    of = (("small", ",".join(names())), ("large", LARGE))
+    other = "".join(
+        f' --{size} "{getattr(options, size)}"' for size, all in of if getattr(options, size) != all
+    )
+    tables = "\n\n".join(table(found, size, options) for size, found in results.items() if found)
     return f"""# A private step of transformers
 
 Random weights, all parameters trained; a step is clip, sum, independent noise, SGD with momentum. The page is
 written by
 
 ```text
-python scripts/python/compare_transformers.py{size} --rounds {options.rounds} --write FILE
+python scripts/python/compare_transformers.py --rounds {options.rounds}{other} --write FILE
 ```
 
-with {versions}, Python {platform.python_version()}.
+with {versions}, Python {platform.python_version()}, {options.threads} thread and {options.rounds} rounds, on
+{os.cpu_count()} cores with load averages of {load} at the end. In each cell: processor time over plain
+PyTorch's, of the shortest steps; the median of the rounds (quartiles); the memory of two steps beyond the
+model, over plain PyTorch's. `kept_bytes` is 256 MiB by default.
 
-{table(results, options)}
+{tables}
+
+{remarks(results["small"] or results["large"])}
 """
 
 
@@ -325,26 +337,27 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--models", default=",".join(names()))
+    parser.add_argument("--small", default=",".join(names()), help="models of 4 layers of 256")
+    parser.add_argument("--large", default=LARGE, help="models of 12 layers of 768")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--times", help=argparse.SUPPRESS)
-    parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--times", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--memory", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.times or options.memory:
         if options.times:
             warnings.simplefilter("ignore")
-            print(json.dumps(times(options.times, options.small, options.rounds)))
+            print(json.dumps(times(*options.times, options.rounds)))
         else:
-            print(json.dumps(memory(options.memory[0], options.small, options.memory[1])))
+            print(json.dumps(memory(*options.memory)))
         return
-    results = {}
-    for name in options.models.split(","):
-        results[name] = measured(name, options)
-        print(table({name: results[name]}, options).splitlines()[6], flush=True)
+    results = {size: {} for size in SIZES}
+    for size, found in results.items():
+        for name in filter(None, getattr(options, size).split(",")):
+            found[name] = measured(name, size, options)
+            print(table({name: found[name]}, size, options).splitlines()[4], flush=True)
     if options.write:
         options.write.write_text(page(results, options))
     else:
