@@ -183,6 +183,8 @@ def calibrate(epsilon: float, delta: float, sampling_rate: float | None = None, 
         ValueError: An argument is out of range.
     """
 
+def _squared_lengths(vectors: _Row, squares: _Row, threads: int) -> None: ...
+def _add_weighted(vectors: _Row, factors: _Row, sums: _Row, threads: int) -> None: ...
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command line in this process.
 
@@ -666,16 +668,18 @@ class NoiseStream:
             RuntimeError: The step's noise is in use with another sum, or all steps have been made.
             ValueError: `gradient` has another dtype, length or stride.
         """
-    def add_to_sum(self, sum: _Row, out: _Row) -> None:
+    def add_to_sum(self, sum: _Row, out: _Row | None = None) -> None:
         """Adds the next row to a sum, on the plan's grid if it has one.
 
         Args:
             sum: float64, shape (coordinates,), in one or several parts: the sum of clipped contributions.
-            out: float32, of the same length: the noisy sum.
+            out: float32, of the same length: the noisy sum. Without it, each noisy sum takes the place of its
+                sum: the same numbers, without further memory.
 
         Raises:
             RuntimeError: The step's noise is in use with another sum, or all steps have been made.
-            ValueError: The sum is not finite or beyond the grid, or an array does not fit.
+            ValueError: The sum is not finite or beyond the grid, or an array does not fit. `out`, or the sum
+                in its place, is then zeros.
         """
     def _make_ahead_into(self, out: _Row) -> None: ...
     def _forget_noisy_sums(self, step: int) -> None: ...

@@ -311,6 +311,29 @@ def test_modules_without_a_fast_path_are_named():
     assert torch.equal(found, sums_of(model))
 
 
+def test_portions_of_sampled_batches_have_one_shape():
+    """As `torch.compile` and accelerators need; the sum is that of portions of any shape."""
+    plan = small_plan(dim=100, clip_norm=CLIP, setting="poisson", mechanism=None)
+    model, optimizer, run = private(plan, microbatch_size=8)
+    shapes, sizes = set(), set()
+
+    def losses(x, y):
+        shapes.add(tuple(x.shape))
+        return loss(model(x), y, reduction="none")
+
+    for x, y in run.loader:
+        run.backward(losses, x, y)
+        found = sums_of(model)
+        drop_sums(model.parameters())
+        run.backward(of_each(model), x, y)
+        assert torch.allclose(found, sums_of(model))
+        optimizer.step()
+        sizes.add(len(x))
+    assert len(sizes) > 3 and max(sizes) > 20
+    # Two examples are tried once.
+    assert shapes == {(8, 6), (2, 6)}
+
+
 @pytest.mark.parametrize(
     "examples, size", [(100, 50), (64, 64), (65, 33), (129, 43), (1, 1), (0, 1), (20, 20)]
 )

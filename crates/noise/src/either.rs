@@ -50,6 +50,11 @@ impl EitherEngine {
         }
     }
 
+    /// The sum of the outputs and the next row, in the place of the outputs.
+    pub(crate) fn emit_in_place(&mut self, out: OutputSlices<'_, '_, f64>) -> Seen {
+        either!(self, engine => engine.emit(out, ()))
+    }
+
     /// Opens a checkpoint of a stream on `grid`, or of a plain one.
     pub(crate) fn open(grid: Option<Grid>, path: &std::path::Path) -> Result<Reader<'_>> {
         match grid {

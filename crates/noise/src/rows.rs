@@ -136,6 +136,30 @@ impl NoiseStream {
         self.write_row(out, Target::AddToSum(InputSlices::all(sum)), accept)
     }
 
+    /// As [`Self::add_to_sum_slices_if`], with each noisy sum in the place of its sum: the same numbers, in
+    /// double precision, without further memory.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Recursion;
+    /// use antinoise_noise::{Error, Key, NoiseStream};
+    /// let stream = || NoiseStream::new(Recursion::Independent, 10, 3, 1.0, Key::from_seed_insecure(7));
+    /// let (mut sum, mut noisy_sum) = ([0.5, -0.25, 1.0], [0f32; 3]);
+    /// stream()?.add_to_sum(&sum, &mut noisy_sum)?;
+    /// stream()?.add_to_sum_in_place_if(&mut [&mut sum], |_| Ok::<(), Error>(()))?;
+    /// assert_eq!(sum, noisy_sum.map(f64::from));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::add_to_sum_slices_if`]: `sum` is then zeros, and the step can be repeated.
+    pub fn add_to_sum_in_place_if<E: From<Error>>(
+        &mut self,
+        sum: &mut [&mut [f64]],
+        accept: impl FnOnce(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.emit(sum, EitherEngine::emit_in_place, accept)
+    }
+
     /// Writes the next row, as whole numbers of grid points, into `out`. The caller rounds its sum to the
     /// grid, adds the points and multiplies by the spacing itself, for example on another device; it must add
     /// rounded sum and noise as integers of 8 bytes.

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 
-use antinoise_noise::{Grid, Key, NoiseStream, Shard};
+use antinoise_noise::{Error, Grid, Key, NoiseStream, Shard};
 use common::{STEPS, cases};
 
 struct Counting;
@@ -68,9 +68,15 @@ fn a_step_allocates_nothing() {
                     continue;
                 }
                 let grid = Grid::new(2f64.powi(-14)).unwrap();
-                let mut stream = builder.grid(grid).build(Key::from_seed_insecure(1)).unwrap();
+                let mut stream = builder.clone().grid(grid).build(Key::from_seed_insecure(1)).unwrap();
                 let count = allocations(|_| stream.add_to_sum(&sum, &mut out).unwrap());
                 assert_eq!(count, 0, "{name} on a grid: {count} allocations with {}", stream.placement());
+                let mut stream = builder.grid(grid).build(Key::from_seed_insecure(1)).unwrap();
+                let mut noisy = sum.clone();
+                let accept = |_| Ok::<(), Error>(());
+                let count =
+                    allocations(|_| stream.add_to_sum_in_place_if(&mut [&mut noisy], accept).unwrap());
+                assert_eq!(count, 0, "{name} in place: {count} allocations with {}", stream.placement());
             }
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use antinoise_input::BadInput;
 use antinoise_mechanism::{AnyStrategy, Recursion};
-use antinoise_noise::{Grid, Key, NoiseStream, Restored, Shard, StateAt, StreamBuilder};
+use antinoise_noise::{Error, Grid, Key, NoiseStream, Restored, Shard, StateAt, StreamBuilder};
 use classes::{designs, matrices};
 
 const STEPS: usize = 12;
@@ -234,8 +234,8 @@ fn places<'a, T>(mut numbers: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
     places
 }
 
-/// Rows in several slices equal a row in one: for noisy sums of sums and added noise, with padding and
-/// stripes.
+/// Rows in several slices equal a row in one, and noisy sums that replace their sums equal noisy sums in
+/// other memory: for noisy sums of sums and added noise, with padding and stripes.
 #[test]
 fn places_hold_what_one_row_would() {
     let sum: Vec<f64> = (0..DIM).map(|j| (j as f64).sin() / 3.0).collect();
@@ -246,15 +246,26 @@ fn places_hold_what_one_row_would() {
     each_recursion(|name, recursion| {
         for (grid, threads) in [(None, 1), (Some(grid()), 1), (None, 3), (Some(grid()), 3)] {
             let start = || builder(recursion).shard(shard.clone()).threads(threads);
-            let [mut one, mut several] = [0; 2].map(|_| start().grid(grid).build(key()).unwrap());
+            let [mut one, mut several, mut in_place] =
+                [0; 3].map(|_| start().grid(grid).build(key()).unwrap());
             let (mut row, mut parts) = (vec![f32::NAN; sum.len()], vec![f32::NAN; sum.len()]);
             for step in 0..STEPS {
                 if step % 3 == 1 && grid.is_none() {
                     one.add_next_into(&mut row, -0.5).unwrap();
                     several.add_next_into_slices(&mut places(&mut parts, &cuts), -0.5).unwrap();
+                    in_place.next_into(&mut vec![0.0; sum.len()]).unwrap();
                 } else {
                     one.add_to_sum(sum, &mut row).unwrap();
-                    several.add_to_sum_slices(&sums, &mut places(&mut parts, &cuts)).unwrap();
+                    let (mut replaced, mut digests) = (sum.to_vec(), Vec::new());
+                    let mut see = |digest| {
+                        digests.push(digest);
+                        Ok::<(), Error>(())
+                    };
+                    several.add_to_sum_slices_if(&sums, &mut places(&mut parts, &cuts), &mut see).unwrap();
+                    in_place.add_to_sum_in_place_if(&mut places(&mut replaced, &cuts), &mut see).unwrap();
+                    assert!(digests[0] == digests[1], "{name}: step {step} has another digest in place");
+                    let widened = row.iter().map(|&noisy| f64::from(noisy));
+                    assert!(replaced.into_iter().eq(widened), "{name}: step {step} in place");
                 }
                 assert!(row == parts, "{name}: step {step}");
                 found += 1;

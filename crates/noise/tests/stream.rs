@@ -118,6 +118,11 @@ fn noise_that_was_handed_out_is_not_made_again_but_under_a_name_that_says_so() {
             // A noisy sum that is refused is none: its step is still to come, and no other one.
             let refuses = |_| Err(Error::Exhausted { steps: 0 });
             assert!(stream.add_to_sum_slices_if(&[&other], &mut [&mut out], refuses).is_err());
+            let mut in_place = other.clone();
+            assert!(stream.add_to_sum_in_place_if(&mut [&mut in_place], refuses).is_err());
+            in_place[1] = f64::NAN;
+            assert!(stream.add_to_sum_in_place_if(&mut [&mut in_place], |_| Ok::<(), Error>(())).is_err());
+            assert_eq!(in_place, vec![0.0; DIM]);
             stream.seek(3).unwrap();
             stream.next_into(&mut out).unwrap();
             refused(&mut stream, 3, 4);

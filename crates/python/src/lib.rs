@@ -17,7 +17,7 @@
 //! stream: the noise
 //! saved: a saved state before it is verified
 //! batches, arrow: the examples of each step; tables of other libraries
-//! participations: which examples took part when
+//! participations, clipping: which examples took part when; passes over per-example gradients
 //! events: rows of events from Python objects
 //! counts, ledger: running counts; the participations of a federated run
 //! ```
@@ -27,6 +27,7 @@ mod arrow;
 mod batches;
 mod candidate;
 mod choose;
+mod clipping;
 mod command;
 mod counts;
 mod design;
@@ -58,6 +59,8 @@ mod _antinoise {
     use crate::batches::Batches;
     #[pymodule_export]
     use crate::choose::plan;
+    #[pymodule_export]
+    use crate::clipping::{_add_weighted, _squared_lengths};
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]

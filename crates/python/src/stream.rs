@@ -11,7 +11,7 @@ use antinoise_noise::{
     BLOCK_WEIGHTS, Key as Secret, KeyedRng, NoiseStream as Stream, Placement, Purpose, RunId, State, StateAt,
     block_factor,
 };
-use numpy::{PyArray1, ToPyArray};
+use numpy::{Element, PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -146,13 +146,13 @@ impl NoiseStream {
     }
 
     /// Runs `work` on the stream and on the caller's arrays for a row.
-    fn fill(
+    fn fill<T: Element + Send>(
         &self,
         out: &Bound<'_, PyAny>,
         name: &'static str,
-        work: impl FnOnce(&mut Stream, &mut [&mut [f32]]) -> Result<()> + Send,
+        work: impl FnOnce(&mut Stream, &mut [&mut [T]]) -> Result<()> + Send,
     ) -> Result<()> {
-        let arrays = Arrays::<f32>::of(name, out)?;
+        let arrays = Arrays::<T>::of(name, out)?;
         refuse_overlap(name, arrays.spans())?;
         let mut arrays = arrays.writable()?;
         let places = arrays.iter_mut().map(|array| array.as_slice_mut().map_err(Raised::failed));
@@ -352,12 +352,20 @@ impl NoiseStream {
 
     /// Writes `sum`, float64, plus the step's noise into `out`, float32: on a grid, sum and noise are rounded
     /// to the grid and added in whole numbers; a plain sum is added in double precision. Divide the result by
-    /// the expected batch size.
+    /// the expected batch size. Without `out`, each noisy sum takes the place of its sum: the same numbers,
+    /// without further memory.
     ///
     /// A step has one noisy sum. In this process another sum for the same step is refused, whether by this
     /// stream or by another stream with the same noise. A sum that is not finite, or too large for the grid,
-    /// is refused too. After a refusal `out` is zeros and the step has not advanced.
-    fn add_to_sum(&self, sum: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>) -> Result<()> {
+    /// is refused too. After a refusal `out`, or `sum` in its place, is zeros and the step has not advanced.
+    #[pyo3(signature = (sum, out=None))]
+    fn add_to_sum(&self, sum: &Bound<'_, PyAny>, out: Option<&Bound<'_, PyAny>>) -> Result<()> {
+        let Some(out) = out else {
+            return self.fill(sum, "sum", move |noise, places| {
+                let step = noise.step();
+                noise.add_to_sum_in_place_if(places, |digest| self.uses.take(step, Use::InNoisySum(digest)))
+            });
+        };
         let sums = Arrays::<f64>::of("sum", sum)?;
         refuse_overlap("out", [sums.spans(), Arrays::<f32>::of("out", out)?.spans()].concat())?;
         let sums = sums.readable()?;

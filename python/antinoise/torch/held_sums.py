@@ -101,8 +101,8 @@ def add_clipped_sums(
     Args:
         model: The model that the noise is made for.
         totals: For each trained parameter, by name, the float64 sum of clipped contributions, with the
-            parameter's shape. With several processes and replicated parameters: the sum over this process's
-            examples. A DTensor is the sum over all processes, laid out as its parameter is.
+            parameter's shape; it is copied. With several processes and replicated parameters: the sum over
+            this process's examples. A DTensor is the sum over all processes, laid out as its parameter is.
         examples: Number of contributions in the sums (of users, if `unit` is `"user"`).
         clip_norm: Bound on the L2 norm of each contribution over all of these parameters.
         spacing: If given, `totals` are int64 multiples of this grid spacing, to which each contribution was
@@ -110,6 +110,7 @@ def add_clipped_sums(
         unit: `"user"` if all of a user's examples were clipped as one contribution, which plans that
             protect users need.
     """
+    totals = {name: total.clone() for name, total in totals.items()}
     hold(trainable(model), totals, examples, clip_norm, spacing, unit)
 
 

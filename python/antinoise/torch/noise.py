@@ -30,6 +30,7 @@ from .distributed.processes import (
 from .distributed.sharded import reshard
 from .distributed.share import Share
 from .held_sums import drop_sums, trainable, trained
+from .memory import StepMemory, memory_of
 from .optimizer_guard import check_holds, check_only_noise, guard, has_hook, mark_noisy
 from .origin import ORIGIN, UNKNOWN, Origin, differences, digest_of_data, origin_of
 from .prefetch import NoiseRows
@@ -169,6 +170,14 @@ class CorrelatedNoise(NotCopied):
     def coordinates(self) -> int:
         """Number of coordinates for which this process makes noise."""
         return len(self._stream)
+
+    @property
+    def memory(self) -> StepMemory:
+        """The buffers of a step in this process beyond plain training, with their bytes and places: known
+        before the first step.
+        """
+        means = sum(local_part(p).numel() * p.dtype.itemsize for p in self._parameters.values())
+        return memory_of(self._parts, means, int(self._stream.placement["bytes"]), self._prefetch)
 
     def batch_sampler(self, dataset: Dataset[Any] | None = None) -> BatchSampler:
         """Returns the run's batches from its next step, for `DataLoader(data, batch_sampler=...)` without
@@ -347,9 +356,9 @@ class CorrelatedNoise(NotCopied):
         if self._sampler is not None:
             self._sampler.use()
         for part in self._parts:
-            for name, row in zip(part.names, part.all_gather_rows()):
+            for name, noisy_sum in zip(part.names, part.all_gather_noisy_sums()):
                 p = self._parameters[name]
-                mean = row.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
+                mean = noisy_sum.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
                 mark_noisy(p.grad)
 

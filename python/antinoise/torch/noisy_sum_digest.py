@@ -16,7 +16,9 @@ _TOGETHER = 4096
 
 
 def digest_of_noisy_sum(parts: Sequence[Tensor]) -> int:
-    """The digest of concatenated parts, in single precision; ValueError if a value is not finite."""
+    """The digest of concatenated parts, whose values are of single precision; ValueError if one is not
+    finite.
+    """
     first, found = 0, []
     for part in parts:
         start = 0
@@ -34,7 +36,7 @@ def digest_of_noisy_sum(parts: Sequence[Tensor]) -> int:
 
 def _digest_and_finite(some: Tensor, first: int) -> tuple[Tensor, Tensor]:
     """The digest of some outputs, the first of which has number `first`, and whether they are finite."""
-    before = first % BLOCK
+    before, some = first % BLOCK, some.to(torch.float32)
     words = some.view(torch.int32).to(torch.int64) & 0xFFFFFFFF
     # Zeros add nothing to the digest.
     words = pad(words, (before, -(before + len(some)) % BLOCK)).view(-1, BLOCK)

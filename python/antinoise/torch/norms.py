@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from .._antinoise import _add_weighted, _squared_lengths
 from .._groups import Groups
 from .._sums import SHORTER
 
@@ -57,12 +58,34 @@ def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
         yield some, place[: len(part)].copy_(part)
 
 
+def _plain(gradients: Tensor) -> bool:
+    """Whether a pass over memory in double precision needs no copies in double precision."""
+    return gradients.device.type == "cpu" and gradients.dtype == torch.float32 and gradients.is_contiguous()
+
+
 def squares_of(gradients: Tensor) -> Tensor:
     """The squared length of each example's gradient, float64, shape (examples,)."""
+    if _plain(gradients):
+        squares = torch.empty(len(gradients), dtype=torch.float64)
+        _squared_lengths(gradients, squares, torch.get_num_threads())
+        return squares
     found = [torch.linalg.vector_norm(g.reshape(len(g), -1), dim=1) for _, g in in_double(gradients)]
     return (
         torch.cat(found).square() if found else torch.zeros(0, dtype=torch.float64, device=gradients.device)
     )
+
+
+def add_weighted(sum: Tensor, gradients: Tensor, factors: Tensor, kept: Tensor | None) -> None:
+    """Adds the gradients, shape (examples, ...), times `factors`, shape (examples,), to `sum` in double
+    precision. `kept` selects the examples, None all of them; the factors of the others are 0.
+    """
+    into = sum.view(-1)
+    if _plain(gradients):
+        _add_weighted(gradients, factors, into, torch.get_num_threads())
+        return
+    for some, g in in_double(gradients):
+        g = only(None if kept is None else kept[some], g)
+        into.addmv_(g.reshape(len(g), -1).T, factors[some])
 
 
 def clip_factors(squares: Sequence[tuple[str, Tensor]], groups: Groups) -> tuple[dict[str, Tensor], Tensor]:

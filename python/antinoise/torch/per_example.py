@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from .distributed.processes import run_on_all_ranks
 from .distributed.sharded import reduced, whole
 from .grid_sums import clipped_points
 from .held_sums import trainable
-from .norms import clip_factors, in_double, only, portions, squares_of
+from .norms import add_weighted, clip_factors, portions, squares_of
 
 # The loss of an example, given as a batch of one.
 LossOfOne = Callable[[Any], Tensor]
@@ -37,16 +36,20 @@ def clipped_totals(gradients: Mapping[str, Tensor], groups: Groups) -> dict[str,
         For each parameter, the float64 sum. One example moves all sums together by at most clip_norm (1 +
         2^-20) (docs/training.md); an example whose gradient is not finite adds nothing.
     """
+    totals = {
+        name: torch.zeros(g.shape[1:], dtype=torch.float64, device=g.device) for name, g in gradients.items()
+    }
+    add_clipped(totals, gradients, groups)
+    return totals
+
+
+def add_clipped(sums: Mapping[str, Tensor], gradients: Mapping[str, Tensor], groups: Groups) -> None:
+    """Adds what `clipped_totals` returns to `sums`."""
     factors, kept = clip_factors([(name, squares_of(g)) for name, g in gradients.items()], groups)
     everything = bool(kept.all())
-    totals = {}
     for name, g in gradients.items():
-        total = torch.zeros(math.prod(g.shape[1:]), dtype=torch.float64, device=g.device)
-        for some, part in in_double(g):
-            part = only(None if everything else kept[some].to(g.device), part)
-            total.addmv_(part.reshape(len(part), -1).T, factors[name][some].to(g.device))
-        totals[name] = total.view(g.shape[1:])
-    return totals
+        selected = None if everything else kept.to(g.device)
+        add_weighted(sums[name], g, factors[name].to(g.device), selected)
 
 
 def per_example_sums(
@@ -69,11 +72,11 @@ def per_example_sums(
         losses = 0.0
         for gradients, values, examples in gradients_of(model, loss, batch, count, microbatch_size):
             named = {name: g[:examples] for name, g in zip(parameters, gradients, strict=True)}
-            totals = (
-                clipped_totals(named, groups) if spacing is None else clipped_points(named, groups, spacing)
-            )
-            for name, more in totals.items():
-                sums[name] += more
+            if spacing is None:
+                add_clipped(sums, named, groups)
+            else:
+                for name, more in clipped_points(named, groups, spacing).items():
+                    sums[name] += more
             losses += float(values[:examples].detach().to(torch.float64).sum())
         return sums, losses
 

@@ -67,21 +67,25 @@ class NoiseRows:
         return self._stream.step - made_ahead
 
     def add_to_sums(self) -> None:
-        """Adds the next row to the sums of all parts and writes the noisy sums into their rows."""
-        sums = [sum for part in self._parts for sum in part.sums]
-        rows = [row for part in self._parts for row in part.rows]
+        """Adds the next row to the sums of all parts. Each noisy sum takes the place of its sum: a step needs
+        no further memory.
+        """
+        try:
+            self._add_to([sum for part in self._parts for sum in part.sums])
+        except Exception:
+            for part in self._parts:
+                part.wipe()
+            raise
+
+    def _add_to(self, sums: list[Tensor]) -> None:
         if (bits := self.waiting()) is None:
-            self._stream.add_to_sum(sums, rows)
+            self._stream.add_to_sum(sums)
             return
         assert self._row is not None
-        made = self._row.split([len(sum) for sum in sums])
-        noisy_sums = [
-            self._noisy_sum(sum, row.to(sum.device, non_blocking=True)) for sum, row in zip(sums, made)
-        ]
+        for sum, row in zip(sums, self._row.split([len(sum) for sum in sums])):
+            self._add_row(sum, row.to(sum.device, non_blocking=True))
         # If the noisy sum is refused, the row is kept for its own sum.
-        self._stream._noisy_sum_made(self.step, digest_of_noisy_sum(noisy_sums))
-        for row, noisy_sum in zip(rows, noisy_sums):
-            row.copy_(noisy_sum)
+        self._stream._noisy_sum_made(self.step, digest_of_noisy_sum(sums))
         # The copy must finish before its source is overwritten.
         if bits.is_pinned():
             torch.cuda.synchronize()
@@ -90,12 +94,14 @@ class NoiseRows:
             self._row = row
             self._begin()
 
-    def _noisy_sum(self, sum: Tensor, row: Tensor) -> Tensor:
-        """The noisy sum as `NoiseStream.add_to_sum` computes it, on the sum's device; NaN if the sum is too
-        large for exact integers.
+    def _add_row(self, sum: Tensor, row: Tensor) -> None:
+        """Makes the noisy sum as `NoiseStream.add_to_sum` computes it, on the sum's device and in its place;
+        NaN if the sum is too large for exact integers.
         """
-        if self._spacing is None:
-            return (sum + row).to(torch.float32)
-        points = torch.round(sum / self._spacing)
-        points = torch.where(points.abs() <= _BOUND, points, torch.nan)
-        return ((points + row) * self._spacing).to(torch.float32)
+        if self._spacing is not None:
+            sum.div_(self._spacing).round_()
+            sum.masked_fill_(~(sum.abs() <= _BOUND), torch.nan)
+        sum.add_(row)
+        if self._spacing is not None:
+            sum.mul_(self._spacing)
+        sum.copy_(sum.to(torch.float32))

@@ -20,6 +20,7 @@ from .distributed.processes import rank_and_world, run_on_all_ranks
 from .distributed.sharded import reshard
 from .ghost.room import KEPT
 from .held_sums import trained
+from .memory import Buffer, StepMemory
 from .noise import CorrelatedNoise
 from .optimizer_guard import check_holds, check_only_noise
 from .planning import plan_for
@@ -66,6 +67,14 @@ class PrivateRun(NotCopied):
     def statement(self) -> str:
         """The privacy statement of the run."""
         return self.noise.statement
+
+    @property
+    def memory(self) -> StepMemory:
+        """The buffers of a step beyond plain training, with their bytes and places; `print` lists them."""
+        kept = Buffer(
+            "gradients of examples", self._how["kept_bytes"], "of the model", "at most, while clipping"
+        )
+        return StepMemory((kept, *self.noise.memory.buffers))
 
     @property
     def epochs(self) -> range:
@@ -161,7 +170,7 @@ def make_private(
         loader: Further arguments of `DataLoader`, such as `num_workers`.
 
     Returns:
-        A `PrivateRun` with `loader`, `epochs`, `backward`, `plan`, `noise` and `statement`.
+        A `PrivateRun` with `loader`, `epochs`, `backward`, `plan`, `noise`, `memory` and `statement`.
 
     Raises:
         ValueError: An argument is absent, contradicts the plan or fits no plan; the data set has no length;

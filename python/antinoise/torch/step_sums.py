@@ -128,7 +128,8 @@ def _checked_gradient(name: str, p: nn.Parameter, grad: Tensor, sums_in_grad: bo
         raise ValueError(
             f"gradient of {name} is {places} but must be reduced and laid out as its parameter is"
         )
-    return _finite(name, local_part(grad).to(torch.float64))
+    # A copy: the noisy sum takes the place of the sum.
+    return _finite(name, local_part(grad).to(torch.float64, copy=True))
 
 
 def _finite(name: str, sum: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ mod blt;
 mod blt_on_grid;
 mod circulant;
 mod grid;
+mod in_place;
 mod look_ahead;
 mod mode;
 mod on_grid;

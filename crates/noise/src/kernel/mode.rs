@@ -9,10 +9,13 @@ use crate::keystream::Keystream;
 use crate::normal::{Coordinates, Normal, TILE};
 use crate::number::Number;
 use crate::simd::Isa;
-use crate::slices::Pieces;
+use crate::slices::{InputSlices, Pieces};
 
 /// How a stream computes and returns its noise: [`Plain`](super::Plain) or [`OnGrid`](super::OnGrid).
-pub(crate) trait Mode: Emits<f32> {}
+pub(crate) trait Mode: Emits<f32> {
+    /// Adds a row to this sum.
+    fn to_sum<'a>(sum: InputSlices<'a, 'a, f64>) -> <Self as Emits<f32>>::Target<'a>;
+}
 
 /// How a mode makes steps. A value of the type holds the constants of a stream.
 pub(crate) trait Steps: Copy + Send + Sync + Sized + 'static {

@@ -51,7 +51,11 @@ impl OnGrid {
     }
 }
 
-impl Mode for OnGrid {}
+impl Mode for OnGrid {
+    fn to_sum<'a>(sum: InputSlices<'a, 'a, f64>) -> Option<InputSlices<'a, 'a, f64>> {
+        Some(sum)
+    }
+}
 
 impl Steps for OnGrid {
     type Number = f64;

@@ -46,7 +46,11 @@ impl Pieces for Target<'_> {
     }
 }
 
-impl Mode for Plain {}
+impl Mode for Plain {
+    fn to_sum<'a>(sum: InputSlices<'a, 'a, f64>) -> Target<'a> {
+        Target::AddToSum(sum)
+    }
+}
 
 impl Steps for Plain {
     type Number = f32;

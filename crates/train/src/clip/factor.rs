@@ -111,7 +111,7 @@ impl GradientSum {
             if factor != 0.0 {
                 let factors = &[factor];
                 let rows = &gradient[part.clone()];
-                Weighted { rows, factors, outputs: 1, kept: &[0] }.add_to(&mut sum[part]);
+                Weighted { rows, stride: rows.len(), factors, outputs: 1, kept: &[0] }.add_to(&mut sum[part]);
             }
         };
         let Some(clip) = clip else { return add(1.0, 0..gradient.len()) };

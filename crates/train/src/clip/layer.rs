@@ -81,11 +81,12 @@ impl<'a> LayerGradients<'a> {
                 for &i in kept {
                     bias.iter_mut().zip(&scaled[i * outputs..]).for_each(|(sum, g)| *sum += g);
                 }
-                Weighted { rows: x, factors: &scaled, outputs, kept }.add_to(weight);
+                Weighted { rows: x, stride: inputs, factors: &scaled, outputs, kept }.add_to(weight);
             }
             Self::Explicit { weights, biases, .. } => {
-                Weighted { rows: biases, factors, outputs: 1, kept }.add_to(bias);
-                Weighted { rows: weights, factors, outputs: 1, kept }.add_to(weight);
+                Weighted { rows: biases, stride: outputs, factors, outputs: 1, kept }.add_to(bias);
+                Weighted { rows: weights, stride: inputs * outputs, factors, outputs: 1, kept }
+                    .add_to(weight);
             }
         }
     }

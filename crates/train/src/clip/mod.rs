@@ -42,6 +42,7 @@ use crate::data::Examples;
 use crate::model::Model;
 use factor::Clip;
 pub use groups::{Clipping, Groups};
+pub use kernel::{add_weighted, squared_lengths};
 use pass::Pass;
 pub use sum::GradientSum;
 pub use sum_margin::{sum_margin, user_sum_margin};

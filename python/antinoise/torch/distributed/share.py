@@ -42,9 +42,9 @@ class Share:
         self.size_of_share = self._last - self._first
         # Rows that are made ahead are added on the model's device, others in the host's memory.
         self._place = self.device if prefetch else torch.device("cpu")
-        # Sums over all processes and noisy sums, in one piece or one for each parameter, during a step.
+        # Sums over all processes, then noisy sums in their place, in one piece or one for each parameter,
+        # during a step.
         self.sums: list[Tensor] = []
-        self.rows: list[Tensor] = []
 
     def gather(self, sums: MutableMapping[str, Tensor], unreduced: Set[str], spacing: float | None) -> None:
         """Takes the parameters' sums out of `sums` and puts this process's share of the sums over all
@@ -61,12 +61,11 @@ class Share:
         else:
             own = {name: sums.pop(name) for name in self.names}
             self.sums = [self._taken(self._added_up(own, unreduced), spacing)]
-        self.rows = [torch.zeros(len(s), dtype=torch.float32, device=self._place) for s in self.sums]
 
     def _taken(self, sum: Tensor, spacing: float | None) -> Tensor:
         """The sum in double precision, on the device where the noise is added."""
         sum = sum.detach().to(self._place, torch.float64).reshape(-1).contiguous()
-        return sum if spacing is None else sum * spacing
+        return sum if spacing is None else sum.mul_(spacing)
 
     def _added_up(self, sums: Mapping[str, Tensor], unreduced: Set[str]) -> Tensor:
         """This process's share of the sum over all processes."""
@@ -85,22 +84,31 @@ class Share:
             return share[: self.size_of_share]
         return whole[self._first : self._last]
 
-    def all_gather_rows(self) -> Iterator[Tensor]:
-        """Exchanges the noisy shares; yields the whole row of each parameter. Each row is no longer held
-        here.
+    def all_gather_noisy_sums(self) -> Iterator[Tensor]:
+        """Exchanges the noisy shares; yields the noisy sum of each parameter, which is no longer held here:
+        numbers in single precision, in tensors of single or double precision that nothing else uses.
         """
-        self.sums, rows, self.rows = [], self.rows, []
+        noisy, self.sums = self.sums, []
         if self.replicas.group is None:
-            while rows:
-                yield rows.pop(0).to(self.device)
+            while noisy:
+                yield self._on_device(noisy.pop(0))
             return
-        whole = rows.pop().to(self.device)
+        whole = self._on_device(noisy.pop())
         if self.size:
             share = torch.zeros(self._share, dtype=torch.float32, device=self.device)
             share[: self.size_of_share].copy_(whole)
             whole = share.new_empty(self._share * self._count)
             dist.all_gather_into_tensor(whole, share, group=self.replicas.group)
         yield from whole[: self.size].split(self.sizes)
+
+    def _on_device(self, noisy: Tensor) -> Tensor:
+        return noisy if noisy.device == self.device else noisy.to(torch.float32).to(self.device)
+
+    def wipe(self) -> None:
+        """Removes noisy sums that nobody may see."""
+        for noisy in self.sums:
+            noisy.zero_()
+        self.sums = []
 
     def all_gather_state(self, mine: Tensor) -> list[Tensor]:
         """The parameters' rows put together from the shares of all holders; `mine` is this process's."""

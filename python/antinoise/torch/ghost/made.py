@@ -9,7 +9,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from ..norms import in_double, only, squares_of
+from ..norms import add_weighted, squares_of
 
 Sums = dict[str, Tensor]
 
@@ -47,7 +47,4 @@ class Materialized:
         return [self.gradients[0]]
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        into = sums[self.name].view(-1)
-        for some, g in in_double(self.gradients):
-            g = only(None if kept is None else kept[some], g)
-            into.addmv_(g.reshape(len(g), -1).T, factors[some])
+        add_weighted(sums[self.name], self.gradients, factors, kept)

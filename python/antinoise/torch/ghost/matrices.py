@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..norms import only, some_at_a_time
+from ..norms import add_weighted, only, some_at_a_time, squares_of
 from .made import Materialized, Part, Sums
 from .room import Room
 from .tables import SparseRows
@@ -89,18 +89,16 @@ class Factors:
             torch.matmul(g, a.mT, out=found[some])
         return found
 
-    def made_in_double(self, kept: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
-        """The per-example gradients of some examples at a time, zeros where an example is not `kept`. They
-        share one buffer: each is valid until the next one.
+    def made_in_double(self, kept: Tensor | None, whole: bool) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Some examples, some rows of outputs (all of them if `whole`), and this part of the per-example
+        gradients: zeros where an example is not `kept`.
         """
-        made: Tensor | None = None
+        outputs, device = self.shape[2], self.gradients.device
         for some in self.slices(self.size):
             a, g = (only(None if kept is None else kept[some], v).to(torch.float64) for v in self.of(some))
-            if made is None:
-                made = torch.empty(
-                    len(g), self.groups, g.shape[2], self.inputs, dtype=g.dtype, device=g.device
-                )
-            yield some, torch.matmul(g, a.mT, out=made[: len(g)])
+            in_parts = len(g) == self.groups == 1 and not whole
+            for rows in some_at_a_time(outputs, self.inputs, device) if in_parts else [slice(0, outputs)]:
+                yield some, rows, g[:, :, rows] @ a.mT
 
 
 @dataclass
@@ -130,11 +128,11 @@ class GramPairs:
         return self.factors.first()
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        into = sums[self.name].view(-1)
+        into = sums[self.name].view(self.factors.groups, *self.factors.shape[2:])
         # Each gradient is computed separately: in one product over all examples, rounding would depend on
         # cancellation in other examples.
-        for some, gradients in self.factors.made_in_double(kept):
-            into.addmv_(gradients.flatten(1).T, factors[some])
+        for some, rows, gradients in self.factors.made_in_double(kept, whole=False):
+            into[:, rows].view(-1).addmv_(gradients.flatten(1).T, factors[some])
 
 
 def rounding_of(terms: int, places: int) -> float:
@@ -160,33 +158,31 @@ class MadeTwice:
     squares: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        found = [torch.linalg.vector_norm(gradients, dim=1) for _, gradients in self._made()]
-        self.squares = torch.cat(found).square()
+        self.squares = torch.cat([squares_of(gradients) for _, gradients in self._made()])
 
     def _made(self) -> Iterator[tuple[slice, Tensor]]:
-        """Gradients of some examples at a time, in double precision, shape (examples, size). They share one
+        """Gradients of some examples at a time, shape (examples, groups, outputs, inputs). They share one
         buffer: each is valid until the next one.
         """
-        f, made, wide = self.factors, torch.empty(0), torch.empty(0)
+        f, made = self.factors, torch.empty(0)
         for some in f.slices(f.size):
             a, g = f.of(some)
             if not made.numel():
                 made = g.new_empty(len(g), *f.shape[1:])
-                wide = torch.empty(len(g), f.groups * f.size, dtype=torch.float64, device=g.device)
             torch.matmul(g, a.mT, out=made[: len(g)])
             if self.table is not None:
                 self.table.add_into(made[: len(g), 0], some)
-            yield some, wide[: len(g)].copy_(made[: len(g)].flatten(1))
+            yield some, made[: len(g)]
 
     def first(self) -> list[Tensor]:
         return self.factors.first() + ([] if self.table is None else self.table.first())
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        into, longer = sums[self.name].view(-1), []
+        longer = []
         for some, gradients in self._made():
-            again = torch.linalg.vector_norm(gradients, dim=1).square()
+            again = squares_of(gradients)
             longer.append(~(again <= (1 + 2.0**-40) * self.squares[some]) & (factors[some] > 0))
-            into.addmv_(only(None if kept is None else kept[some], gradients).T, factors[some])
+            add_weighted(sums[self.name], gradients, factors[some], None if kept is None else kept[some])
         if bool(torch.cat(longer).any()):
             raise RuntimeError(
                 f"gradients of {self.name} differ when they are made a second time: nothing was added. Use"
@@ -213,7 +209,7 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     # The gradients replace the factors in memory.
     place = room.take(f.shape, f.gradients)
     if place is None:
-        return GramPairs(name, f) if f.places**2 * f.width < 29 * f.size else MadeTwice(name, f, table)
+        return MadeTwice(name, f, table)
     made = f.made(place)
     if table is not None:
         table.add_into(made[:, 0], slice(0, f.examples))

@@ -49,7 +49,7 @@ class TableAndMatrix:
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
         into = sums[self.name].view(-1)
         # One term for each example, as for `GramPairs`: the matrix and the table may cancel.
-        for some, gradients in self.factors.made_in_double(kept):
+        for some, _, gradients in self.factors.made_in_double(kept, whole=True):
             self.table.add_into(gradients[:, 0], some, kept)
             into.addmv_(gradients.flatten(1).T, factors[some])
 

@@ -58,7 +58,7 @@ def ghost_sums(
     layers, parameters, total = layers_of(model, alone), trainable(model), 0.0
     sums: Sums = {}
     room = _rooms.setdefault(model, Room(kept))
-    room.limit = kept
+    room.resize(kept, 8 * sum(p.numel() for p in parameters.values()))
     with Taps(model, layers, room) as taps:
         if count == 0 and at_least:
             # A placeholder for absent examples; it enters no sum.

@@ -1,0 +1,56 @@
+//! Noisy sums in the memory of the sums: no second row of numbers is in memory.
+
+use super::{Emit, Emits, Mode, Seen, SeenByAll};
+use crate::simd::Isa;
+use crate::slices::InputSlices;
+
+/// Numbers whose noisy sums are computed at a time, in memory of their own.
+const PIECE: usize = 512;
+
+/// Noisy sums in single precision, each widened in the place of its sum.
+impl<M: Mode> Emits<f64> for M {
+    type Target<'a> = ();
+
+    fn emit_padding((): Self::Target<'_>, out: &mut [f64]) {
+        replace(out, |_, sum, noisy| {
+            <M as Emits<f32>>::emit_padding(M::to_sum(InputSlices::all(&[sum])), noisy)
+        });
+    }
+
+    fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[Self::Number], out: &mut [f64]) {
+        replace(out, |at, sum, noisy| {
+            let sums = [sum];
+            let how = Emit { target: M::to_sum(InputSlices::all(&sums)), factor: how.factor, large: false };
+            <M as Emits<f32>>::emit(self, isa, &how, &noise[at..][..noisy.len()], noisy);
+        });
+    }
+
+    fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[Self::Row], out: &mut [f64]) {
+        replace(out, |at, sum, noisy| {
+            let sums = [sum];
+            let how = Emit { target: M::to_sum(InputSlices::all(&sums)), factor: how.factor, large: false };
+            <M as Emits<f32>>::emit_row(self, isa, &how, &row[at..][..noisy.len()], noisy);
+        });
+    }
+
+    fn see(isa: Isa, (): &Self::Target<'_>, first: usize, out: &[f64]) -> Option<Seen> {
+        let (all, mut narrow) = (SeenByAll::default(), [0.0; PIECE]);
+        for (number, noisy) in out.chunks(PIECE).enumerate() {
+            // Exact: they were widened.
+            narrow.iter_mut().zip(noisy).for_each(|(narrow, noisy)| *narrow = *noisy as f32);
+            all.add(Some(Seen::of(isa, first + number * PIECE, &narrow[..noisy.len()])));
+        }
+        Some(all.all())
+    }
+}
+
+/// Replaces each sum by what `noisy_sum` computes, given the index of the first of some sums, these sums and
+/// the memory for their noisy sums.
+fn replace(sums: &mut [f64], mut noisy_sum: impl FnMut(usize, &[f64], &mut [f32])) {
+    let mut noisy = [0.0; PIECE];
+    for (number, sums) in sums.chunks_mut(PIECE).enumerate() {
+        let noisy = &mut noisy[..sums.len()];
+        noisy_sum(number * PIECE, sums, noisy);
+        sums.iter_mut().zip(noisy).for_each(|(sum, noisy)| *sum = f64::from(*noisy));
+    }
+}
