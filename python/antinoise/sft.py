@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from transformers import Trainer
-from trl import SFTConfig, SFTTrainer
+from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]
 
 from ._relied import relied
 from .hf import PrivateTrainer
@@ -19,7 +19,7 @@ from .hf import PrivateTrainer
 _OVERRIDDEN = ("compute_loss", "prediction_step", "_prepare_dataset")
 
 
-class PrivateSFTTrainer(PrivateTrainer, SFTTrainer):  # type: ignore[misc]
+class PrivateSFTTrainer(PrivateTrainer, SFTTrainer):
     """`trl.SFTTrainer` that trains privately. An example is one row of the prepared data set: a text, or one
     conversation.
 
