@@ -14,7 +14,10 @@ PROGRAM = TARGET / "release" / "antinoise"
 RUSTDOC = TARGET / "doc"
 MODULES = [
     "antinoise",
-    *(f"antinoise.{name}" for name in ["torch", "opacus", "lightning", "hf", "sft", "jax", "flower", "types"]),
+    *(
+        f"antinoise.{name}"
+        for name in ["torch", "opacus", "lightning", "hf", "sft", "jax", "flower", "types"]
+    ),
 ]
 
 
