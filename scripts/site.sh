@@ -16,6 +16,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 python=$target/python/site/bin/python
 export NO_MKDOCS_2_WARNING=1
 
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "left out: the site needs Python 3.11" >&2 && exit; }
 [ -x "$python" ] || python3 -m venv "$target/python/site"
 "$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
 
