@@ -8,6 +8,7 @@ import posixpath
 import re
 from pathlib import Path
 
+import notebooks
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
@@ -25,16 +26,17 @@ FENCE = re.compile(r" *(`{3,}|~{3,})")
 
 
 def on_files(files, config):
-    """Adds the references, and the pages of files outside docs/."""
+    """Adds references, notebooks, and pages of files outside docs/."""
     pages = [file for file in files if file.src_uri.endswith(".md") and file.inclusion.is_included()]
     for path, text in reference.pages():
         files.append(File.generated(config, path, content=text))
-    readmes = [str(path.relative_to(ROOT)) for path in ROOT.glob("crates/*/README.md")]
-    wanted = (
-        PAGES
-        + readmes
-        + [path for page in pages for path in outside(page.content_string, "docs/" + page.src_uri)]
-    )
+    for page in pages:
+        if page.src_uri.startswith("start-"):
+            text = notebooks.notebook(page.content_string)
+            files.append(File.generated(config, notebook_of(page), content=text))
+    shown_in_rust = [*ROOT.glob("crates/*/README.md"), *(path for path, _, _ in reference.examples())]
+    wanted = [*PAGES, *(str(path.relative_to(ROOT)) for path in shown_in_rust)]
+    wanted += [path for page in pages for path in outside(page.content_string, "docs/" + page.src_uri)]
     shown = set()
     while wanted:
         path = wanted.pop()
@@ -45,6 +47,17 @@ def on_files(files, config):
             if path.endswith(".md"):
                 wanted += outside(text, path)
     return files
+
+
+def on_page_content(html, page, config, files):
+    """A button for the notebook of a page."""
+    if not page.file.src_uri.startswith("start-"):
+        return html
+    return notebooks.BUTTON.format(name=notebook_of(page.file)) + html
+
+
+def notebook_of(page):
+    return page.src_uri.removesuffix(".md") + ".ipynb"
 
 
 def on_post_build(config):
