@@ -938,10 +938,9 @@ class RunningCounts:
             The number of counted rows, and the number of rows left out for each reason. **Not private.**
 
         Raises:
-            ValueError: A row cannot be read; or the period comes before a frozen one, has a name of another
-                form than the first or than times of the events, counts no row, or loses rows of skipped
-                periods; or a first period loses rows before it, or is a number and counts rows of several
-                dates.
+            ValueError: A row cannot be read; or the period comes before a frozen one, differs in form from the
+                first one or from times of the events, counts no row, or loses rows of skipped periods; or a
+                first period loses rows before it, or is a number and counts rows of several dates.
         """
     def freeze_counts(self, period: _Period, counts: Mapping[str, int], *, yes: bool = False) -> None:
         """Freezes a period whose counts were computed elsewhere.

@@ -1,4 +1,4 @@
-"""Names of other libraries that this package uses although they are not a stable API."""
+"""Attributes of other libraries that this package uses although they are not a stable API."""
 
 from __future__ import annotations
 

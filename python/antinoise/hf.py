@@ -95,10 +95,10 @@ class PrivateTrainer(Trainer):
         threads: Number of threads that make noise.
         norms: `"auto"` finds the lengths of gradients without the gradients where model and loss allow it
             (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
-            one by one. `"ghost"` refuses instead. `"per_example"` makes each example's gradient.
+            one by one. `"ghost"` refuses instead. `"per_example"` computes per-example gradients.
         microbatch_size: Number of examples in one forward and backward pass. For norms without gradients the
             default is equal portions of at most 64 examples, or of `per_device_train_batch_size` if batches
-            are accumulated. For gradients of each example it is 1, which any model allows; larger numbers
+            are accumulated. For per-example gradients it is 1, which any model allows; larger numbers
             need a model without data-dependent control flow (`torch.func.vmap`).
         groups: Groups of parameters that are clipped separately, as in `clipped_sum_`.
         exact: Round each clipped gradient to the plan's grid and sum integers, as in `clipped_sum_`.

@@ -1,5 +1,5 @@
 """Ghost norms on twelve architectures of transformers: sums are those of one example at a time, with padding
-and without, whole and with LoRA; which parameters have gradients for each example.
+and without, whole and with LoRA; which parameters have per-example gradients.
 """
 
 import os
@@ -41,7 +41,7 @@ KINDS = {
     "ViT": ("ForImageClassification", BERT | dict(image_size=8, patch_size=4)),
     "Mixtral": ("ForCausalLM", GATED | dict(num_local_experts=4, num_experts_per_tok=2)),
 }
-# Parameters that have gradients for each example.
+# Parameters that have per-example gradients.
 ALONE = {"ViT": ("cls_token", "position_embeddings"), "Mixtral": ("gate_up_proj", "down_proj")}
 
 

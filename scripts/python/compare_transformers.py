@@ -285,8 +285,8 @@ def table(results, size, options):
 
 
 def remarks(results):
-    """Which parameters need gradients for each example, and what Opacus does not run."""
-    rows = ["Parameters that need gradients for each example in antinoise; all others go without:", ""]
+    """Which parameters need per-example gradients, and what Opacus does not run."""
+    rows = ["Parameters that need per-example gradients in antinoise; all others go without:", ""]
     for name, found in results.items():
         if found["alone"]:
             # Layer names that differ only in their number are listed once.

@@ -153,7 +153,7 @@ impl Format {
                     "a writable file in a writable folder, with its first bytes as they were written";
                 return self.refused(path, "read-only", must_be);
             }
-            // A value of another type than the tables have, or a statement that does not fit them.
+            // A value whose type differs from its column's, or a statement that does not fit the tables.
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation) | None => {
                 return self.refused(path, "damaged", "as it was written");
             }

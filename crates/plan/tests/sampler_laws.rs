@@ -143,7 +143,7 @@ fn a_stream_is_its_examples_in_their_order() {
     }
 }
 
-/// Steps of another order than the run's, each from batches that are made for it alone.
+/// Steps in an order other than the run's, each from batches that are made for it alone.
 #[test]
 fn batches_depend_on_key_and_step_alone() {
     let laws = [

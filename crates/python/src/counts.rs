@@ -123,10 +123,10 @@ impl RunningCounts {
     /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
     /// changes nothing in the release.
     ///
-    /// Refused, unless `yes` is true: a period that comes before a frozen one, has a name of another form
-    /// than the first or than times of the events, counts no row, or loses rows of skipped periods; a first
-    /// period that loses rows before it, or is a number and counts rows of several dates. With `check`,
-    /// nothing is changed.
+    /// Refused, unless `yes` is true: a period that comes before a frozen one, differs in form from the
+    /// first one or from times of the events, counts no row, or loses rows of skipped periods; a first period
+    /// that loses rows before it, or is a number and counts rows of several dates. With `check`, nothing is
+    /// changed.
     ///
     /// Returns a dict of exact numbers; with `check`, of `counted`, `left_out`, `lost`, `late`, `later` and
     /// `problems`. They are not private: only the operator of the release may see them.

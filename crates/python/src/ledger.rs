@@ -114,7 +114,7 @@ impl Ledger {
         })
     }
 
-    /// Records, once, a value to which the ledger belongs; refuses another value than the recorded one.
+    /// Records, once, a value to which the ledger belongs; refuses a value other than the recorded one.
     fn bind(&self, name: &str, value: &str) -> Result<()> {
         self.held.with(|state| Ok(state.ledger.bind(name, value)?))
     }

@@ -44,7 +44,7 @@ GRADIENT_VALUES = 2**28
 _warned: WeakSet[nn.Module] = WeakSet()
 # Models that norms without gradients do not support: a later batch may hide the reason.
 _refused: WeakSet[nn.Module] = WeakSet()
-# Modules of a model whose gradients are made for each example, where norms are "auto".
+# For each model under norms="auto", the modules for which ghost norms gave way to per-example gradients.
 _alone: WeakKeyDictionary[nn.Module, WeakSet[nn.Module]] = WeakKeyDictionary()
 # Models that torch.func.vmap cannot run.
 _one_by_one: WeakSet[nn.Module] = WeakSet()
@@ -127,8 +127,8 @@ def clipped_sum_(
             data-dependent control flow (`torch.func.vmap`).
         norms: `"ghost"` finds norms and sum without per-example gradients, in one forward and one backward
             pass, for models of Linear, Conv1d to Conv3d, Embedding, LayerNorm, GroupNorm, RMSNorm and
-            modules without parameters. `"per_example"` makes per-example gradients (`torch.func.vmap`), for
-            any model. `"auto"` tries `"ghost"`, else makes gradients for each example: of single modules if
+            modules without parameters. `"per_example"` computes per-example gradients (`torch.func.vmap`),
+            for any model. `"auto"` tries `"ghost"`, else computes per-example gradients: of single modules if
             that is enough, else of the whole model. It warns once per model, naming modules and parameters.
             With `batch` it is always per-example gradients.
         groups: Clips groups of parameters separately, to norms whose squares add up to at most clip_norm^2.
@@ -316,7 +316,7 @@ def _by_ghosts(
     most: int,
     portion: int,
 ) -> tuple[tuple[Sums, float], Unsupported | None]:
-    """Sums by ghost norms, with gradients for each example only in the modules that need them, in portions
+    """Sums by ghost norms, with per-example gradients only in the modules that need them, in portions
     that fit a bound on memory. Also returns the reason if a module was added to these.
     """
     reason: Unsupported | None = None

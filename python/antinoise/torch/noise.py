@@ -375,7 +375,7 @@ class CorrelatedNoise(NotCopied):
         return now if self.compare_rates else now | {"learning rate": UNKNOWN.clone()}
 
     def _check_origin(self) -> None:
-        """Refuses to resume a state if the next step would add noise to another sum than the run that saved
+        """Refuses to resume a state if the next step would add noise to a sum other than the run that saved
         the state.
         """
         if self._origin is None:

@@ -1,4 +1,4 @@
-"""PyTorch names used here although they are not a stable API."""
+"""Attributes of PyTorch that are used here although they are not a stable API."""
 
 from __future__ import annotations
 

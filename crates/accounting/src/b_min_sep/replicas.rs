@@ -1,9 +1,9 @@
-//! Samples whose density is proportional to `LR^a` times that of the noise, drawn by `a` replicas of the
+//! Samples whose density is proportional to `LR^a` times that of the noise, by means of `a` replicas of the
 //! example.
 //!
 //! `LR^a` expands into a mixture over the patterns of `a` replicas, where combinations of patterns are more
-//! likely the more their means overlap. With k_t replicas in step t and means times beta, the mean over y of
-//! the product of the replicas' `e^{beta v_x}` is
+//! likely the more their means overlap. Let `e^{v_x}` be the likelihood ratio of pattern x. With k_t replicas
+//! in step t and means times beta, the mean over the noise of the product of the replicas' `e^{beta v_x}` is
 //! `exp(sum_t beta^2 k_t (k_t G_tt / 2 + sum_{s<t} k_s G_ts) - beta k_t G_tt / 2)`, where `G = C^T C`. G_ts =
 //! 0 for s at least b steps away, and a replica waits for b steps after a participation. So the waiting times
 //! of all replicas form the state of a Markov chain: weights are summed from the last step back, and a sample

@@ -83,10 +83,10 @@ fn polar_of_one_plus(w: Complex<f64>) -> (f64, f64) {
     (ln_size, w.im.atan2(1.0 + w.re))
 }
 
-/// A normalised tilted measure: losses and masses. Masses are rounded to the side of the bound, which changes
-/// delta relatively by at most the number of steps times their rounding. If these roundings were counted as
-/// errors of each frequency instead, the change would be relative to the largest payoff, which may be far
-/// above the mean payoff.
+/// A normalised tilted measure: losses and masses. Masses are rounded up for an upper bound and down for a
+/// lower one, which changes delta relatively by at most the number of steps times their rounding. If these
+/// roundings were counted as errors of each frequency instead, the change would be relative to the largest
+/// payoff, which may be far above the mean payoff.
 struct Atoms {
     /// The loss of the heaviest atom, and the differences of all losses from it.
     centre: f64,

@@ -228,7 +228,8 @@ mod tests {
         }
     }
 
-    /// Where the curve changes its form, 1 - t is added, rounded to the side of the bound.
+    /// At loss 0 the curve changes from D - (1 - t) to D. Where a knot needs the other form, 1 - t is added
+    /// or subtracted with rounding: up for an upper bound, down for a lower one.
     #[test]
     fn a_change_of_form_rounds_to_the_side_of_the_bound() {
         for (sigma, q, direction) in

@@ -72,7 +72,7 @@ fn round(plan: &VerifiedPlan) -> Option<usize> {
     plan.sampler.spacing().filter(|spacing| spacing.is_exact).map(|spacing| spacing.steps)
 }
 
-/// Number of participations in a turn of another group or bin than that of the example's first participation.
+/// Number of participations in a turn of a group or bin other than that of the example's first participation.
 fn outside(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let Some(round) = round(plan) else { return 0 };
     let mut places = vec![None; plan.examples];
@@ -121,9 +121,9 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     found
 }
 
-/// Deviations of the number of common examples of two batches from that of random batches: for the same step
-/// of two runs, and for two turns of a group that is sampled at each turn. Given its size, a batch is drawn
-/// without replacement.
+/// Deviations of the number of examples that two batches share from its distribution for independent batches,
+/// which are drawn without replacement, given their sizes. The two are batches of the same step of two runs,
+/// or of two turns of one group that is sampled at each turn.
 fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<f64> {
     let shared = |x: &[usize], y: &[usize], of: usize| {
         let mut is_in = vec![false; plan.examples];

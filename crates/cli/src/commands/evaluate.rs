@@ -13,7 +13,7 @@ use crate::failure::Result;
 use crate::numbers::short;
 use crate::output;
 
-/// Measure a model that `antinoise train` wrote on labelled rows: accuracy, confusion and calibration.
+/// Measure accuracy, confusion and calibration of a model from `antinoise train` on labelled rows.
 ///
 /// The figures are computed from the rows without noise. No privacy statement covers them, even if the model
 /// was trained on these rows: do not publish the figures if the rows are private.

@@ -34,7 +34,7 @@ pub fn document(frame: &Frame<'_>, head: &str, body: &str) -> String {
     )
 }
 
-/// Widths of a figure and heights of what its axes enclose, in the page's pixels: for wide screens, and for
+/// Width of a figure and height of its plot area, in pixels of the page: first for wide screens, then for
 /// narrow ones, where text that is scaled down with its figure could not be read.
 pub type Sizes = [(u32, u32); 2];
 /// Sizes of a figure that is as wide as the page.

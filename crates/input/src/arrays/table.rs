@@ -53,7 +53,8 @@ impl Archive {
     /// if it has two; also its own name if there is no such array. No value is read.
     ///
     /// # Errors
-    /// When the array's header cannot be read, or the array has no column or other dimensions.
+    /// When the array's header cannot be read, or the array has neither one nor two dimensions, no column, or
+    /// more than 65536 columns.
     pub fn columns(&mut self, name: &str) -> Result<Vec<String>, InvalidParameter> {
         match self.shape(name)?.as_deref() {
             None | Some([_]) => Ok(vec![name.to_string()]),

@@ -34,8 +34,8 @@ use crate::{Problem, Result, Separation};
 /// loss of the start (the optimal Toeplitz C with its columns scaled to norm 1) is already within 1/400 of
 /// the optimum.
 const MAX_WORK: u64 = 400_000_000_000;
-/// The same maximum for evaluations that compute no columns: n width^2 times the iterations of all solves,
-/// for the width of [`BandedErrors`]; about 10^9 take a second.
+/// Maximum of n width^2 times the iterations of all solves, for evaluations that compute no columns, where
+/// width is that of [`BandedErrors`]; about 10^9 take a second.
 const MAX_DIRECT_WORK: u64 = 15_000_000_000;
 /// Maximum number of entries in the steps that L-BFGS remembers; with as many entries of gradients, 2 GB.
 const MAX_REMEMBERED: usize = 1 << 27;

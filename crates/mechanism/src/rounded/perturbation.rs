@@ -17,9 +17,9 @@ use crate::{Encoder, Recursion, Result};
 
 type Row = Vec<(usize, f64)>;
 
-/// Returns an upper bound on ||C D||, where D is the error of the rows of N: from computing them in double
-/// precision (for streams on a grid, also their form with one seed per step), and from rounding them to
-/// single precision in plain streams.
+/// Returns an upper bound on ||C D||, where D is the rounding error of N. The bound covers the computation of
+/// N in double precision; for streams on a grid, also that of the factor of N with one seed per step; and for
+/// plain streams, the rounding of N to single precision.
 pub(super) fn lost_to_rounding(
     encoder: &Encoder,
     recursion: &Recursion,

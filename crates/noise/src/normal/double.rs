@@ -22,8 +22,8 @@ impl Normal for f64 {
     /// The first half of a group holds the radius words, the second the angle words.
     const PIECES: usize = GROUP_BLOCKS / 2;
     const NONE_SEEN: Self::Extremes = [u64::MAX; PAIRS];
-    /// For each lane, the smallest radius word, after a shift by which the rare words of both ends become the
-    /// smallest.
+    /// For each lane, the smallest radius word after `RARE` is added modulo 2^64: so the rare words, which
+    /// are near 0 and near 2^64, become the smallest.
     type Extremes = [u64; PAIRS];
 
     #[inline(always)]

@@ -27,11 +27,11 @@ pub struct Choice {
     pub chosen: usize,
     /// The chosen candidate's plan.
     pub plan: VerifiedPlan,
-    /// Mechanisms that were excluded for another reason than their loss.
+    /// Mechanisms that were excluded for reasons other than their loss.
     pub rejected: Vec<Rejected>,
 }
 
-/// A mechanism that was excluded for another reason than its loss, and the reason.
+/// A mechanism that was excluded for a reason other than its loss, and the reason.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Rejected {

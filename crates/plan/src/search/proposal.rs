@@ -43,7 +43,7 @@ pub struct Proposal {
     pub plan: VerifiedPlan,
     /// Loss relative to DP-SGD with Poisson sampling and batches of the same size.
     pub relative_to_dp_sgd: f64,
-    /// Mechanisms that were excluded for another reason than their loss.
+    /// Mechanisms that were excluded for reasons other than their loss.
     pub rejected: Vec<Rejected>,
 }
 

@@ -64,7 +64,7 @@ const QUANTILE_95: f64 = 1.644_853_626_951_472_7;
 /// The grid on which means of log-normal numbers are computed, in standard deviations of the logarithm.
 const DEVIATIONS: f64 = 6.0;
 const POINTS_PER_DEVIATION: f64 = 100.0;
-/// Numbers of periods that are compared, from the median to the heaviest user.
+/// Maximum number of bounds that are compared, on periods per user and on rows per user and period.
 const COMPARED: usize = 6;
 
 impl Guess {

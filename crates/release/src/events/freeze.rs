@@ -74,8 +74,7 @@ pub enum Fate {
 pub(crate) struct Signs {
     /// Rows before the period that are counted in it.
     pub(crate) late_included: u64,
-    /// The number of rows outside the period whose times have another form than its name, and one of the
-    /// times.
+    /// The number of rows outside the period whose times differ in form from its name, and one of the times.
     pub(crate) of_other_form: (u64, String),
     /// The first and the last date of rows in the first period, if its name is a number.
     pub(crate) dates: Option<[String; 2]>,

@@ -141,7 +141,7 @@ impl Rows<'_, '_> {
     /// The numbers of all rows.
     ///
     /// # Errors
-    /// If there were rows, and all of them are later than this period or of another form than its name.
+    /// If there were rows, and all of them are later than this period or differ in form from its name.
     pub fn end(mut self) -> Result<Found> {
         self.found.tally = self.freezing.tally();
         let (Found { tally, late, lost, later, .. }, signs) = (&self.found, &self.freezing.signs);

@@ -135,7 +135,7 @@ impl SavedModel {
     /// The class and the probabilities of each example; labels are ignored.
     ///
     /// # Errors
-    /// If the examples have another shape than the model's inputs.
+    /// If the shape of the examples differs from that of the model's inputs.
     pub fn predict(&self, examples: &Examples) -> Result<Vec<Prediction>, Error> {
         let probabilities = self.model.probabilities(&self.parameters, examples)?;
         let prediction = |probabilities: Vec<f64>| {

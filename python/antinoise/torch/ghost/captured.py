@@ -27,7 +27,7 @@ class _Patched:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # The modules that run, by thread, innermost last, each with what follows its calls.
+        # For each thread, the modules that run, innermost last, each with the object that follows its calls.
         self._running: dict[int, list[tuple[Captured, nn.Module]]] = {}
         self.linear, self.embedding = functional.linear, functional.embedding
 

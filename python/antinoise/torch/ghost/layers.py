@@ -24,8 +24,8 @@ _Gradients = Callable[[nn.Module, Tensor, Tensor, dict[str, str]], Uses]
 
 
 class Unsupported(ValueError):
-    """Raised for a model or layer whose ghost norms cannot be computed. The gradients of `modules` may be
-    made for each example instead.
+    """Raised for a model or layer whose ghost norms cannot be computed. Per-example gradients of `modules`
+    may be computed instead.
     """
 
     def __init__(self, message: str, modules: Iterable[nn.Module] = ()) -> None:
@@ -115,7 +115,7 @@ def _group_norm(module: nn.Module, x: Tensor, gradient: Tensor, names: dict[str,
     return _scale(normal, gradient, names, list(range(2, x.dim())))
 
 
-# Modules that use a trained parameter in another way than by products and look-ups.
+# Modules that use a trained parameter in ways other than products and look-ups.
 _unknown: WeakSet[nn.Module] = WeakSet()
 # Modules whose scale was checked.
 _scales: WeakSet[nn.Module] = WeakSet()
@@ -227,7 +227,7 @@ class Layer:
 
     `trained` has the model's name of each parameter by its name in the module. In a module that is not
     `known`, calls of `functional.linear` and `functional.embedding` are captured. For a module that is
-    `alone`, gradients are made for each example.
+    `alone`, per-example gradients are computed.
     """
 
     def __init__(self, name: str, module: nn.Module, trained: dict[str, str], alone: bool) -> None:
@@ -288,8 +288,8 @@ def refused(modules: Mapping[str, nn.Module]) -> Unsupported:
 
 
 def layers_of(model: nn.Module, alone: Container[nn.Module]) -> list[Layer]:
-    """The trained layers of a model; refuses an unsupported layer. Gradients are made for each example in the
-    modules `alone`.
+    """The trained layers of a model; refuses an unsupported layer. Per-example gradients are computed in
+    the modules `alone`.
     """
     trained = {
         name: (module, {n: p for n, p in _own_parameters(module) if p.requires_grad})

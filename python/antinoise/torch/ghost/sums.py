@@ -51,7 +51,7 @@ def ghost_sums(
         tested: Identifies the loss, whose independence of examples is tested once.
         at_least: Minimum number of portions, for processes that must run the model together.
         agreed: Returns whether a condition holds in any process, so that all processes try the same.
-        alone: Modules whose gradients are made for each example.
+        alone: Modules whose per-example gradients are computed.
         kept: Maximum bytes of per-example gradients of matrices that are kept until they are summed, beyond
             the memory of activations and their gradients; further ones are made twice.
     """

@@ -29,7 +29,8 @@ from .made import Part
 from .parts import Use, part_of
 from .room import Room
 
-# Modules that run for one example at a time and whose gradients were compared with their total.
+# Modules that run for one example at a time, and whose per-example gradients were found to add up to
+# PyTorch's gradient of the sum of losses.
 _totals: WeakSet[nn.Module] = WeakSet()
 
 
@@ -79,8 +80,8 @@ class Taps:
         self._in_backward = False
         # Whether a module runs for one example at a time, which is not followed.
         self._running_again = False
-        # Gradients that were made for each example, of modules in which they were not yet compared with
-        # their total.
+        # Per-example gradients of modules in which their sum was not yet compared with PyTorch's gradient of
+        # the sum of losses.
         self._made: dict[tuple[Layer, str], list[Any]] = {}
         self._each: list[EachExample] = []
         self._biases: list[Bias] = []
@@ -229,7 +230,7 @@ class Taps:
             output = torch.ops.aten._unsafe_view(output, output.shape)
         node = output.grad_fn
         if node is None:
-            raise layer.unsupported("one that computes its output")
+            raise layer.unsupported("one whose output is not a parameter or input as it is")
         for name in names:
             self._parts[name] = None
             self._calls[name] += 1

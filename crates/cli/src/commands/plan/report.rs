@@ -21,7 +21,7 @@ pub struct PlanChoice {
     pub candidates: Vec<Row>,
     pub chosen: usize,
     pub explanation: String,
-    /// Mechanisms that were excluded for another reason than their loss.
+    /// Mechanisms that were excluded for reasons other than their loss.
     pub left_out: Vec<LeftOut>,
     pub plan: VerifiedPlan,
     pub statement: PrivacyStatement,

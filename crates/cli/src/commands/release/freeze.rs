@@ -38,7 +38,7 @@ PERIOD is text with which the times of the period begin (2026-03-01, or 2026-03 
 a month), or a whole number t, which holds times from t to below t + 1; where periods
 are numbers and times are dates, all rows of the file are of the period. Each period
 is frozen once. Refused, unless --yes is given: a period that comes before a frozen one,
-has a name of another form than the first or than times in the file, counts no row, or
+differs in form from the first one or from times in the file, counts no row, or
 loses rows of skipped periods; a first period that loses rows before it, or is a number
 and counts rows of several dates; counts after a period that was skipped. The names of a
 list are checked before its first period is frozen.

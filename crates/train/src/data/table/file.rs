@@ -109,7 +109,8 @@ impl<'a> TableFile<'a> {
     /// same values for each column of the array. Of other formats, the schema as it is.
     ///
     /// # Errors
-    /// If the archive cannot be read, or such an array has other dimensions or no column.
+    /// If the archive cannot be read, or an array that the schema names has neither one nor two dimensions,
+    /// no column, or more than 65536 columns.
     pub fn with_columns_of_arrays(self, schema: Schema) -> Result<Schema, Error> {
         match self.format {
             Format::Arrays => array_columns(self.path, schema),
