@@ -636,7 +636,7 @@ def test_a_mistyped_period_is_refused(tmp_path):
             counts.freeze("2026-03-05", later, **names)
         found = counts.freeze("2026-03-05", later, **names, yes=True)
         assert (found["lost"], found["skipped"]) == (1, 2)
-        with pytest.raises(ValueError, match="has another form than the first period, 2026-03-02"):
+        with pytest.raises(ValueError, match="differs in form from the first period, 2026-03-02"):
             counts.freeze_counts("2026-04", {"a": 1})
         with pytest.raises(
             ValueError, match="3652 periods between 2026-03-05 and 2036-03-05 would be skipped"

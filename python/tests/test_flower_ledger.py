@@ -109,7 +109,7 @@ def test_a_round_starts_from_the_model_that_the_last_one_left(path, strategy):
         later, grid = wrapped(path, key=None), FakeGrid()
         with pytest.raises(
             ValueError,
-            match="^arrays for step 2 are another model than the ledger's but must be the model that the round of step 1 made, or",
+            match="^arrays for step 2 are of a model other than the ledger's but must be the model that the round of step 1 made, or",
         ):
             train(later, grid, 1, arrays)
         assert later.step == 2 and grid.asked == []
@@ -130,7 +130,7 @@ def test_a_noisy_sum_that_came_to_no_model_is_for_the_model_that_it_started_from
         train(strategy, FakeGrid(), 1, left)
     strategy.close()
     later, grid = wrapped(path, key=None), FakeGrid()
-    with pytest.raises(ValueError, match="^arrays for step 2 are another model than the ledger's"):
+    with pytest.raises(ValueError, match="^arrays for step 2 are of a model other than the ledger's"):
         train(later, grid, 1, START)
     train(later, grid, 1, left)
     assert later.step == 2 and grid.asked == []

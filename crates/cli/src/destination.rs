@@ -86,7 +86,7 @@ impl Destination {
             return Ok(());
         }
         let Self { flag, path, .. } = self;
-        let message = format!("{flag} is {} but must be another file than {other}", path.display());
+        let message = format!("{flag} is {} but must be a file other than {other}", path.display());
         Err(Failure::input(message))
     }
 

@@ -327,7 +327,7 @@ fn a_check_names_all_rows() {
     let printed = String::from_utf8_lossy(&output.stdout);
     for part in [
         "would count 1 row, leave out 0 and lose 0; 2 of earlier periods and 2 of later ones would not be counted; nothing",
-        "problem: times of 1 row have another form than 2026-03-03, such as \"03/04/2026\"",
+        "problem: times of 1 row differ in form from 2026-03-03, such as \"03/04/2026\"",
     ] {
         assert!(printed.contains(part), "{printed}");
     }

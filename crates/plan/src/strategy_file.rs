@@ -60,7 +60,7 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
     let refused = |got: String| (got, "a regular file of at most 4 GiB that can be read".to_string());
     // Checked before the file is opened: opening a pipe would wait for its writer, and a device may have no
     // end.
-    let found = std::fs::metadata(path).map_err(|error| refused(format!("not readable: {error}")))?;
+    let found = std::fs::metadata(path).map_err(|error| refused(format!("not readable ({error})")))?;
     if !found.is_file() || found.len() > MAX_BYTES {
         return Err(refused(format!("not a regular file, or a file of {} bytes", found.len())));
     }
@@ -71,7 +71,7 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
     let factors = match path.extension().and_then(|name| name.to_str()) {
         Some("npy") => {
             let file =
-                std::fs::File::open(path).map_err(|error| refused(format!("not readable: {error}")))?;
+                std::fs::File::open(path).map_err(|error| refused(format!("not readable ({error})")))?;
             let array = Array::from_npy("C", std::io::BufReader::new(file)).map_err(unusable)?;
             Factors::new(matrix("C", &array)?)
         }
@@ -79,7 +79,7 @@ fn read(path: &Path, workload: &Workload) -> std::result::Result<AnyStrategy, Re
         Some("npz") => of_archive(path)?,
         _ => {
             let text =
-                std::fs::read_to_string(path).map_err(|error| refused(format!("not readable: {error}")))?;
+                std::fs::read_to_string(path).map_err(|error| refused(format!("not readable ({error})")))?;
             match of_text(&text)? {
                 Given::Strategy(strategy) => {
                     strategy.check().map_err(of_strategy)?;

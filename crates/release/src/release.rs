@@ -253,6 +253,8 @@ fn written(settings: &Settings) -> String {
 
 pub(crate) fn read(text: &str) -> Result<Settings> {
     toml::from_str(text).map_err(|error| {
-        InvalidParameter::new("settings of the release", "text that cannot be read", error.to_string()).into()
+        let got = format!("text that cannot be read ({})", error.message());
+        InvalidParameter::new("settings of the release", got, "those that `antinoise release init` wrote")
+            .into()
     })
 }

@@ -43,7 +43,7 @@ fn each_sign_is_named_and_changes_nothing() {
     let before = std::fs::read(folder.path().join("release.db")).unwrap();
     for (period, days, named) in [
         ("2026-02-28", &["2026-02-28"][..], "comes before 2026-03-01"),
-        ("2026-04", &["2026-04-01"], "another form than the first period, 2026-03-01"),
+        ("2026-04", &["2026-04-01"], "differs in form from the first period, 2026-03-01"),
         ("2062-03-02", &["2026-03-02", "2026-03-02"], "is after all 2 rows"),
         ("2026-03-02", &[], "no row is counted in 2026-03-02"),
         ("2026-03-04", &["2026-03-02", "2026-03-04"], "1 row between 2026-03-01 and 2026-03-04"),
@@ -193,14 +193,14 @@ fn a_mistyped_first_period_is_named() {
     assert!(check.problems.is_empty() && check.counted == 3 && check.late == 0, "{check:?}");
 }
 
-/// Times of another form than the period's name are named; if all are, the name is refused.
+/// Times that differ in form from the period's name are named; if all are, the name is refused.
 #[test]
 fn times_of_another_form_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut release = release(folder.path(), Unit::User);
     let days = ["2026-03-03", "03/04/2026", "2026-03-04T12:00", "2026-3-2"];
     let (check, _) = tried(&mut release, "2026-03-03", &days, LEAVE, false);
-    assert_eq!(check.problems, ["times of 2 rows have another form than 2026-03-03, such as \"03/04/2026\""]);
+    assert_eq!(check.problems, ["times of 2 rows differ in form from 2026-03-03, such as \"03/04/2026\""]);
     assert_eq!((check.counted, check.late, check.later), (1, 1, 2));
     for period in ["03/02/2026", "01.03.2026", "2026-03-01T12"] {
         for late in [Late::Leave, Late::Include] {
@@ -252,7 +252,7 @@ fn names_of_a_list_are_checked() {
     assert!(of(&release, &["2026-03-01", "2026-03-02", "2026-03-05"]).unwrap().is_empty());
     for (names, named) in [
         (["2026-03-02", "2026-03-01"], "2026-03-01 comes before 2026-03-02"),
-        (["2026-03-02", "2026-04"], "2026-04 has another form than the first period, 2026-03-02"),
+        (["2026-03-02", "2026-04"], "2026-04 differs in form from the first period, 2026-03-02"),
     ] {
         let problems = of(&release, &names).unwrap();
         assert!(problems.len() == 1 && problems[0].contains(named), "{problems:?}");

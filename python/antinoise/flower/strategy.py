@@ -272,7 +272,7 @@ class CorrelatedNoise(NotCopied, Strategy):
                 " any_arrays=True accepts others"
             )
             raise ValueError(
-                f"arrays for step {self.step} are another model than the ledger's but must be {must_be}"
+                f"arrays for step {self.step} are of a model other than the ledger's but must be {must_be}"
             )
 
     def _saved(self, model: Model) -> NoiseStream:

@@ -23,7 +23,7 @@ fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> 
             "a file of numbers: one learning rate a step",
         )
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("unreadable ({error})")))?;
     let rates = numbers::<f64>(&text).map_err(refused)?.concat();
     Ok(Workload::Schedule { rates, momentum })
 }
@@ -33,7 +33,7 @@ fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> 
         let must_be = "a file of numbers: one a line, the rows of a lower-triangular matrix, or queries of equal length";
         InvalidParameter::new(format!("workload file {path}"), got, must_be)
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("unreadable ({error})")))?;
     let rows = numbers::<f64>(&text).map_err(refused)?;
     if rows.iter().all(|row| row.len() == 1) && rows.len() > 1 {
         return Ok(Workload::Toeplitz { coefficients: rows.concat() });
@@ -60,7 +60,7 @@ pub fn participation(text: &str) -> std::result::Result<Participation, antinoise
         let must_be = "a file with one pattern a line: steps from 0, in increasing order";
         InvalidParameter::new(format!("participation file {path}"), got, must_be)
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("unreadable ({error})")))?;
     Ok(Participation::Patterns { patterns: numbers(&text).map_err(refused)? })
 }
 

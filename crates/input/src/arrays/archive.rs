@@ -28,7 +28,8 @@ impl Archive {
     /// # Errors
     /// When the file is not an archive, has more than 1024 arrays, or two of one name.
     pub fn open(path: &Path) -> Result<Self, InvalidParameter> {
-        let unreadable = |error: &dyn std::fmt::Display| refused("archive", format!("not readable: {error}"));
+        let unreadable =
+            |error: &dyn std::fmt::Display| refused("archive", format!("not readable ({error})"));
         // Checked before opening: a pipe would wait for its writer.
         if !std::fs::metadata(path).map_err(|error| unreadable(&error))?.is_file() {
             return Err(refused("archive", "no regular file"));
@@ -92,7 +93,7 @@ fn member<'a>(
     index: usize,
     name: &str,
 ) -> Result<impl std::io::Read + 'a, InvalidParameter> {
-    members.by_index(index).map_err(|error| refused(&quoted(name), format!("not readable: {error}")))
+    members.by_index(index).map_err(|error| refused(&quoted(name), format!("not readable ({error})")))
 }
 
 /// An array's name in errors.

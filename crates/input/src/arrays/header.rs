@@ -60,7 +60,7 @@ impl Header {
 fn shorter(than: &str, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => format!("shorter than {than}"),
-        _ => format!("not readable: {error}"),
+        _ => format!("not readable ({error})"),
     }
 }
 

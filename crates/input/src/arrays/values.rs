@@ -39,7 +39,7 @@ impl Values {
         // One byte more than the values have, so that a longer file is noticed, and a checksum is compared.
         file.take(count * width + 1)
             .read_to_end(&mut bytes)
-            .map_err(|error| refused(name, format!("not readable: {error}")))?;
+            .map_err(|error| refused(name, format!("not readable ({error})")))?;
         if bytes.len() as u64 != count * width {
             let than = if (bytes.len() as u64) < count * width { "fewer" } else { "more" };
             return Err(refused(name, format!("{than} than {} bytes of values", count * width)));

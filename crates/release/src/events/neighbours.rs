@@ -30,7 +30,7 @@ impl Neighbours {
         if let Some(first) = &self.first
             && period.form() != first.form()
         {
-            return Some(format!("{period} has another form than the first period, {first}"));
+            return Some(format!("{period} differs in form from the first period, {first}"));
         }
         let after = self.after.as_ref()?;
         Some(format!("{period} comes before {after}, which is frozen earlier"))

@@ -80,7 +80,7 @@ impl Freezing<'_> {
         let mut problems = Vec::new();
         if *count > 0 {
             let rows = quantity(*count, "row");
-            problems.push(format!("times of {rows} have another form than {period}, such as {time:?}"));
+            problems.push(format!("times of {rows} differ in form from {period}, such as {time:?}"));
         }
         if let Some([first, last]) = dates
             && first != last

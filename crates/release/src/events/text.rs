@@ -114,8 +114,7 @@ fn read_csv(
     mut add: impl FnMut(u64, Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut input = BufReader::with_capacity(1 << 18, input);
-    let unreadable =
-        |error: std::io::Error| Error::invalid("events", "text that cannot be read", error.to_string());
+    let unreadable = |error: std::io::Error| csv_refused(error.into());
     let before = u64::from(ends_lines_with_crlf(&mut input).map_err(unreadable)?);
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
     let header = reader.headers().map_err(csv_refused)?.clone();
@@ -145,7 +144,10 @@ pub(crate) fn csv_refused(error: csv::Error) -> Error {
             let line = pos.as_ref().map_or(1, csv::Position::line);
             Error::invalid("events", format!("text in another encoding (line {line})"), "CSV in UTF-8")
         }
-        _ => Error::invalid("events", "text that cannot be read", error.to_string()),
+        _ => {
+            let got = format!("text that cannot be read ({error})");
+            Error::invalid("events", got, "CSV with one cell per column in each row")
+        }
     }
 }
 
@@ -206,13 +208,14 @@ fn read_json(
                 "one JSON object with the columns that were named",
             )
         };
-        if reader.read_line(&mut text).map_err(|error| refused(error.to_string()))? == 0 {
+        if reader.read_line(&mut text).map_err(|error| refused(format!("unreadable ({error})")))? == 0 {
             break;
         }
         if text.trim().is_empty() {
             continue;
         }
-        let object: Value = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        let object: Value =
+            serde_json::from_str(&text).map_err(|error| refused(format!("unreadable ({error})")))?;
         let field = |name: &str| match object.get(name) {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(Value::Number(number)) => Ok(number.to_string()),

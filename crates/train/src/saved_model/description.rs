@@ -44,7 +44,8 @@ impl Description {
     /// Reads a description and the model that it describes.
     pub(super) fn read(text: &str) -> Result<(Self, Model), InvalidParameter> {
         let description: Self = toml::from_str(text).map_err(|error| {
-            InvalidParameter::new("model.toml", error.message(), "a description that `antinoise train` wrote")
+            let got = format!("unreadable ({})", error.message());
+            InvalidParameter::new("model.toml", got, "a description that `antinoise train` wrote")
         })?;
         let Self { version, kind, classes, input, layers, table, .. } = &description;
         if *version != VERSION {

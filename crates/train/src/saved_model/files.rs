@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path, model: &Model, bytes: &[u8]) -> Result<Vec<f32>,
         return Err(refused(format!("{} bytes", bytes.len()), must_be));
     }
     let file = SafeTensors::deserialize(bytes)
-        .map_err(|error| refused(error.to_string(), "a safetensors file".into()))?;
+        .map_err(|error| refused(format!("unreadable ({error})"), "a safetensors file".into()))?;
     let tensors = model.tensors();
     let names = || tensors.iter().map(|tensor| &*tensor.name).collect::<Vec<_>>().join(", ");
     if file.len() != tensors.len() {

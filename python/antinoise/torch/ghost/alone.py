@@ -103,7 +103,7 @@ def _joined(*values: Any) -> Any:
     if isinstance(first, Tensor) and first.dim():
         return torch.cat(values)
     if any(bool(v != first) for v in values[1:]):
-        raise ValueError("an output that is not one value per example differs between examples")
+        raise ValueError("output is without a dimension of examples but must be equal for all of them")
     return first
 
 

@@ -190,7 +190,7 @@ pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
     if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
-        return Err(InvalidParameter::new("plot", out.display(), "another file than --out's").into());
+        return Err(InvalidParameter::new("plot", out.display(), "a file other than --out's").into());
     }
     let request = arguments.request()?;
     // The text of one plan ends with its statement, which has the warning.

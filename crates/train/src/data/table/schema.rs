@@ -58,7 +58,8 @@ impl Schema {
     /// If the text is not a schema, or as [`check`](Self::check).
     pub fn from_toml(text: &str) -> Result<Self, InvalidParameter> {
         let schema: Self = toml::from_str(text).map_err(|error| {
-            InvalidParameter::new("schema", error.message(), "label, classes and [[columns]] in TOML")
+            let got = format!("unreadable ({})", error.message());
+            InvalidParameter::new("schema", got, "label, classes and [[columns]] in TOML")
         })?;
         schema.check()?;
         Ok(schema)
