@@ -20,7 +20,7 @@ use antinoise_input::{InvalidParameter, at_least, between, largest, non_negative
 use rayon::prelude::*;
 
 use crate::monte_carlo::simulation::{Simulation, ln_largest_excess, predicted_upper};
-use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
+use crate::monte_carlo::{Direction, Normals, Samples, Source, Tally, add, least, tallies};
 use crate::{Gdp, Result};
 
 /// Number of samples in a block of draws.
@@ -122,9 +122,9 @@ impl BinsPair {
             .par_iter()
             .with_min_len(16)
             .map(|draws| {
-                let mut tally = Tally::default();
-                self.add(direction, epsilon, tilt, draws, &mut tally);
-                tally
+                let mut tally = [Tally::default()];
+                self.add(direction, &[epsilon], tilt, draws, &mut tally);
+                tally[0]
             })
             .collect();
         tallies.into_iter().fold(Tally::default(), Tally::join)
@@ -150,22 +150,23 @@ impl BinsPair {
         })
     }
 
-    fn add(&self, direction: Direction, epsilon: f64, tilt: f64, draws: &Draws, tally: &mut Tally) {
-        let mut losses = vec![0.0; self.bins];
+    fn add(&self, direction: Direction, epsilons: &[f64], tilt: f64, draws: &Draws, tallies: &mut [Tally]) {
+        let (mut losses, least) = (vec![0.0; self.bins], least(epsilons));
         for (noise, &bin) in draws.noise.chunks(self.bins).zip(&draws.bins) {
-            tally.add(self.one(direction, epsilon, tilt, (noise, bin), &mut losses));
+            add(tallies, epsilons, self.one(direction, least, tilt, (noise, bin), &mut losses));
         }
     }
 
-    /// Returns the weighted Y of one sample; `v` is scratch memory.
+    /// Returns the loss of one sample in `direction`, and its weight if the loss is above `least`; `v` is
+    /// scratch memory.
     fn one(
         &self,
         direction: Direction,
-        epsilon: f64,
+        least: f64,
         tilt: f64,
         (noise, bin): (&[f64], usize),
         v: &mut [f64],
-    ) -> f64 {
+    ) -> (f64, f64) {
         let square = self.scale * self.scale;
         let (shift, row) = match direction {
             Direction::Remove => (1.0 + tilt, &self.gram[bin * self.bins..(bin + 1) * self.bins]),
@@ -177,16 +178,16 @@ impl BinsPair {
         }
         let loss = ln_mean(v.iter().copied());
         match direction {
-            Direction::Remove if loss > epsilon => {
+            Direction::Remove if loss > least => {
                 let tilted = v.iter().enumerate().map(|(i, v)| shift * (v - tilt * half(i)));
-                -(epsilon - loss).exp_m1() * (loss - ln_mean(tilted)).exp()
+                (loss, (loss - ln_mean(tilted)).exp())
             }
-            Direction::Add if -loss > epsilon => {
+            Direction::Add if -loss > least => {
                 let (mean_square, trace) = self.mean_squares();
                 let along = v.iter().sum::<f64>() / self.bins as f64 + 0.5 * trace;
-                -(epsilon + loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * mean_square).exp()
+                (-loss, (tilt * along + 0.5 * tilt * tilt * mean_square).exp())
             }
-            _ => 0.0,
+            _ => (f64::NEG_INFINITY, 0.0),
         }
     }
 }
@@ -234,10 +235,16 @@ impl Simulation for BinsPair {
         (ln_weight + ln_largest_excess(tilt)).exp() * (1.0 + 1e-9)
     }
 
-    fn tally(&self, direction: Direction, epsilon: f64, &tilt: &f64, count: usize, source: &Source) -> Tally {
-        tally(count, source, direction, |normals, tally, count| {
+    fn tallies(
+        &self,
+        direction: Direction,
+        epsilons: &[f64],
+        &tilt: &f64,
+        samples: Samples<'_>,
+    ) -> Vec<Tally> {
+        tallies(samples, direction, epsilons, |normals, tallies, count| {
             for draws in self.draws(normals, count) {
-                self.add(direction, epsilon, tilt, &draws, tally);
+                self.add(direction, epsilons, tilt, &draws, tallies);
             }
         })
     }

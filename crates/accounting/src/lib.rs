@@ -63,7 +63,7 @@ pub use error::{Error, Result};
 pub use gdp::{Gdp, gaussian_noise_multiplier_upper};
 pub use group::group_privacy_upper;
 pub use mechanism::MonteCarloMechanism;
-pub use monte_carlo::{MonteCarlo, StatisticalDelta};
+pub use monte_carlo::{MonteCarlo, PrivacyCurve, StatisticalDelta};
 pub use neighbours::Neighbours;
 pub use pld::{Bounds, Composition, PoissonSampledGaussian};
 pub use statement::{Fact, PrivacyStatement, delta_warning, three_digits_up};

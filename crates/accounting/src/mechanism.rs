@@ -3,7 +3,7 @@
 use crate::b_min_sep::{MinSepPair, SamplingLaw};
 use crate::balls_in_bins::BinsPair;
 use crate::monte_carlo::simulation;
-use crate::{Bounds, MonteCarlo, Result, StatisticalDelta};
+use crate::{Bounds, MonteCarlo, PrivacyCurve, Result, StatisticalDelta};
 
 /// A lower-triangular C without negative entries, under a sampler whose privacy loss is simulated.
 ///
@@ -129,37 +129,65 @@ impl MonteCarloMechanism {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn delta(&self, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
-        with_pair!(self, pair => simulation::delta(pair, epsilon, settings))
+        Ok(self.curve(epsilon, settings, &|_, _| ())?.central())
+    }
+
+    /// delta at `epsilon` and at epsilons around it, each with a confidence interval; the intervals of the
+    /// curve hold together with probability `1 - failure_probability`. `progress` is called with the number
+    /// of samples drawn so far, and of all.
+    ///
+    /// # Errors
+    /// As [`MonteCarloMechanism::delta`].
+    ///
+    /// ```
+    /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
+    /// let one_bin = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?;
+    /// let curve = one_bin.curve(2.0, &MonteCarlo::default(), &|_, _| ())?;
+    /// let (found, exact) = (curve.delta(2.5), Gdp::new(1.0)?.delta_to_nearest(2.5)?);
+    /// assert!(found.lower <= exact && exact <= found.upper);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn curve(
+        &self,
+        epsilon: f64,
+        settings: &MonteCarlo,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<PrivacyCurve> {
+        with_pair!(self, pair => simulation::curve(pair, epsilon, settings, progress))
     }
 
     /// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
     /// includes the failure of the upper one.
     ///
-    /// A pilot suggests an epsilon. For the upper bound, a fixed sequence of increasing epsilons above it is
-    /// tested on fresh samples until one passes; for the lower bound, a sequence of decreasing ones below it.
-    /// The tests share the failure probability.
+    /// One simulation gives the curve around `guess`, on which both bounds lie; without a guess, pilots
+    /// suggest an epsilon. A bad guess makes the bounds wide, never wrong. `progress` is called with the
+    /// number of samples drawn so far, and of all.
     ///
     /// # Errors
-    /// When `delta` is not between 0 and 1, a setting is out of its range, or no tested epsilon holds:
-    /// `failure_probability` must be well below `delta`, and `max_samples` may be too few.
+    /// When `delta` is not between 0 and 1, `guess` is not positive, a setting is out of its range, or the
+    /// curve does not resolve `delta`: `failure_probability` must be well below `delta`, and `max_samples`
+    /// may be too few.
     ///
     /// ```
     /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
     /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
-    /// let found = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?.epsilon(1e-4, &settings)?;
+    /// let one_bin = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?;
+    /// let found = one_bin.epsilon(1e-4, &settings, None, &|_, _| ())?;
     /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.1 * found.lower);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn epsilon(&self, delta: f64, settings: &MonteCarlo) -> Result<Bounds> {
-        with_pair!(self, pair => simulation::epsilon(pair, delta, settings))
+    pub fn epsilon(
+        &self,
+        delta: f64,
+        settings: &MonteCarlo,
+        guess: Option<f64>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Bounds> {
+        with_pair!(self, pair => simulation::epsilon(pair, delta, settings, guess, progress))
     }
 
-    /// delta at `epsilon`, from samples that are derived from the claim itself: the ChaCha20 key is the
-    /// SHA-256 digest of C, noise, sampling and epsilon. So the figure is reproducible, and nobody can choose
-    /// the samples.
-    ///
-    /// `upper` includes [`MonteCarloMechanism::CLAIM_FAILURE`], the truncated tails of normals, and rounding
-    /// errors.
+    /// delta at `epsilon`, from samples that are derived from the claim itself: the central figure of
+    /// [`MonteCarloMechanism::certified_curve`].
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -174,10 +202,17 @@ impl MonteCarloMechanism {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn certified_delta(&self, epsilon: f64) -> Result<StatisticalDelta> {
-        with_pair!(self, pair => simulation::certified(pair, epsilon, false))
+        Ok(self.certified_curve(epsilon, &|_, _| ())?.central())
     }
 
-    /// A lower bound on delta at `epsilon`, from fewer samples. It shows how tight a claim is.
+    /// delta at `epsilon` and at epsilons around it, from samples that are derived from the claim itself: the
+    /// ChaCha20 key is the SHA-256 digest of C, noise, sampling and epsilon. So the figures are reproducible,
+    /// and nobody can choose the samples. `progress` is called with the number of samples drawn so far, and
+    /// of all.
+    ///
+    /// Upper bounds include [`MonteCarloMechanism::CLAIM_FAILURE`], the truncated tails of normals, and
+    /// rounding errors. The central figure holds but for that probability, and so do all figures of the curve
+    /// together.
     ///
     /// # Errors
     /// When `epsilon` is negative or not finite.
@@ -185,11 +220,17 @@ impl MonteCarloMechanism {
     /// ```
     /// use antinoise_accounting::MonteCarloMechanism;
     /// let mechanism = MonteCarloMechanism::balls_in_bins(&[vec![1.0, 0.5], vec![1.0]], 2, 2.0)?;
-    /// assert!(mechanism.certified_delta_lower(0.9)? > mechanism.certified_delta(1.2)?.upper);
+    /// let curve = mechanism.certified_curve(1.0, &|_, _| ())?;
+    /// let stricter = curve.epsilon(0.5 * curve.central().upper);
+    /// assert!(1.0 < stricter.lower && stricter.upper < 1.1 * stricter.lower);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
-    pub fn certified_delta_lower(&self, epsilon: f64) -> Result<f64> {
-        Ok(with_pair!(self, pair => simulation::certified(pair, epsilon, true))?.lower)
+    pub fn certified_curve(
+        &self,
+        epsilon: f64,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<PrivacyCurve> {
+        with_pair!(self, pair => simulation::certified(pair, epsilon, progress))
     }
 
     /// A factor on the noise for which [`MonteCarloMechanism::certified_delta`] at `epsilon` is expected to

@@ -73,12 +73,14 @@ fn simulated_epsilons_enclose_the_exact_one() {
             MonteCarloMechanism::balls_in_bins(&columns, 1, std).unwrap(),
             MonteCarloMechanism::b_min_sep(&columns, 1, 10.0, 10, std).unwrap(),
         ] {
-            let found = mechanism.epsilon(delta, &settings).unwrap();
-            assert!(found.lower <= exact && exact <= found.upper, "{mechanism:?}: {found:?} {exact}");
-            assert!(
-                found.upper < 1.1 * exact && found.lower > 0.9 * exact,
-                "{mechanism:?}: {found:?} {exact}"
-            );
+            for guess in [None, Some(1.03 * exact)] {
+                let found = mechanism.epsilon(delta, &settings, guess, &|_, _| ()).unwrap();
+                assert!(found.lower <= exact && exact <= found.upper, "{mechanism:?}: {found:?} {exact}");
+                assert!(
+                    found.upper < 1.1 * exact && found.lower > 0.9 * exact,
+                    "{mechanism:?}: {found:?} {exact}"
+                );
+            }
         }
     }
 }

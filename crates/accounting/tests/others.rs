@@ -7,7 +7,7 @@ use antinoise_accounting::{
     PoissonSampledGaussian, PrivacyStatement, StatisticalDelta, block_cyclic_poisson_reduction,
     group_privacy_upper,
 };
-use common::Steps;
+use common::{Steps, allowed_misses};
 
 /// The Toeplitz square root of the prefix sums, as columns from the diagonal down.
 fn columns(steps: usize) -> Vec<Vec<f64>> {
@@ -16,19 +16,6 @@ fn columns(steps: usize) -> Vec<Vec<f64>> {
         coefficients.push(coefficients[t - 1] * (2 * t - 1) as f64 / (2 * t) as f64);
     }
     (0..steps).map(|t| coefficients[..steps - t].to_vec()).collect()
-}
-
-/// How often an interval may miss at failure probability `alpha` in `runs` runs, but for chance 1e-6.
-fn allowed_misses(alpha: f64, runs: usize) -> usize {
-    let (mut term, mut below, mut misses) = ((1.0 - alpha).powi(runs as i32), 0.0, 0);
-    loop {
-        below += term;
-        if 1.0 - below < 1e-6 {
-            return misses;
-        }
-        term *= (runs - misses) as f64 / (misses + 1) as f64 * alpha / (1.0 - alpha);
-        misses += 1;
-    }
 }
 
 #[test]
@@ -95,7 +82,7 @@ fn amplification_by_bins_lies_between_its_ends() {
         "{found:?}"
     );
     assert_eq!(mechanism.delta(1.0, &settings).unwrap(), found);
-    let epsilon = mechanism.epsilon(found.estimate, &settings).unwrap().upper;
+    let epsilon = mechanism.epsilon(found.estimate, &settings, None, &|_, _| ()).unwrap().upper;
     assert!((1.0..1.1).contains(&epsilon), "{epsilon}");
 }
 
@@ -111,7 +98,10 @@ fn bins_refuse_bad_columns() {
     let mechanism = MonteCarloMechanism::balls_in_bins(&columns(4), 2, 1.0).unwrap();
     assert!(mechanism.delta(1.0, &MonteCarlo { failure_probability: 0.0, ..Default::default() }).is_err());
     assert!(mechanism.delta(1.0, &MonteCarlo { max_samples: 1, ..Default::default() }).is_err());
-    assert!(mechanism.epsilon(1e-12, &MonteCarlo::default()).is_err(), "a delta below the failure");
+    assert!(
+        mechanism.epsilon(1e-12, &MonteCarlo::default(), None, &|_, _| ()).is_err(),
+        "a delta below the failure"
+    );
 }
 
 #[test]

@@ -48,6 +48,18 @@ impl Progress {
         Self::with_lines(bar, move |bar, _| format!("{}: {} so far", bar.message(), time(start.elapsed())))
     }
 
+    /// Progress of a simulation, whose number of samples follows from its first ones.
+    pub fn of_samples(what: &str) -> Self {
+        let progress = Self::new(what, "%", 100);
+        progress.bar.enable_steady_tick(Duration::from_millis(120));
+        progress
+    }
+
+    /// Shows that `done` of `total` samples are drawn.
+    pub fn drawn(&self, done: usize, total: usize) {
+        self.bar.set_position((100.0 * done as f64 / total.max(1) as f64) as u64);
+    }
+
     fn with_lines(bar: ProgressBar, line: impl Fn(&ProgressBar, u64) -> String + Send + 'static) -> Self {
         let skipped = Arc::new(AtomicU64::new(0));
         let skips = Arc::clone(&skipped);
@@ -129,6 +141,13 @@ mod tests {
     fn spans_are_said_in_the_unit_that_fits() {
         let say = |seconds| time(Duration::from_secs(seconds));
         assert_eq!((say(42), say(100), say(7200)), ("42 s".into(), "2 min".into(), "2.0 h".into()));
+    }
+
+    #[test]
+    fn samples_are_counted_in_percent() {
+        let progress = Progress::of_samples("sampling");
+        progress.drawn(3000, 8000);
+        assert_eq!((progress.bar.position(), progress.bar.length()), (37, Some(100)));
     }
 
     #[test]

@@ -29,6 +29,11 @@ impl Plan {
     /// # Errors
     /// When it is not a plan, or its claim does not follow from its numbers.
     pub fn from_toml(text: &str) -> Result<VerifiedPlan> {
+        Self::read(text)?.verify()
+    }
+
+    /// The plan in `text`, not yet verified.
+    fn read(text: &str) -> Result<Self> {
         /// The version, which is read before all other fields, since these depend on it.
         #[derive(Deserialize)]
         struct Header {
@@ -49,7 +54,7 @@ impl Plan {
                 InvalidParameter::new("plan's field", field, "the name of a field that plans have").into()
             );
         }
-        plan.verify()
+        Ok(plan)
     }
 
     /// Reads and verifies the plan at `path`.
@@ -57,6 +62,14 @@ impl Plan {
     /// # Errors
     /// As [`Plan::from_toml`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<VerifiedPlan> {
+        Self::load_with(path, &|_, _| ())
+    }
+
+    /// As [`Plan::load`], with the progress of [`Plan::verify_with`].
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn load_with(path: &Path, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<VerifiedPlan> {
         let refused = |reason: String| Error::Format { path: path.to_path_buf(), reason };
         // Checked before the file is opened: opening a pipe would wait for its writer, and a device may have
         // no end.
@@ -69,7 +82,7 @@ impl Plan {
         }
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
         let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-        Self::from_toml(&text).map_err(|error| match error {
+        Self::read(&text).and_then(|plan| plan.verify_with(progress)).map_err(|error| match error {
             Error::Invalid(error) => refused(error.to_string()),
             other => other,
         })

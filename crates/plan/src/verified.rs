@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use antinoise_accounting::{Bounds, MonteCarloMechanism};
+use antinoise_accounting::{Bounds, MonteCarloMechanism, PrivacyCurve};
 use antinoise_input::{InvalidParameter, between, in_open_unit, non_negative, positive};
 use antinoise_mechanism::sensitivity::Sensitivity;
 use antinoise_mechanism::{AnyStrategy, RowNorms};
@@ -44,6 +44,8 @@ pub struct VerifiedPlan {
     schedule: Schedule,
     /// Bound on the shift of the mean by rounding of the history term, in units of seed noise.
     history_error: f64,
+    /// What a Monte Carlo accountant found.
+    curve: Option<PrivacyCurve>,
 }
 
 impl VerifiedPlan {
@@ -101,12 +103,15 @@ impl VerifiedPlan {
         };
         let Rounding { factor, history } = plan.rounding(exact, &noise)?;
         plan.rounding_factor = factor;
-        let Bounds { lower, upper } = match plan.simulated(history)? {
-            Some(mechanism) => plan.simulated_epsilon(&mechanism, request.epsilon)?,
+        let silent: &Progress<'_> = &|_, _| ();
+        let curve =
+            plan.simulated(history)?.map(|it| it.certified_curve(request.epsilon, silent)).transpose()?;
+        let Bounds { lower, upper } = match &curve {
+            Some(curve) => Bounds { upper: request.epsilon, ..curve.epsilon(request.delta) },
             None => plan.epsilon()?,
         };
-        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower);
-        plan.verify()
+        (plan.privacy.epsilon, plan.privacy.epsilon_lower) = (upper, lower.min(upper));
+        plan.verify_by(|_, _| Ok(curve))
     }
 
     /// Returns the plan's numbers, which can be changed and verified again.
@@ -117,6 +122,22 @@ impl VerifiedPlan {
     /// How batches are formed, and whether amplification is accounted for.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    /// delta at epsilons from half of the claim's to twice that, as the plan's Monte Carlo accountant found
+    /// them when it verified the claim; `None` if the plan has another accountant.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let mut request = Request::new(160, 20, Length::Epochs(3), Setting::Poisson);
+    /// request.specs = Some(vec!["blt:2".parse()?]); // in bins
+    /// let plan = choose(&request)?.plan;
+    /// let stricter = plan.curve().expect("bins are simulated").epsilon(0.1 * plan.privacy.delta);
+    /// assert!(plan.privacy.epsilon < stricter.upper && stricter.upper < 1.1 * stricter.lower);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn curve(&self) -> Option<&PrivacyCurve> {
+        self.curve.as_ref()
     }
 
     /// The input of the plan's Monte Carlo accountant, from which [`Privacy::epsilon`] is computed; `None` if
@@ -161,11 +182,8 @@ impl Serialize for VerifiedPlan {
     }
 }
 
-/// Candidates for the lower bound on epsilon, as fractions of epsilon.
-const LOWER_FRACTIONS: [f64; 4] = [0.98, 0.95, 0.9, 0.8];
-/// Factor on delta in the search for a lower bound: a margin for the randomness of the samples by which it is
-/// verified.
-const LOWER_MARGIN: f64 = 1.2;
+/// A function that is called during a simulation with the number of samples drawn so far, and of all.
+type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 impl Plan {
     /// Recomputes the claim from the numbers.
@@ -175,6 +193,27 @@ impl Plan {
     /// protects, noise cannot be added as the plan states, the sensitivity is too small, or epsilon is
     /// smaller than the noise gives.
     pub fn verify(self) -> Result<VerifiedPlan> {
+        self.verify_with(&|_, _| ())
+    }
+
+    /// As [`Plan::verify`]. `progress` is called with the number of samples drawn so far, and of all, if the
+    /// plan's accountant is a Monte Carlo accountant, which takes seconds.
+    ///
+    /// # Errors
+    /// As [`Plan::verify`].
+    pub fn verify_with(self, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<VerifiedPlan> {
+        let simulated = |mechanism: Option<MonteCarloMechanism>, epsilon: f64| -> Result<_> {
+            Ok(mechanism.map(|it| it.certified_curve(epsilon, progress)).transpose()?)
+        };
+        self.verify_by(simulated)
+    }
+
+    /// Verifies the plan by the curve that `simulated` finds for the input of its Monte Carlo accountant and
+    /// its epsilon.
+    fn verify_by(
+        self,
+        simulated: impl FnOnce(Option<MonteCarloMechanism>, f64) -> Result<Option<PrivacyCurve>>,
+    ) -> Result<VerifiedPlan> {
         self.check_numbers()?;
         let schedule = self.schedule()?;
         schedule.check(self.examples, self.batch_size)?;
@@ -201,18 +240,19 @@ impl Plan {
         }
         self.check_range(noise.norms)?;
         self.arithmetic.check(self.noise_std(), &noise)?;
-        self.check_claim(history)?;
-        Ok(VerifiedPlan { plan: self, schedule, history_error: history })
+        let curve = simulated(self.simulated(history)?, self.privacy.epsilon)?;
+        self.check_claim(curve.as_ref())?;
+        Ok(VerifiedPlan { plan: self, schedule, history_error: history, curve })
     }
 
-    fn check_claim(&self, history: f64) -> Result<()> {
+    fn check_claim(&self, curve: Option<&PrivacyCurve>) -> Result<()> {
         let privacy = &self.privacy;
         let failure = privacy.accountant.failure_probability();
         if privacy.failure != failure {
             return Err(unsound(Figure::Failure, format!("{:?}", privacy.failure), format!("{failure:?}")));
         }
-        if let Some(mechanism) = self.simulated(history)? {
-            return self.check_simulated_claim(&mechanism);
+        if let Some(curve) = curve {
+            return self.check_simulated_claim(curve);
         }
         let Bounds { lower, upper } = self.epsilon()?;
         // A comparison with NaN is false, so that NaN is refused.
@@ -230,24 +270,18 @@ impl Plan {
     /// Checks both bounds on epsilon by Monte Carlo. The random numbers are derived from the plan's numbers,
     /// so that the author of a file cannot choose them. The result is reproducible and needs no tolerance for
     /// rounding.
-    fn check_simulated_claim(&self, mechanism: &MonteCarloMechanism) -> Result<()> {
-        let privacy = &self.privacy;
-        let holds_unamplified = privacy.epsilon >= self.epsilon()?.upper;
-        if !holds_unamplified {
-            let found = mechanism.certified_delta(privacy.epsilon)?.upper;
-            let covers = found <= privacy.delta;
-            if !covers {
-                let found = format!("a delta of up to {found:e} at this epsilon, above {:e}", privacy.delta);
-                return Err(unsound(Figure::Epsilon, privacy.epsilon, found));
-            }
+    fn check_simulated_claim(&self, curve: &PrivacyCurve) -> Result<()> {
+        let (privacy, found) = (&self.privacy, curve.central().upper);
+        let covers = found <= privacy.delta || privacy.epsilon >= self.epsilon()?.upper;
+        if !covers {
+            let found = format!("a delta of up to {found:e} at this epsilon, above {:e}", privacy.delta);
+            return Err(unsound(Figure::Epsilon, privacy.epsilon, found));
         }
         let lower = privacy.epsilon_lower;
-        let reached = lower == 0.0
-            || lower <= privacy.epsilon && mechanism.certified_delta_lower(lower)? >= privacy.delta;
-        if reached {
-            Ok(())
-        } else {
-            Err(unsound(Figure::EpsilonLower, lower, "no lower bound as large as this"))
+        let reached = lower <= privacy.epsilon && lower <= curve.epsilon(privacy.delta).lower;
+        match reached {
+            true => Ok(()),
+            false => Err(unsound(Figure::EpsilonLower, lower, "no lower bound as large as this")),
         }
     }
 
@@ -268,17 +302,6 @@ impl Plan {
         let noise_std =
             self.noise_multiplier * self.sensitivity.value * self.arithmetic.widened(self.clip_norm)?;
         in_single_precision("noise_std", noise_std)
-    }
-
-    /// The bounds that verification will certify: `epsilon` as the upper bound, and as the lower bound the
-    /// largest candidate that a quick simulation supports.
-    fn simulated_epsilon(&self, mechanism: &MonteCarloMechanism, epsilon: f64) -> Result<Bounds> {
-        for lower in LOWER_FRACTIONS.map(|fraction| fraction * epsilon) {
-            if mechanism.certified_delta_lower(lower)? > LOWER_MARGIN * self.privacy.delta {
-                return Ok(Bounds { lower, upper: epsilon });
-            }
-        }
-        Ok(Bounds { lower: 0.0, upper: epsilon })
     }
 
     /// Intermediate noise, noise on the sums and noise on their means must all be normal numbers in single

@@ -1,6 +1,6 @@
 //! Plans whose examples are put in bins: what is claimed is shown by sampling that no file can choose.
 
-use antinoise_accounting::{Gdp, MonteCarloMechanism, gaussian_noise_multiplier_upper};
+use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism, gaussian_noise_multiplier_upper};
 use antinoise_input::BadInput;
 use antinoise_mechanism::{Adjacency, Participation};
 use antinoise_plan::{
@@ -101,6 +101,31 @@ fn no_other_samples_show_what_is_not_true() {
         altered.privacy.epsilon *= 1.0 - 1e-9 * f64::from(digits);
         assert!(altered.verify().unwrap_err().to_string().contains("epsilon"), "{digits}");
     }
+}
+
+/// What verification found at other deltas and epsilons is part of the verified plan, read from a file or
+/// not, and agrees with a new simulation.
+#[test]
+fn a_verified_plan_keeps_its_curve() {
+    let plan = plan("blt:2");
+    let curve = plan.curve().expect("bins are simulated");
+    assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap().curve(), Some(curve));
+    assert!(curve.central().upper <= plan.privacy.delta);
+    assert_eq!(plan.privacy.epsilon_lower, curve.epsilon(plan.privacy.delta).lower);
+    assert!(plan.privacy.epsilon_lower > 0.9 * plan.privacy.epsilon, "{:?}", plan.privacy);
+    let mechanism = plan.monte_carlo().unwrap().unwrap();
+    let settings = MonteCarlo { failure_probability: 1e-10, ..MonteCarlo::default() };
+    let mut checked = 0;
+    for delta in [1e-3, 1e-4, 3e-5, 3e-6, 1e-6, 1e-7] {
+        let (known, guess) = (curve.epsilon(delta), curve.estimated_epsilon(delta));
+        let new = mechanism.epsilon(delta, &settings, guess, &|_, _| ()).unwrap();
+        assert!(known.lower <= new.upper && new.lower <= known.upper, "{delta:e}: {known:?} {new:?}");
+        assert!(new.upper < 1.06 * new.lower, "{delta:e}: {new:?}");
+        checked += 1;
+    }
+    assert_eq!(checked, 6);
+    let none = choose(&Request::new(160, 20, Length::Epochs(3), Setting::Cyclic)).unwrap().plan;
+    assert_eq!(none.curve(), None);
 }
 
 /// The dominating pair is one for non-negative C alone.

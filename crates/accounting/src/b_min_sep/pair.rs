@@ -19,7 +19,7 @@ use antinoise_input::{InvalidParameter, at_least, non_negative, positive};
 use super::replicas::{ReplicaProposal, ln_add};
 use super::sampling_law::SamplingLaw;
 use crate::monte_carlo::simulation::{Simulation, ln_largest_excess, predicted_upper};
-use crate::monte_carlo::{Direction, Normals, Source, Tally, tally};
+use crate::monte_carlo::{Direction, Normals, Samples, Source, Tally, add, least, tallies};
 use crate::{Gdp, Result};
 
 /// The joining probabilities of thinned processes, as fractions of p.
@@ -311,17 +311,25 @@ impl Simulation for MinSepPair {
         (ln_bound - exponent * epsilon + ln_largest_excess(exponent)).exp() * (1.0 + 1e-9)
     }
 
-    fn tally(&self, _: Direction, epsilon: f64, proposal: &Proposal, count: usize, source: &Source) -> Tally {
+    fn tallies(
+        &self,
+        _: Direction,
+        epsilons: &[f64],
+        proposal: &Proposal,
+        samples: Samples<'_>,
+    ) -> Vec<Tally> {
         let direction = match proposal {
             Proposal::Mixture(_) => Direction::Remove,
             Proposal::Origin { .. } => Direction::Add,
         };
-        tally(count, source, direction, |normals, tally, count| {
+        let least = least(epsilons);
+        tallies(samples, direction, epsilons, |normals, tallies, count| {
             let (mut y, mut losses, mut scratch) =
                 (vec![0.0; self.steps()], vec![0.0; self.steps()], Vec::new());
             for _ in 0..count {
                 y.iter_mut().for_each(|y| *y = normals.next());
-                tally.add(self.one(epsilon, proposal, normals, &mut y, &mut losses, &mut scratch));
+                let sample = self.one(least, proposal, normals, &mut y, &mut losses, &mut scratch);
+                add(tallies, epsilons, sample);
             }
         })
     }
@@ -339,17 +347,17 @@ impl Simulation for MinSepPair {
 }
 
 impl MinSepPair {
-    /// Returns the weighted `(1 - e^{epsilon - loss})_+` of one sample. `y`, `losses` and `scratch` are
-    /// scratch memory.
+    /// Returns the loss of one sample, and its weight if the loss is above `least`. `y`, `losses` and
+    /// `scratch` are scratch memory.
     fn one(
         &self,
-        epsilon: f64,
+        least: f64,
         proposal: &Proposal,
         normals: &mut Normals,
         y: &mut [f64],
         losses: &mut [f64],
         scratch: &mut Vec<f64>,
-    ) -> f64 {
+    ) -> (f64, f64) {
         match proposal {
             Proposal::Mixture(replicas) => {
                 replicas.draw(normals, |t, times| {
@@ -357,25 +365,25 @@ impl MinSepPair {
                 });
                 self.losses(y, losses);
                 let loss = self.ln_ratio(losses, 1.0, scratch);
-                if loss <= epsilon {
-                    return 0.0;
+                if loss <= least {
+                    return (loss, 0.0);
                 }
                 let proposed = if replicas.stretch == 1.0 {
                     replicas.count as f64 * loss
                 } else {
                     self.ln_ratio(losses, replicas.stretch, scratch)
                 };
-                -(epsilon - loss).exp_m1() * (loss + replicas.ln_weight - proposed).exp()
+                (loss, (loss + replicas.ln_weight - proposed).exp())
             }
             Proposal::Origin { mean, tilt, square, .. } => {
                 y.iter_mut().zip(&**mean).for_each(|(y, mean)| *y -= tilt * mean);
                 self.losses(y, losses);
                 let loss = -self.ln_ratio(losses, 1.0, scratch);
-                if loss <= epsilon {
-                    return 0.0;
+                if loss <= least {
+                    return (loss, 0.0);
                 }
                 let along: f64 = y.iter().zip(&**mean).map(|(y, mean)| y * mean).sum();
-                -(epsilon - loss).exp_m1() * (tilt * along + 0.5 * tilt * tilt * square).exp()
+                (loss, (tilt * along + 0.5 * tilt * tilt * square).exp())
             }
         }
     }

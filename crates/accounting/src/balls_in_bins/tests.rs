@@ -40,7 +40,9 @@ fn every_proposal_samples_the_delta_of_its_direction() {
                     let mut v = vec![0.0; bins];
                     for draws in pair.draws(&mut normals, 30_000) {
                         for (noise, &bin) in draws.noise.chunks(bins).zip(&draws.bins) {
-                            let sample = pair.one(direction, epsilon, tilt, (noise, bin), &mut v);
+                            let (mut one, sample) = ([Tally::default()], (noise, bin));
+                            add(&mut one, &[epsilon], pair.one(direction, epsilon, tilt, sample, &mut v));
+                            let sample = one[0].sum;
                             assert!((0.0..=largest).contains(&sample), "{direction:?}: {sample} {largest}");
                             tally.add(sample);
                         }

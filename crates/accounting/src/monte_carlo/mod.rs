@@ -3,6 +3,7 @@ mod estimate;
 #[cfg(test)]
 pub(crate) mod exact;
 mod normals;
+mod privacy_curve;
 mod settings;
 pub(crate) mod simulation;
 mod tally;
@@ -10,5 +11,6 @@ mod tally;
 pub(crate) use crate::pld::Direction;
 pub(crate) use estimate::{Tally, half_width};
 pub(crate) use normals::{Normals, Source};
+pub use privacy_curve::PrivacyCurve;
 pub use settings::{MonteCarlo, StatisticalDelta};
-pub(crate) use tally::{PILOT, tally};
+pub(crate) use tally::{PILOT, Samples, add, least, tallies};

@@ -3,13 +3,17 @@
 
 use antinoise_input::{in_open_unit, largest, non_negative, positive};
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use sha2::{Digest, Sha256};
 
-use super::{Direction, MonteCarlo, PILOT, Source, StatisticalDelta, Tally, half_width};
+use super::{
+    Direction, MonteCarlo, PILOT, PrivacyCurve, Samples, Source, StatisticalDelta, Tally, half_width,
+};
 use crate::root::crossing;
 use crate::{Bounds, Error, Gdp, Result, gaussian_noise_multiplier_upper};
 
-/// Purposes of random streams. The tests of a sequence of epsilons use `FIGURE`, `FIGURE + 1`, ....
+/// Purposes of random streams.
 const FOR_PROPOSAL: u8 = 0;
 const FOR_PILOT: u8 = 1;
 const FIGURE: u8 = 2;
@@ -17,9 +21,6 @@ const FIGURE: u8 = 2;
 /// Bound on the change of a mean that comes from truncating the tails of normals at 8.5 standard deviations,
 /// relative to the largest possible sample.
 const TAILS: f64 = 1e-12;
-
-/// The epsilons that are tested, relative to the pilot's suggestion, in order.
-const LADDER: [f64; 9] = [1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.2, 1.5, 2.0];
 
 /// Tolerance of the pilot's suggestion, relative to the epsilon without amplification.
 const SUGGESTION: f64 = 1e-3;
@@ -29,10 +30,8 @@ const FAR: f64 = 8.0;
 
 /// Failure probability of one certified figure.
 pub(crate) const CLAIM_FAILURE: f64 = 1e-20;
-/// Target half-widths of confidence intervals, relative to the estimate: for the delta of a claim, and for
-/// the lower bound that shows how tight the claim is.
+/// Target half-width of the confidence interval for the delta of a claim, relative to the estimate.
 const CLAIM_PRECISION: f64 = 0.05;
-const ROUGH_PRECISION: f64 = 0.5;
 /// Upper bound on the relative rounding error of a figure.
 const EVALUATION: f64 = 1e-9;
 /// Tolerance of the noise search, in ln(noise).
@@ -41,6 +40,9 @@ const TOLERANCE: f64 = 5e-4;
 const NOISE_STEP: f64 = 0.25;
 /// Maximum number of these steps.
 const MAX_NOISE_STEPS: usize = 40;
+
+/// A function that is called during a simulation with the number of samples drawn so far, and of all.
+pub(crate) type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// A dominating pair with several proposal distributions, whose importance weights are bounded.
 pub(crate) trait Simulation: Sync {
@@ -67,7 +69,17 @@ pub(crate) trait Simulation: Sync {
     /// An upper bound on the weighted sample `(1 - e^{epsilon - loss})_+`.
     fn largest_sample(&self, direction: Direction, epsilon: f64, proposal: &Self::Proposal) -> f64;
 
-    /// The sums over `count` weighted samples, which do not depend on the number of threads.
+    /// For each of `epsilons`, the sums over the same weighted samples, which do not depend on the number of
+    /// threads.
+    fn tallies(
+        &self,
+        direction: Direction,
+        epsilons: &[f64],
+        proposal: &Self::Proposal,
+        samples: Samples<'_>,
+    ) -> Vec<Tally>;
+
+    /// The sums over `count` weighted samples for one epsilon.
     fn tally(
         &self,
         direction: Direction,
@@ -75,7 +87,9 @@ pub(crate) trait Simulation: Sync {
         proposal: &Self::Proposal,
         count: usize,
         source: &Source,
-    ) -> Tally;
+    ) -> Tally {
+        self.tallies(direction, &[epsilon], proposal, Samples { count, source, on_drawn: &|_| () })[0]
+    }
 
     /// A function from ln(noise scale) to the predicted upper limit of a claim at `epsilon`, as
     /// [`predicted_upper`] predicts it for noise multiplied by that scale.
@@ -121,22 +135,27 @@ fn proposal<P: Simulation>(
     })
 }
 
-/// Estimates delta at `epsilon`, from samples of the settings' seed.
-pub(crate) fn delta(pair: &impl Simulation, epsilon: f64, settings: &MonteCarlo) -> Result<StatisticalDelta> {
-    let epsilon = non_negative("epsilon", epsilon)?;
-    settings.check()?;
-    Ok(measure(pair, epsilon, settings, (&Source::of_seed(settings.seed), FIGURE)))
-}
-
-/// Estimates delta at `epsilon`, from the samples of a source for a purpose.
-fn measure(
+/// delta at `epsilon` and the curve around it, from samples of the settings' seed.
+pub(crate) fn curve(
     pair: &impl Simulation,
     epsilon: f64,
     settings: &MonteCarlo,
-    (source, purpose): (&Source, u8),
-) -> StatisticalDelta {
-    Pilots::new(pair, epsilon, settings, source, |mean| settings.precision * mean)
-        .figure(pair, source, purpose)
+    progress: &Progress<'_>,
+) -> Result<PrivacyCurve> {
+    let epsilon = non_negative("epsilon", epsilon)?;
+    settings.check()?;
+    Ok(around(pair, epsilon, settings, &Source::of_seed(settings.seed), progress))
+}
+
+/// The curve around `epsilon`, from samples of `source`.
+fn around(
+    pair: &impl Simulation,
+    epsilon: f64,
+    settings: &MonteCarlo,
+    source: &Source,
+    progress: &Progress<'_>,
+) -> PrivacyCurve {
+    Pilots::new(pair, epsilon, settings, source).curve(pair, source, progress)
 }
 
 /// Small samples (pilots) in both directions, which decide the proposals and the numbers of samples of a
@@ -147,19 +166,12 @@ struct Pilots<'a, P: Simulation> {
     directions: [PilotRun<P::Proposal>; 2],
 }
 
-/// Direction, proposal, tally of the pilot, largest sample, and number of samples of the figure.
-type PilotRun<P> = (Direction, P, Tally, f64, usize);
+/// Direction, proposal, and number of samples of the figure.
+type PilotRun<P> = (Direction, P, usize);
 
 impl<'a, P: Simulation> Pilots<'a, P> {
-    /// Runs the pilots. `target` maps a pilot's mean to the wanted half-width of the figure's confidence
-    /// interval.
-    fn new(
-        pair: &P,
-        epsilon: f64,
-        settings: &'a MonteCarlo,
-        source: &Source,
-        target: impl Fn(f64) -> f64,
-    ) -> Self {
+    /// Runs the pilots.
+    fn new(pair: &P, epsilon: f64, settings: &'a MonteCarlo, source: &Source) -> Self {
         let pilots = Direction::BOTH.map(|direction| {
             let proposal = proposal(pair, direction, epsilon, settings, source);
             let pilot = pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT));
@@ -169,79 +181,66 @@ impl<'a, P: Simulation> Pilots<'a, P> {
         let directions = pilots.map(|(direction, proposal, pilot)| {
             let largest = pair.largest_sample(direction, epsilon, &proposal);
             let mean = if P::SHARES_PRECISION { worse } else { pilot.mean() };
-            let samples = settings.samples_for(target(mean), &pilot, largest);
-            (direction, proposal, pilot, largest, samples)
+            let samples = settings.samples_for(settings.precision * mean, &pilot, largest);
+            (direction, proposal, samples)
         });
         Self { epsilon, settings, directions }
     }
 
-    /// The figure that the pilots predict.
-    fn predicted(&self) -> StatisticalDelta {
-        let interval = |(_, _, pilot, largest, samples): &PilotRun<P::Proposal>| {
-            self.interval(&pilot.rescaled_to(*samples), *largest)
+    /// The curve around the pilots' epsilon, whose bounds hold together and follow from the same samples.
+    /// `progress` is called with the number of samples drawn so far, and of all.
+    fn curve(&self, pair: &P, source: &Source, progress: &Progress<'_>) -> PrivacyCurve {
+        let epsilons = PrivacyCurve::epsilons(self.epsilon);
+        let all: Vec<f64> = [self.epsilon].into_iter().chain(epsilons.iter().copied()).collect();
+        let (source, drawn) = (source.for_purpose(FIGURE), AtomicUsize::new(0));
+        let total = self.directions.iter().map(|(.., count)| count).sum();
+        let on_drawn = |more: usize| progress(drawn.fetch_add(more, Ordering::Relaxed) + more, total);
+        let tallies = self.directions.each_ref().map(|(direction, proposal, count)| {
+            let samples = Samples { count: *count, source: &source, on_drawn: &on_drawn };
+            pair.tallies(*direction, &all, proposal, samples)
+        });
+        let failure = self.settings.failure_probability;
+        let of = |i: usize, share: f64| {
+            let ends = [0, 1].map(|end| {
+                let (direction, proposal, _) = &self.directions[end];
+                interval(&tallies[end][i], pair.largest_sample(*direction, all[i], proposal), share * failure)
+            });
+            StatisticalDelta::max_of(ends, failure)
         };
-        let [remove, add] = &self.directions;
-        StatisticalDelta::max_of([interval(remove), interval(add)], self.settings.failure_probability)
+        // The bounds of the curve share the failure probability.
+        let share = 1.0 / epsilons.len() as f64;
+        let point = |(i, &epsilon): (usize, &f64)| (epsilon, of(1 + i, share));
+        PrivacyCurve::new(of(0, 1.0), epsilons.iter().enumerate().map(point).collect())
     }
+}
 
-    /// The figure, from the samples of `source` for `purpose`.
-    fn figure(&self, pair: &P, source: &Source, purpose: u8) -> StatisticalDelta {
-        let source = source.for_purpose(purpose);
-        let interval = |(direction, proposal, _, largest, samples): &PilotRun<P::Proposal>| {
-            self.interval(&pair.tally(*direction, self.epsilon, proposal, *samples, &source), *largest)
-        };
-        let [remove, add] = &self.directions;
-        StatisticalDelta::max_of([interval(remove), interval(add)], self.settings.failure_probability)
-    }
-
-    /// Mean, half-width of its confidence interval and samples of a tally.
-    fn interval(&self, tally: &Tally, largest: f64) -> (f64, f64, usize) {
-        // A quarter of the failure probability for each side of each direction.
-        let width = half_width(tally, largest, 0.25 * self.settings.failure_probability) + TAILS * largest;
-        (tally.mean(), width, tally.count)
-    }
+/// Mean, half-width of its confidence interval and samples of a tally, where the larger mean of both
+/// directions is outside of its interval with probability at most `failure`.
+fn interval(tally: &Tally, largest: f64, failure: f64) -> (f64, f64, usize) {
+    // A quarter of the failure probability for each side of each direction.
+    (tally.mean(), half_width(tally, largest, 0.25 * failure) + TAILS * largest, tally.count)
 }
 
 /// Bounds on epsilon at `delta`, each of which holds with probability `1 - failure_probability`; `delta`
 /// includes the failure.
 ///
-/// A pilot suggests an epsilon. For the upper bound, increasing epsilons above it are tested until one
-/// passes; for the lower bound, decreasing ones below it. The tests share the failure probability.
-pub(crate) fn epsilon(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> Result<Bounds> {
-    let delta = in_open_unit("delta", delta)?;
-    settings.check()?;
-    let suggested = suggest(pair, delta, settings);
-    let failure = settings.failure_probability;
-    let upper = LADDER.map(|factor| suggested * factor);
-    let upper = climb(pair, delta, settings, upper, |at| at.upper + failure <= delta);
-    let upper = upper.ok_or_else(|| Error::OutOfReach {
-        parameter: "epsilon",
-        reason: "sampling does not resolve this delta; lower the failure probability or raise max_samples"
-            .into(),
-    })?;
-    let lower = LADDER.map(|factor| suggested / factor);
-    let lower = climb(pair, delta, settings, lower, |at| at.lower >= delta);
-    Ok(Bounds { lower: lower.unwrap_or(0.0), upper })
-}
-
-/// Returns the first epsilon of `ladder` that passes `test`. An epsilon that its pilot predicts to fail is
-/// skipped. Each other one is tested on fresh samples, enough to distinguish the pilot's delta from `delta`.
-fn climb(
+/// One simulation gives the curve around `guess` or, without it, around the epsilon that pilots suggest.
+pub(crate) fn epsilon(
     pair: &impl Simulation,
     delta: f64,
     settings: &MonteCarlo,
-    ladder: [f64; LADDER.len()],
-    test: impl Fn(&StatisticalDelta) -> bool,
-) -> Option<f64> {
-    let source = Source::of_seed(settings.seed);
-    let share = settings.failure_probability / LADDER.len() as f64;
-    let each = MonteCarlo { failure_probability: share, ..*settings };
-    let target = |mean: f64| (settings.precision * mean).max(0.5 * (mean - delta).abs());
-    let holds = |&(rung, epsilon): &(usize, f64)| {
-        let pilots = Pilots::new(pair, epsilon, &each, &source, target);
-        test(&pilots.predicted()) && test(&pilots.figure(pair, &source, FIGURE + rung as u8))
-    };
-    ladder.into_iter().enumerate().find(holds).map(|(_, epsilon)| epsilon)
+    guess: Option<f64>,
+    progress: &Progress<'_>,
+) -> Result<Bounds> {
+    let delta = in_open_unit("delta", delta)?;
+    settings.check()?;
+    let guess = guess.map_or_else(|| Ok(suggest(pair, delta, settings)), |guess| positive("guess", guess))?;
+    let found = curve(pair, guess, settings, progress)?.epsilon(delta);
+    if found.upper < f64::INFINITY {
+        return Ok(found);
+    }
+    let reason = "sampling does not resolve this delta; lower the failure probability or raise max_samples";
+    Err(Error::OutOfReach { parameter: "epsilon", reason: reason.into() })
 }
 
 /// Estimates epsilon at `delta` from a small sample; the estimate is between 0 and the epsilon without
@@ -262,25 +261,30 @@ fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
 }
 
 /// The settings under which a claim is certified. The claim's digest replaces the seed.
-fn claim_settings<P: Simulation>(_: &P, precision: f64) -> MonteCarlo {
-    MonteCarlo { failure_probability: CLAIM_FAILURE, precision, max_samples: P::MAX_CLAIM_SAMPLES, seed: 0 }
+fn claim_settings<P: Simulation>(_: &P) -> MonteCarlo {
+    MonteCarlo {
+        failure_probability: CLAIM_FAILURE,
+        precision: CLAIM_PRECISION,
+        max_samples: P::MAX_CLAIM_SAMPLES,
+        seed: 0,
+    }
 }
 
-/// Estimates delta at `epsilon` from samples that are derived from the claim alone: the key of their
-/// generator is the SHA-256 digest of the pair's numbers, epsilon and the precision.
-pub(crate) fn certified<P: Simulation>(pair: &P, epsilon: f64, is_rough: bool) -> Result<StatisticalDelta> {
+/// delta at `epsilon` and the curve around it, from samples that are derived from the claim alone: the key of
+/// their generator is the SHA-256 digest of the pair's numbers, epsilon and the precision.
+pub(crate) fn certified<P: Simulation>(
+    pair: &P,
+    epsilon: f64,
+    progress: &Progress<'_>,
+) -> Result<PrivacyCurve> {
     let epsilon = non_negative("epsilon", epsilon)?;
-    let precision = if is_rough { ROUGH_PRECISION } else { CLAIM_PRECISION };
     let mut hash = Sha256::new();
     hash.update(P::CLAIM);
-    for number in pair.numbers().chain([epsilon, precision]) {
+    for number in pair.numbers().chain([epsilon, CLAIM_PRECISION]) {
         hash.update(number.to_le_bytes());
     }
     let source = Source::of_key(hash.finalize().into());
-    let settings = claim_settings(pair, precision);
-    let found = measure(pair, epsilon, &settings, (&source, FIGURE));
-    let upper = (found.upper * (1.0 + EVALUATION)).min(1.0);
-    Ok(StatisticalDelta { lower: found.lower * (1.0 - EVALUATION), upper, ..found })
+    Ok(around(pair, epsilon, &claim_settings(pair), &source, progress).widened(EVALUATION))
 }
 
 /// Predicts the upper confidence limit of a claim at `epsilon`; `tally` draws a small sample (`true`) for the
@@ -291,7 +295,7 @@ pub(crate) fn predicted_upper<P: Simulation>(
     epsilon: f64,
     tally: impl Fn(Direction, &P::Proposal, bool) -> Tally,
 ) -> f64 {
-    let settings = claim_settings(pair, CLAIM_PRECISION);
+    let settings = claim_settings(pair);
     let uppers = Direction::BOTH.map(|direction| {
         let proposal =
             best_proposal(pair, direction, epsilon, &settings, |proposal| tally(direction, proposal, true));

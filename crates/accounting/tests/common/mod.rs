@@ -107,3 +107,16 @@ impl Random {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
+
+/// How often an interval may miss at failure probability `alpha` in `runs` runs, but for chance 1e-6.
+pub fn allowed_misses(alpha: f64, runs: usize) -> usize {
+    let (mut term, mut below, mut misses) = ((1.0 - alpha).powi(runs as i32), 0.0, 0);
+    loop {
+        below += term;
+        if 1.0 - below < 1e-6 {
+            return misses;
+        }
+        term *= (runs - misses) as f64 / (misses + 1) as f64 * alpha / (1.0 - alpha);
+        misses += 1;
+    }
+}

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_accounting::{Bounds, Gdp, MonteCarlo, MonteCarloMechanism};
-use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
+use antinoise_accounting::{Bounds, Gdp, MonteCarloMechanism};
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, non_negative, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -15,11 +15,11 @@ use clap::Args;
 use super::observed::Observed;
 use super::privacy::PrivacyFigures;
 use super::sampling::{Sampling, SamplingOptions, refuse_replace_one};
+use super::simulated::Simulated;
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 use crate::output;
-use crate::progress::Progress;
 use crate::source::load_plan;
 
 /// Print the privacy that a noise multiplier gives.
@@ -60,7 +60,8 @@ pub struct Arguments {
     #[command(flatten)]
     bins: BinsOptions,
     /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
-    /// replace-one.
+    /// replace-one. Under zero-out, figures that also hold under add-or-remove are printed as such: those of
+    /// Poisson sampling without bands, and of balls in bins.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }
@@ -147,13 +148,6 @@ struct BinsOptions {
     strategy: Option<StrategySpec>,
 }
 
-/// Share of delta that is reserved for failures of the statistical accountant.
-const FAILURE: f64 = 0.01;
-/// Target half-width of the confidence interval of a simulated delta, relative to it.
-const PRECISION: f64 = 0.05;
-/// Largest number of samples of a test in each direction: some seconds for all tests together.
-const MAX_SAMPLES: usize = 400_000;
-
 impl Arguments {
     /// Report at --epsilon if it is given, else at `delta`.
     fn at(
@@ -197,57 +191,34 @@ impl Arguments {
         Ok(report.of_plan(plan))
     }
 
-    /// Report for a plan: its own claim at its own delta, and a new simulation at another delta.
+    /// Report for a plan with a Monte Carlo accountant: its own claim at its own delta. Elsewhere, the curve
+    /// that verified the claim, or a new simulation where the curve ends.
     fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<PrivacyFigures> {
-        let other =
-            [("epsilon", self.point.epsilon), ("group_size", self.group_size.map(|size| size as f64))];
-        if let Some((name, Some(got))) = other.into_iter().find(|(_, got)| got.is_some()) {
-            let must_be =
-                "left out: for a plan with a statistical accountant, only epsilon at --delta can be computed";
-            return Err(InvalidParameter::new(name, got, must_be).into());
+        if let Some(size) = self.group_size {
+            let must_be = "left out: a plan with a statistical accountant has no epsilon of a group";
+            return Err(InvalidParameter::new("group_size", size, must_be).into());
+        }
+        let (sigma, failure) = (plan.noise_multiplier, plan.privacy.failure.unwrap_or(0.0));
+        let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
+        let unsampled = Gdp::from_noise_multiplier_upper(sigma)?;
+        if let Some(epsilon) = self.point.epsilon {
+            let epsilon = non_negative("epsilon", epsilon)?;
+            let found = plan.curve().map_or(1.0, |curve| curve.delta(epsilon).upper);
+            let delta = found.min(unsampled.delta_upper(epsilon)?);
+            let lower = plan.curve().map_or(0.0, |curve| curve.epsilon(delta).lower).min(epsilon);
+            let bounds = Bounds { lower, upper: epsilon };
+            return Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan));
         }
         let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;
-        let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
-        let Privacy { epsilon, epsilon_lower, failure, .. } = plan.privacy;
         if delta == plan.privacy.delta {
-            let epsilon = Bounds { lower: epsilon_lower, upper: epsilon };
-            let report = PrivacyFigures::statistical(
-                plan.noise_multiplier,
-                delta,
-                epsilon,
-                failure.unwrap_or(0.0),
-                of,
-            )?;
-            return Ok(report.of_plan(plan));
+            let Privacy { epsilon, epsilon_lower, .. } = plan.privacy;
+            let bounds = Bounds { lower: epsilon_lower, upper: epsilon };
+            return Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan));
         }
-        let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?.epsilon_upper(delta)?;
-        Ok(Self::sampled(mechanism, plan.noise_multiplier, delta, of, unsampled)?.of_plan(plan))
-    }
-
-    /// Epsilon at `delta` by simulation, and at most the epsilon `without` simulation.
-    fn sampled(
-        mechanism: &MonteCarloMechanism,
-        sigma: f64,
-        delta: f64,
-        of: (Sampler, usize, String),
-        without: f64,
-    ) -> Result<PrivacyFigures> {
-        // Both ends may fail.
-        let settings = MonteCarlo {
-            failure_probability: 0.5 * FAILURE * delta,
-            precision: PRECISION,
-            max_samples: MAX_SAMPLES,
-            ..Default::default()
-        };
-        let progress = Progress::endless("sampling");
-        let epsilon = match mechanism.epsilon(delta, &settings) {
-            Err(antinoise_accounting::Error::OutOfReach { .. }) if without < f64::INFINITY => {
-                Bounds { lower: 0.0, upper: without }
-            }
-            found => found.map(|found| Bounds { upper: found.upper.min(without), ..found })?,
-        };
-        drop(progress);
-        PrivacyFigures::statistical(sigma, delta, epsilon, 2.0 * settings.failure_probability, of)
+        let found = Simulated { mechanism, verified: plan.curve(), failure }.epsilon(delta)?;
+        let without = unsampled.epsilon_upper(delta)?;
+        let bounds = Bounds { lower: found.bounds.lower, upper: found.bounds.upper.min(without) };
+        Ok(PrivacyFigures::statistical(sigma, delta, bounds, found.failure, of)?.of_plan(plan))
     }
 
     /// Refuses a ledger, since this program was built without them.
@@ -289,7 +260,8 @@ impl Arguments {
         let noise_std = sigma * largest(columns.iter().map(norm));
         let mechanism = MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std)?;
         let of = (Sampler::BallsInBins { bins }, steps, spec.to_string());
-        Self::sampled(&mechanism, sigma, delta, of, f64::INFINITY)
+        let found = Simulated { mechanism: &mechanism, verified: None, failure: 0.0 }.epsilon(delta)?;
+        PrivacyFigures::statistical(sigma, delta, found.bounds, found.failure, of)
     }
 }
 

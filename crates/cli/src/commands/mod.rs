@@ -28,6 +28,7 @@ pub mod privacy;
 pub mod release;
 mod sampling;
 pub mod show;
+mod simulated;
 pub mod statement;
 #[cfg(feature = "train")]
 pub mod train;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_accounting::{Bounds, Gdp};
+use antinoise_accounting::{Bounds, Gdp, three_digits_up};
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Plan, Sampler};
 use serde::Serialize;
@@ -209,7 +209,8 @@ impl fmt::Display for PrivacyFigures {
         if let Some(failure) = self.failure {
             writeln!(
                 f,
-                "by sampling       wrong with probability {failure:e} at most; delta includes this probability"
+                "by sampling       wrong with probability {} at most; delta includes this probability",
+                three_digits_up(failure)
             )?;
         }
         writeln!(f, "adjacency         {}", self.adjacency)?;

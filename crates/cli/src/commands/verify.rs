@@ -40,8 +40,8 @@ pub struct Verification {
 
 /// Reads the plan and recomputes its claim.
 pub fn run(arguments: &Arguments) -> Result<Verification> {
-    let progress = Progress::endless("verifying the plan");
-    let plan = Plan::load(&arguments.plan);
+    let progress = Progress::of_samples("verifying the plan");
+    let plan = Plan::load_with(&arguments.plan, &|done, total| progress.drawn(done, total));
     drop(progress);
     match plan {
         Ok(plan) => Ok(Verification {

@@ -222,6 +222,8 @@ fn a_plan_takes_the_place_of_its_options() {
         assert_eq!(found["delta"], privacy["delta"]);
         let stricter = json(&["account", "--plan", &plan, "--delta", "1e-7"]);
         assert!(stricter["epsilon"].as_f64() > found["epsilon"].as_f64(), "{setting}");
+        let weaker = json(&["account", "--plan", &plan, "--epsilon", "5"]);
+        assert!(weaker["delta"].as_f64() < found["delta"].as_f64(), "{setting}: {weaker}");
         let chosen = &made["candidates"][made["chosen"].as_u64().unwrap() as usize];
         let loss = json(&["loss", "--plan", &plan]);
         assert_eq!(loss["sensitivity"]["value"], chosen["sensitivity"], "{setting}");

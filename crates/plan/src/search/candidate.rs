@@ -41,10 +41,14 @@ pub struct Candidate {
     pub rms_loss: f64,
     /// The loss that the request minimises, divided by that of independent noise.
     pub relative_to_independent: f64,
+    /// Vectors of the model's dimension in the noise state.
+    pub state_vectors: usize,
     /// Bytes of noise state for the model's dimension.
     pub state_bytes: u64,
     /// Estimated seconds of one core for one step's noise in the model's dimension.
     pub noise_seconds: f64,
+    /// The plan for which Monte Carlo certified the noise multiplier.
+    certified: Option<Box<VerifiedPlan>>,
 }
 
 impl Candidate {
@@ -85,6 +89,7 @@ impl Candidate {
             max_loss: unit_loss.max_loss * scale,
             rms_loss: unit_loss.rms_loss * scale,
             relative_to_independent: 1.0,
+            state_vectors: recursion.state_vectors(),
             state_bytes: vector.saturating_mul(recursion.state_vectors() as u64),
             noise_seconds: 1e-9 * nanoseconds(&recursion, schedule.steps) * request.dim as f64,
             schedule,
@@ -92,6 +97,7 @@ impl Candidate {
             is_given: false,
             status,
             unit_loss,
+            certified: None,
         })
     }
 
@@ -150,8 +156,11 @@ impl Candidate {
 
     /// The candidate with the noise multiplier of its certified plan in place of the estimate.
     pub(crate) fn certified(self, request: &Request) -> Result<Self> {
-        let certified = self.plan(request)?.noise_multiplier;
-        Ok(self.with_noise_multiplier(certified))
+        let plan = self.plan(request)?;
+        Ok(Self {
+            certified: Some(Box::new(plan.clone())),
+            ..self.with_noise_multiplier(plan.noise_multiplier)
+        })
     }
 
     fn with_noise_multiplier(self, noise_multiplier: f64) -> Self {
@@ -185,6 +194,9 @@ impl Candidate {
     /// Makes the candidate's plan. Certifying a Monte Carlo claim may need slightly more noise than the
     /// estimate.
     pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
+        if let Some(plan) = &self.certified {
+            return Ok((**plan).clone());
+        }
         let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
         let mut found = plan(self.noise_multiplier);
         if self.schedule.accountant().failure_probability().is_none() {

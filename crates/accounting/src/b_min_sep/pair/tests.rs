@@ -82,6 +82,9 @@ fn every_proposal_samples_the_delta_of_its_direction() {
                     y.iter_mut().for_each(|y| *y = normals.next());
                     let sample =
                         pair.one(epsilon, &proposal, &mut normals, &mut y, &mut losses, &mut scratch);
+                    let mut one = [Tally::default()];
+                    add(&mut one, &[epsilon], sample);
+                    let sample = one[0].sum;
                     assert!(
                         (0.0..=largest).contains(&sample),
                         "{direction:?} {proposal:?}: {sample} {largest}"
