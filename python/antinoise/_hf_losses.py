@@ -71,7 +71,7 @@ class ByExample(TorchFunctionMode):
     def _example(self, i: int, outputs: Any, labels: Tensor | None) -> tuple[Any, Tensor | None]:
         if not isinstance(outputs, Mapping):
             raise Unsupported(
-                f"output of model is a {type(outputs).__name__} but must be a mapping, for norms without gradients"
+                f"output of model is a {type(outputs).__name__} but must be a mapping, for ghost norms"
             )
         # Keys and values of attention are for later passes, and no part of a loss.
         made = {
@@ -87,7 +87,7 @@ class ByExample(TorchFunctionMode):
             return tuple(self._of_one(i, name, part) for part in value)
         if not isinstance(value, Tensor) or not value.dim() or len(value) != self._examples:
             raise Unsupported(
-                f"output {name} of model is not one for each example but must be, for norms without gradients"
+                f"output {name} of model is not one for each example but must be, for ghost norms"
             )
         return value[i : i + 1]
 
@@ -176,8 +176,7 @@ class Losses:
             self._known[frozenset(batch)] = False
             raise Unsupported(
                 f"loss of {type(model).__name__} is one number for {examples} examples but must be computed as a"
-                " mean over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for norms"
-                " without gradients"
+                " mean over their rows (cross_entropy, mse_loss, binary_cross_entropy_with_logits), for ghost norms"
             )
         return found
 
@@ -188,7 +187,7 @@ class Losses:
         if batch.get("attention_mask") is not None and not follow_masks(model):
             raise Unsupported(
                 "attention of model is of an implementation that may depend on what attention_mask holds but must"
-                " be 'sdpa' or 'eager', for norms without gradients"
+                " be 'sdpa' or 'eager', for ghost norms"
             )
         modes = [(module, module.training) for module in model.modules()]
         places = torch.tensor([0, examples_in(batch) - 1])
@@ -207,7 +206,7 @@ class Losses:
         if choices.found:
             raise Unsupported(
                 f"loss of {type(model).__name__} chooses rows by their content ({', '.join(sorted(choices.found))}) but"
-                " must keep all, for norms without gradients"
+                " must keep all, for ghost norms"
             )
         of_each = torch.stack(alone).reshape(-1).double()
         is_half = any(p.dtype.itemsize < 4 for p in model.parameters()) or self._trainer.args.bf16
@@ -215,5 +214,5 @@ class Losses:
         if not torch.allclose(together.double(), of_each, tolerance, 1e-6, True):
             raise Unsupported(
                 f"loss of {type(model).__name__} is different for an example among others than for the example alone"
-                " but must depend on that example alone, for norms without gradients"
+                " but must depend on that example alone, for ghost norms"
             )

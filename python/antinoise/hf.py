@@ -96,7 +96,7 @@ class PrivateTrainer(Trainer):
         norms: `"auto"` finds the lengths of gradients without the gradients where model and loss allow it
             (`clipped_sum_`), for all examples of a portion together; else it warns once and takes examples
             one by one. `"ghost"` refuses instead. `"per_example"` computes per-example gradients.
-        microbatch_size: Number of examples in one forward and backward pass. For norms without gradients the
+        microbatch_size: Number of examples in one forward and backward pass. For ghost norms the
             default is equal portions of at most 64 examples, or of `per_device_train_batch_size` if batches
             are accumulated. For per-example gradients it is 1, which any model allows; larger numbers
             need a model without data-dependent control flow (`torch.func.vmap`).
@@ -244,7 +244,7 @@ class PrivateTrainer(Trainer):
                 not args.gradient_checkpointing
                 or self._norms == "per_example"
                 or self._grid_spacing is not None,
-                "False, unless norms are 'per_example': norms without gradients free what a layer saw themselves",
+                "False, unless norms are 'per_example': ghost norms free what a layer saw themselves",
             ),
         ):
             if not right:

@@ -82,6 +82,8 @@ mod status;
 mod store;
 mod words;
 
+#[cfg(feature = "parquet")]
+pub use antinoise_input::tables::ColumnFormat;
 pub use antinoise_input::tables::{Number, SimilarNames, user_name};
 
 pub use design::advice::{Advice, Guess};

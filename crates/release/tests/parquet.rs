@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use antinoise_input::BadInput;
 use antinoise_release::{
-    Columns, Format, Found, Freezing, Handling, Late, Period, Release, Result, Settings, Unit,
+    ColumnFormat, Columns, Format, Found, Freezing, Handling, Late, Period, Release, Result, Settings, Unit,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -42,15 +42,22 @@ fn parquet_and_arrow_say_what_csv_says() {
         let handling = Handling { late, leave_unknown_keys: true };
         let mut seen = 0;
         let by_parquet = frozen(day, |freezing| {
-            freezing.read_parquet(&data("events.parquet"), &columns(), handling, || seen += 1)
+            freezing.read_columns(
+                &data("events.parquet"),
+                ColumnFormat::Parquet,
+                &columns(),
+                handling,
+                || seen += 1,
+            )
         });
         let by_csv = frozen(day, |freezing| {
             let file = File::open(data("events.csv")).unwrap();
             freezing.read(file, Format::Csv, &columns(), handling, || ())
         });
         for name in ["events.arrow", "events.arrows"] {
-            let by_arrow =
-                frozen(day, |freezing| freezing.read_arrow(&data(name), &columns(), handling, || seen += 1));
+            let by_arrow = frozen(day, |freezing| {
+                freezing.read_columns(&data(name), ColumnFormat::Arrow, &columns(), handling, || seen += 1)
+            });
             assert_eq!(by_arrow.unwrap(), *by_parquet.as_ref().unwrap());
         }
         let (found, points) = by_parquet.unwrap();
@@ -64,8 +71,9 @@ fn parquet_and_arrow_say_what_csv_says() {
 fn what_cannot_be_counted_is_named() {
     let handling = Handling { late: Late::Refuse, leave_unknown_keys: false };
     let refused = |day: &str, columns: Columns| {
-        let read =
-            frozen(day, |freezing| freezing.read_parquet(&data("events.parquet"), &columns, handling, || ()));
+        let read = frozen(day, |freezing| {
+            freezing.read_columns(&data("events.parquet"), ColumnFormat::Parquet, &columns, handling, || ())
+        });
         let error = read.unwrap_err();
         assert!(error.is_bad_input(), "{error:?}");
         error.to_string()
@@ -76,7 +84,7 @@ fn what_cannot_be_counted_is_named() {
     let message = refused("2026-03", note);
     assert!(message.ends_with("but must be text, whole numbers or true and false"), "{message}");
     let compressed = frozen("2026-03-02", |freezing| {
-        freezing.read_arrow(&data("events.feather"), &columns(), handling, || ())
+        freezing.read_columns(&data("events.feather"), ColumnFormat::Arrow, &columns(), handling, || ())
     });
     let message = compressed.unwrap_err().to_string();
     assert!(message.contains("events.feather") && message.contains("lz4"), "{message}");

@@ -274,8 +274,8 @@ fn arrays_say_what_csv_says() {
     refused(&named("shop"), &arrays, "array \"shop\" is of text but must be numbers");
     refused(&named("hours"), &arrays, "column \"hours\" is absent");
     refused(&Schema { classes: words("0 1"), ..schema.clone() }, &arrays, "in row 0, column \"late\"");
-    refused(&schema, &csv_file, "archive is not readable");
-    refused(&schema, &data.join("absent.npz"), "archive is not readable");
+    refused(&schema, &csv_file, "is not readable");
+    refused(&schema, &data.join("absent.npz"), "is absent but must be an .npz archive of numbers");
     assert!(TableFile::npz(&arrays).with_columns_of_arrays(named("both_as_objects")).is_err());
 }
 

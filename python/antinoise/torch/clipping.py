@@ -42,7 +42,7 @@ PORTION = 64
 GRADIENT_VALUES = 2**28
 # Models for which the fallback from ghost norms to per-example gradients was warned of.
 _warned: WeakSet[nn.Module] = WeakSet()
-# Models that norms without gradients do not support: a later batch may hide the reason.
+# Models that ghost norms do not support: a later batch may hide the reason.
 _refused: WeakSet[nn.Module] = WeakSet()
 # For each model under norms="auto", the modules for which ghost norms gave way to per-example gradients.
 _alone: WeakKeyDictionary[nn.Module, WeakSet[nn.Module]] = WeakKeyDictionary()

@@ -30,8 +30,12 @@ impl Archive {
     pub fn open(path: &Path) -> Result<Self, InvalidParameter> {
         let unreadable =
             |error: &dyn std::fmt::Display| refused("archive", format!("not readable ({error})"));
+        let missing = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => refused("archive", "absent"),
+            _ => unreadable(&error),
+        };
         // Checked before opening: a pipe would wait for its writer.
-        if !std::fs::metadata(path).map_err(|error| unreadable(&error))?.is_file() {
+        if !std::fs::metadata(path).map_err(missing)?.is_file() {
             return Err(refused("archive", "no regular file"));
         }
         let file = File::open(path).map_err(|error| unreadable(&error))?;

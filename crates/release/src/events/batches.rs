@@ -11,38 +11,13 @@ use crate::events::rows::Handling;
 use crate::events::text::Columns;
 
 impl Freezing<'_> {
-    /// Adds the rows of the Parquet file at `path` that lie in the period; calls `each` for every row. For
-    /// types of columns see [`EventTable`].
+    /// Adds the rows of the Parquet or Arrow file at `path` that lie in the period; calls `each` for every
+    /// row. Arrow files and streams must not be compressed. For types of columns see [`EventTable`].
     ///
     /// # Errors
     /// As [`Freezing::read`], with the number of the row from 0; if the file cannot be read, lacks a column
     /// or has one of another type.
-    pub fn read_parquet(
-        &mut self,
-        path: &Path,
-        columns: &Columns,
-        handling: Handling,
-        each: impl FnMut(),
-    ) -> Result<Found> {
-        self.read_batches(path, ColumnFormat::Parquet, columns, handling, each)
-    }
-
-    /// Adds the rows of the Arrow IPC file or stream at `path`, which must not be compressed, as
-    /// [`Freezing::read_parquet`].
-    ///
-    /// # Errors
-    /// As [`Freezing::read_parquet`].
-    pub fn read_arrow(
-        &mut self,
-        path: &Path,
-        columns: &Columns,
-        handling: Handling,
-        each: impl FnMut(),
-    ) -> Result<Found> {
-        self.read_batches(path, ColumnFormat::Arrow, columns, handling, each)
-    }
-
-    fn read_batches(
+    pub fn read_columns(
         &mut self,
         path: &Path,
         format: ColumnFormat,

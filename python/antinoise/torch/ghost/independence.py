@@ -73,7 +73,7 @@ def check_examples_independent(
     if agreed(bool(choices.found)):
         raise Unsupported(
             f"model is a {type(model).__name__} that chooses rows by their content ({', '.join(sorted(choices.found))})"
-            ' but must be one that keeps all, for norms without gradients: norms="per_example" takes it'
+            ' but must be one that keeps all, for ghost norms: norms="per_example" takes it'
         )
     same = [_same(a, b) for a, b in zip(output, other_output, strict=True)]
     same_gradient = [_same(a, b) for a, b in zip(gradient, other_gradient, strict=True)]
@@ -81,8 +81,7 @@ def check_examples_independent(
         if agreed(differs):
             found = f"model is a {type(model).__name__} whose examples change each other's {what}"
             raise Unsupported(
-                f'{found} but must be one that treats them apart, for norms without gradients: norms="per_example"'
-                " does"
+                f'{found} but must be one that treats them apart, for ghost norms: norms="per_example" does'
             )
     # Equal tensors, infinities or NaN may hide a difference: then the next batch is tested too.
     if all_finite((*output, *gradient)) and bool(differing[:, other].all()):

@@ -178,7 +178,7 @@ _KINDS: dict[type[nn.Module], _Gradients] = {
 }
 _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
 _MUST_BE = f"one of {_NAMES}, Conv1D of transformers, or a normalisation that multiplies by its weight, as RMSNorm does"
-_OTHERWISE = 'for norms without gradients: norms="per_example" takes it'
+_OTHERWISE = 'for ghost norms: norms="per_example" takes it'
 
 
 def _gradients_of(module: nn.Module) -> _Gradients | None:

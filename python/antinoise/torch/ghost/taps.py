@@ -93,7 +93,7 @@ class Taps:
     def __enter__(self) -> Taps:
         if global_hooks("forward"):
             raise Unsupported(
-                "register_module_forward_hook is used but must not be, for norms without gradients: these hooks"
+                "register_module_forward_hook is used but must not be, for ghost norms: these hooks"
                 " run before a layer's output is seen"
             )
         for layer in self._layers:

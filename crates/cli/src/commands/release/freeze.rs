@@ -6,6 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use antinoise_input::InvalidParameter;
+#[cfg(feature = "parquet")]
+use antinoise_release::ColumnFormat;
 use antinoise_release::{Check, Columns, Format, Found, Freezing, Handling, Late, Period, Release};
 use clap::{Args, ValueEnum};
 
@@ -328,10 +330,8 @@ fn read_columns(
         let must_be = "a file if it is Parquet or Arrow, which are not read from start to end";
         return Err(InvalidParameter::new("events", "standard input", must_be).into());
     }
-    Ok(match is_arrow {
-        true => freezing.read_arrow(events, columns, handling, each),
-        false => freezing.read_parquet(events, columns, handling, each),
-    }?)
+    let format = if is_arrow { ColumnFormat::Arrow } else { ColumnFormat::Parquet };
+    Ok(freezing.read_columns(events, format, columns, handling, each)?)
 }
 
 #[cfg(not(feature = "parquet"))]

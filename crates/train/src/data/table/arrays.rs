@@ -45,5 +45,8 @@ pub(super) fn array_columns(path: &Path, schema: Schema) -> Result<Schema, Error
 }
 
 fn unusable(path: &Path, error: InvalidParameter) -> Error {
-    bad(path, format!("unusable: {} is {}", error.parameter, error.got), error.must_be)
+    match &*error.parameter {
+        "archive" => bad(path, error.got, format!("an .npz archive {}", error.must_be)),
+        array => bad(path, format!("unusable: {array} is {}", error.got), error.must_be),
+    }
 }
