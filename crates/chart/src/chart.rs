@@ -4,7 +4,9 @@ use plotters::prelude::*;
 
 use crate::color::{GRID, INK};
 use crate::error::{Result, failed};
-use crate::header::{BAND, Header, LEADING, UNIT, look};
+use crate::error_marks::{Context, ErrorMarks, draw_errors};
+use crate::header::{Header, LEADING, UNIT, look};
+use crate::line_ends::LineEnds;
 use crate::pen::{Area, Pen, Words, mark, px, style, width};
 use crate::scale::{Direction, Scale, TICK_TEXT};
 use crate::series::{runs, thinned};
@@ -20,7 +22,8 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The data. Several series with points have a legend. A series' colour follows from its index.
+    /// The data. Several series with points have a legend; lines that end together also have their names at
+    /// their ends, where these fit. A series' colour follows from its index.
     pub series: Vec<Series>,
 }
 
@@ -61,7 +64,8 @@ impl Chart {
         let pen = Pen { area };
         let inner = across - 2.0 * margin;
         let (header, footer) = self.frame(inner);
-        header.draw(&pen, margin, &self.series)?;
+        let errors = ErrorMarks::of(&self.series);
+        header.draw(&pen, margin, &self.series, matches!(errors, ErrorMarks::Bands { .. }))?;
         let top = margin + header.height();
         let height = down - margin - top - footer;
         let place = |x: f64| if self.x.logarithmic { x.ln() } else { x };
@@ -70,14 +74,18 @@ impl Chart {
         let points = || rows.iter().flatten().flatten();
         let y = Scale::new(&self.y, points().flat_map(Point::ends), Direction::Up, height);
         let left = y.widest() + 2.0 * TICK;
-        let x = Scale::new(&self.x, points().map(|point| point.x), Direction::Across, inner - left);
+        let ends = LineEnds::of(&self.series, &rows, inner);
+        let wide = inner - left - ends.width();
+        let x = Scale::new(&self.x, points().map(|point| point.x), Direction::Across, wide);
         // The last number may extend beyond the end of its axis.
         let last = x.ticks.iter().map(|tick| {
-            let to_the_right = (inner - left) * (1.0 - x.fraction(tick.at));
+            let to_the_right = wide * (1.0 - x.fraction(tick.at));
             0.5 * TICK_TEXT * ems(&tick.label) - to_the_right
         });
-        let right = last.fold(0.0, f64::max);
+        let right = last.fold(ends.width(), f64::max);
         let plot = Plot { margin, left, top, right, height, footer: 2.0 * TICK + TICK_TEXT * LEADING };
+        let corners = [(margin + left, top), (across - margin - right, top + height)];
+        ends.draw(&pen, (&x, &y), corners, &self.series)?;
         self.plot(area, (x, y), &rows, plot)?;
         let middle = margin + left + 0.5 * (inner - left - right);
         for (i, text) in wrapped(&self.x.title, inner / UNIT.size).iter().enumerate() {
@@ -90,7 +98,7 @@ impl Chart {
     }
 
     fn plot(&self, area: &Area, (x, y): (Scale, Scale), rows: &[Vec<Vec<Point>>], plot: Plot) -> Result<()> {
-        let range = y.clone();
+        let (scales, errors) = ([x.clone(), y.clone()], ErrorMarks::of(&self.series));
         let mut builder = ChartBuilder::on(area);
         let (_, down) = area.dim_in_pixel();
         let below = down as i32 - px(plot.top + plot.height + plot.footer);
@@ -117,7 +125,7 @@ impl Chart {
             series.flat_map(|(i, (series, runs))| runs.iter().map(move |run| (i, series, run)))
         };
         for (i, series, run) in all() {
-            draw_errors(&mut context, series, run, &range, look(i, series))?;
+            draw_errors(&mut context, (i, series, run), &scales, errors)?;
         }
         for (i, series, run) in all() {
             draw_series(&mut context, series, run, look(i, series))?;
@@ -135,37 +143,6 @@ struct Plot {
     right: f64,
     height: f64,
     footer: f64,
-}
-
-type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
-
-fn draw_errors(
-    context: &mut Context,
-    series: &Series,
-    row: &[Point],
-    range: &Scale,
-    (color, _): (RGBColor, bool),
-) -> Result<()> {
-    let known: Vec<(f64, [f64; 2])> = row
-        .iter()
-        .filter(|point| point.error.is_some())
-        .map(|point| (point.x, point.ends().map(|end| range.clamped(end))))
-        .collect();
-    if series.style == LineStyle::Points {
-        let bar = |(x, ends): &(f64, [f64; 2])| {
-            PathElement::new(ends.map(|end| (*x, end)), color.stroke_width(width(1.25)))
-        };
-        return context.draw_series(known.iter().map(bar)).map(|_| ()).map_err(failed);
-    }
-    if known.len() > 1 {
-        let below = known.iter().map(|(x, ends)| (*x, ends[0]));
-        let above = known.iter().rev().map(|(x, ends)| (*x, ends[1]));
-        let outline: Vec<(f64, f64)> = below.chain(above).collect();
-        context
-            .draw_series(std::iter::once(Polygon::new(outline, color.mix(BAND).filled())))
-            .map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn draw_series(context: &mut Context, series: &Series, row: &[Point], look: (RGBColor, bool)) -> Result<()> {

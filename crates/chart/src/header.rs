@@ -49,8 +49,9 @@ impl Header {
         lines(self.title.len(), TITLE) + rows * NAME.size * LEADING + gap + lines(self.unit.len(), UNIT) + 8.0
     }
 
-    /// Draws from the upper left corner, to the right of the margin.
-    pub(crate) fn draw(&self, pen: &Pen, margin: f64, series: &[Series]) -> Result<()> {
+    /// Draws from the upper left corner, to the right of the margin. `has_bands` says whether the errors of
+    /// lines are bands.
+    pub(crate) fn draw(&self, pen: &Pen, margin: f64, series: &[Series], has_bands: bool) -> Result<()> {
         let mut y = margin;
         for text in &self.title {
             y += TITLE.size * LEADING;
@@ -58,7 +59,7 @@ impl Header {
         }
         for entry in &self.legend {
             let at = (margin + entry.x, y + (entry.row as f64 + 0.5) * NAME.size * LEADING + 4.0);
-            sample(pen, at, entry.series, &series[entry.series])?;
+            sample(pen, at, (entry.series, &series[entry.series]), has_bands)?;
             pen.text(&entry.name, (at.0 + SAMPLE + 6.0, at.1), NAME, INK)?;
         }
         let rows = self.legend.last().map_or(0, |entry| entry.row + 1) as f64;
@@ -94,10 +95,15 @@ pub(crate) fn look(i: usize, series: &Series) -> (RGBColor, bool) {
     (color, (i + i / SERIES).is_multiple_of(2))
 }
 
-fn sample(pen: &Pen, (x, y): (f64, f64), i: usize, series: &Series) -> Result<()> {
+fn sample(pen: &Pen, (x, y): (f64, f64), (i, series): (usize, &Series), has_bands: bool) -> Result<()> {
     let (color, filled) = look(i, series);
     if series.points.iter().any(|point| point.error.is_some()) && series.style != LineStyle::Points {
-        pen.rectangle([(x, y - 5.0), (x + SAMPLE, y + 5.0)], &color.mix(BAND))?;
+        if has_bands {
+            pen.rectangle([(x, y - 5.0), (x + SAMPLE, y + 5.0)], &color.mix(BAND))?;
+        } else {
+            let middle = x + 0.5 * SAMPLE;
+            pen.line([(middle, y - 5.0), (middle, y + 5.0)], 1.25, color)?;
+        }
     }
     match series.style {
         LineStyle::Line | LineStyle::Marked => pen.line([(x, y), (x + SAMPLE, y)], 2.25, color)?,

@@ -88,7 +88,7 @@ impl Heatmap {
         let pen = Pen { area };
         let inner = across - 2.0 * margin;
         let (header, _) = self.frame(inner);
-        header.draw(&pen, margin, &[])?;
+        header.draw(&pen, margin, &[], true)?;
         let top = margin + header.height();
         let height = down - margin - top - BELOW;
         let (rows, columns) = (self.size.0.max(1) as f64, self.size.1.max(1) as f64);

@@ -5,7 +5,9 @@
 //! way for all figures:
 //!
 //! - every axis has a title and at least two labelled ticks, whatever range the data have;
-//! - a chart of several series has a legend, in the order of the series;
+//! - a chart of several series has a legend, in the order of the series; names at the ends of lines keep a
+//!   distance;
+//! - errors of up to three lines are bands, and those of more lines bars at a few places;
 //! - numbers that are not finite are omitted, and a panel without points is not an error.
 //!
 //! ```
@@ -27,6 +29,7 @@
 //! error, text, tick, color, series: errors; widths of text; positions of ticks; colours; data
 //! axis, pen: an axis and its ticks; lines, marks and text on an area
 //! scale, header: the scale and ticks of a drawn axis; titles and legends
+//! error_marks, line_ends: error bands and bars; names at the ends of lines
 //! chart, heatmap: the two kinds of panels
 //! figure: rows of panels
 //! ```
@@ -35,9 +38,11 @@ mod axis;
 mod chart;
 mod color;
 mod error;
+mod error_marks;
 mod figure;
 mod header;
 mod heatmap;
+mod line_ends;
 mod pen;
 mod scale;
 mod series;

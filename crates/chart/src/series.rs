@@ -26,7 +26,8 @@ impl Point {
     }
 }
 
-/// The style of a series. Errors are a band around a line, and bars on points.
+/// The style of a series. Errors are a band around a line or, on more than three lines, bars at a few places;
+/// points have bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineStyle {
     /// A line.

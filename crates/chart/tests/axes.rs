@@ -204,3 +204,50 @@ fn several_series_have_a_legend_and_one_has_none() {
     let many: Vec<String> = (0..20).map(|i| format!("mechanism number {i}")).collect();
     assert_eq!(legend(&many.iter().map(String::as_str).collect::<Vec<_>>()), 20);
 }
+
+fn lines_with_errors(count: usize) -> String {
+    let line = |i: usize| {
+        let points =
+            (0..30).map(move |x| Point { x: f64::from(x), y: 1.0 + 0.01 * i as f64, error: Some([0.5; 2]) });
+        Series::new(format!("line {i}"), LineStyle::Line, points)
+    };
+    let chart = Chart {
+        title: String::new(),
+        x: Axis::linear("across"),
+        y: Axis::linear("up"),
+        series: (0..count).map(line).collect(),
+    };
+    Figure { width: 720, plot_height: 240, background: false, rows: vec![vec![chart.into()]] }.svg().unwrap()
+}
+
+/// Bands of more than three lines would cover each other: their errors are six bars on each, with an end
+/// above and below.
+#[test]
+fn errors_of_many_lines_are_bars_at_a_few_places() {
+    for count in 1..=8 {
+        let svg = lines_with_errors(count);
+        let bands = svg.matches("<polygon").count();
+        assert_eq!(bands, if count <= 3 { count } else { 0 }, "{count} lines");
+        let thin = svg.matches("stroke-width=\"5\"").count();
+        // And one for each line in the legend.
+        assert_eq!(thin, if count <= 3 { 0 } else { count * (3 * 6 + 1) }, "{count} lines");
+    }
+}
+
+/// The names at the ends of lines that nearly meet are to the right of the plot, a line of text apart, in
+/// their order.
+#[test]
+fn names_at_the_ends_of_lines_do_not_collide() {
+    for count in 2..=8 {
+        let svg = lines_with_errors(count);
+        let all = words(&svg);
+        let name = |i: usize| {
+            all.iter().filter(|word| word.text == format!("line {i}")).max_by(|a, b| a.x.total_cmp(&b.x))
+        };
+        let found: Vec<_> = (0..count).map(|i| name(i).expect("a name")).collect();
+        assert!(found.iter().all(|word| word.x > 4.0 * 600.0 && word.x < 4.0 * 720.0), "{found:?}");
+        for pair in found.windows(2) {
+            assert!(pair[0].y - pair[1].y >= 4.0 * 14.0, "{pair:?}");
+        }
+    }
+}

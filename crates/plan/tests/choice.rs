@@ -61,7 +61,7 @@ fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
     prop_assert_eq!(left_out, all.clone().filter(|i| !fits(i)).count());
     let front = choice.pareto_front(request);
     for pair in front.windows(2) {
-        let state = |i: usize| choice.candidates[i].state_bytes;
+        let state = |i: usize| choice.candidates[i].state_vectors;
         prop_assert!(
             state(pair[0]) < state(pair[1])
                 && loss(request, choice, pair[0]) > loss(request, choice, pair[1])
@@ -69,7 +69,7 @@ fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
     }
     for i in all {
         let beats = |&j: &usize| {
-            choice.candidates[j].state_bytes <= choice.candidates[i].state_bytes
+            choice.candidates[j].state_vectors <= choice.candidates[i].state_vectors
                 && loss(request, choice, j) <= loss(request, choice, i)
         };
         prop_assert!(front.iter().any(beats), "{}", choice.candidates[i].spec);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use antinoise_accounting::three_digits_up;
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Accountant, Budget, Proposal, Setting, advise};
 use clap::Args;
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use super::persons::{ByExamples, in_words, stated};
 use crate::failure::Result;
-use crate::numbers::{bytes, count, real, short, short_up};
+use crate::numbers::{bytes, count, real, short};
 use crate::output;
 use crate::progress::Progress;
 
@@ -188,7 +189,7 @@ impl fmt::Display for Advice {
                     row.setting.into(),
                     row.batch_size.to_string(),
                     format!("{:.2}", row.epochs),
-                    short_up(row.delta, 3),
+                    three_digits_up(row.delta),
                     if row.steps == steps { format!("{:.3e}", row.rms_loss) } else { "-".into() },
                     format!("{:.2}", row.relative_to_dp_sgd),
                     if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },

@@ -54,15 +54,28 @@ pub fn section(title: &str, caption: &str, sizes: Sizes, chart: Chart) -> Result
             pictures += &figure.svg().map_err(Failure::other)?.replacen("<svg ", &opened, 1);
         }
     }
-    Ok(format!(
-        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{pictures}\n</section>\n"
-    ))
+    Ok(panel(title, caption, &pictures))
+}
+
+/// A part of the page under its title.
+pub fn panel(title: &str, caption: &str, content: &str) -> String {
+    format!(
+        "<section class=\"panel\">\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n{content}\n</section>\n"
+    )
 }
 
 /// A privacy statement: its three sentences, and a table that folds out.
 pub fn privacy(statement: &PrivacyStatement) -> String {
-    let sentences: String =
-        statement.summary().iter().map(|sentence| format!("<p>{}</p>", escaped(sentence))).collect();
+    sentences(statement) + &details(statement, "The whole statement")
+}
+
+/// The three sentences of a privacy statement.
+pub fn sentences(statement: &PrivacyStatement) -> String {
+    statement.summary().iter().map(|sentence| format!("<p>{}</p>", escaped(sentence))).collect()
+}
+
+/// The table of a privacy statement, which folds out under `title`.
+pub fn details(statement: &PrivacyStatement, title: &str) -> String {
     let row = |(title, text): (&str, String)| {
         format!("<tr><th scope=\"row\">{title}</th><td>{}</td></tr>\n", escaped(&text))
     };
@@ -79,7 +92,7 @@ pub fn privacy(statement: &PrivacyStatement) -> String {
     let rows: String = statement.details().into_iter().map(row).collect();
     let lists: String = lists.into_iter().filter(|(_, items)| !items.is_empty()).map(list).collect();
     format!(
-        "{sentences}<details><summary>The whole statement</summary>\n<table class=\"claim\"><tbody>\n{rows}{lists}</tbody></table>\n\
+        "<details><summary>{title}</summary>\n<table class=\"claim\"><tbody>\n{rows}{lists}</tbody></table>\n\
          </details>"
     )
 }

@@ -76,7 +76,7 @@ impl Choice {
         let loss = |i: usize| loss(request, &self.candidates, i);
         let mut order: Vec<_> = (0..self.candidates.len()).collect();
         order.sort_by(|&i, &j| {
-            let state = |i: usize| self.candidates[i].state_bytes;
+            let state = |i: usize| self.candidates[i].state_vectors;
             state(i).cmp(&state(j)).then(loss(i).total_cmp(&loss(j)))
         });
         let mut least = f64::INFINITY;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Bands, Candidate, Request};
 use serde::Serialize;
 
-use crate::numbers::short_up;
 use crate::output;
 
 /// Output of `antinoise bands`.
@@ -104,7 +104,7 @@ impl fmt::Display for BandSweep {
             "{} steps, {} examples, delta {}. Losses are standard deviations of the averaged queries.",
             self.steps,
             self.examples,
-            short_up(self.delta, 3)
+            three_digits_up(self.delta)
         )?;
         self.targets.iter().try_for_each(|target| write!(f, "\n{target}"))
     }

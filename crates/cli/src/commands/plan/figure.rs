@@ -12,7 +12,8 @@ pub fn loss_axis(request: &Request) -> Axis {
     Axis::logarithmic(format!("{name} (standard deviation of the averaged queries)"))
 }
 
-/// Loss against state and against the time of noise; a line joins the candidates on the Pareto front.
+/// Loss against state and, for a model of known size, against the time of noise; a line joins the candidates
+/// on the Pareto front.
 pub fn front(choice: &Choice, request: &Request) -> Result<String> {
     let front = choice.pareto_front(request);
     let name = |&i: &usize| choice.candidates[i].name();
@@ -34,21 +35,24 @@ pub fn front(choice: &Choice, request: &Request) -> Result<String> {
             ],
         }
     };
-    // No state has no place on a logarithmic axis: it is drawn as a quarter of the smallest one.
-    let states = || choice.candidates.iter().map(|c| c.state_bytes).filter(|&bytes| bytes > 0);
-    let least = states().min().unwrap_or(4) / 4;
-    let (unit, bytes) = match states().max().unwrap_or(0) {
-        most if most >= 1 << 30 => ("GiB", 1u64 << 30),
-        most if most >= 1 << 20 => ("MiB", 1 << 20),
-        _ => ("KiB", 1 << 10),
+    let (unit, of): (&str, f64) = match choice.candidates.iter().map(|c| c.state_bytes).max().unwrap_or(0) {
+        _ if request.dim == 0 => ("vectors of the model's size", 1.0),
+        most if most >= 1 << 30 => ("GiB", (1u64 << 30) as f64),
+        most if most >= 1 << 20 => ("MiB", (1 << 20) as f64),
+        _ => ("KiB", (1 << 10) as f64),
     };
-    let state = |c: &Candidate| c.state_bytes.max(least) as f64 / bytes as f64;
-    let none =
-        if choice.candidates.iter().any(|c| c.state_bytes == 0) { ", none at the left end" } else { "" };
+    let state = |c: &Candidate| match request.dim {
+        0 => c.state_vectors as f64,
+        _ => c.state_bytes as f64 / of,
+    };
+    // No state has no place on a logarithmic axis: it is drawn as a quarter of the smallest one.
+    let states = || choice.candidates.iter().map(state);
+    let least = states().filter(|&state| state > 0.0).fold(f64::INFINITY, f64::min).min(4.0) / 4.0;
+    let none = if states().any(|state| state == 0.0) { ", none at the left end" } else { "" };
+    let by_state =
+        chart("Loss against state", &format!("noise state ({unit}{none})"), &|c| state(c).max(least));
     let milliseconds = |c: &Candidate| 1e3 * c.noise_seconds.max(1e-9);
-    let charts = [
-        chart("Loss against state", &format!("noise state ({unit}{none})"), &state),
-        chart("Loss against time", "noise of a step, estimated (ms of one core)", &milliseconds),
-    ];
-    plot::file(charts.into_iter().map(|chart| vec![chart.into()]).collect())
+    let by_time = || chart("Loss against time", "noise of a step, estimated (ms of one core)", &milliseconds);
+    let charts = [Some(by_state), (request.dim > 0).then(by_time)];
+    plot::file(charts.into_iter().flatten().map(|chart| vec![chart.into()]).collect())
 }

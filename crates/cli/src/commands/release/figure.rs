@@ -169,6 +169,16 @@ fn unit(query: &str) -> &'static str {
     }
 }
 
+/// The title of a query's figure: its name as in the file of figures, or words for the counts of users whose
+/// rows are left out.
+pub fn title(query: &str) -> &str {
+    match query {
+        "users-at-bound" => "Users at their bound",
+        "users-over-rows" => "Users with too many rows",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use antinoise_release::{Release, Settings, Unit};

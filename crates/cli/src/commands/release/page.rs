@@ -1,12 +1,12 @@
 //! The page of a release.
 
+use antinoise_accounting::three_digits_up;
 use antinoise_release::{Published, Status, quantity};
 
 use super::figure;
 use super::publish::written;
 use crate::failure::Result;
-use crate::numbers::short_up;
-use crate::report::frame::{Frame, WHOLE, document, escaped, privacy, section};
+use crate::report::frame::{Frame, WHOLE, document, escaped, panel, privacy, section};
 
 /// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
@@ -16,10 +16,10 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
     };
     let are = if status.published == 1 { "is" } else { "are" };
     let lead = format!(
-        "<p class=\"lead\">{of} {are} published. All of them together have (&epsilon;,&thinsp;&delta;) = \
+        "<p class=\"lead\">{of} {are} published. All periods together have (&epsilon;,&thinsp;&delta;) = \
          ({},&thinsp;{}) for one {}.</p>\n",
-        short_up(status.epsilon(), 5),
-        short_up(status.settings.delta, 3),
+        three_digits_up(status.epsilon()),
+        three_digits_up(status.settings.delta),
         status.settings.unit,
     );
     let (mut body, settings) = (String::new(), &status.settings);
@@ -32,11 +32,16 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let (name, about) = (query.to_string(), settings.about(query));
         let rows: Vec<&Published> = published.iter().filter(|row| row.query == name).collect();
         let (shown, all) = (figure::shown(&rows).len(), settings.keys.len());
-        let is_part = shown < all && !query.is_of_users();
+        let is_part = (1..all).contains(&shown) && !query.is_of_users();
         let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
         let set_in = if query.is_of_users() { "" } else { &set_in };
         let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}");
-        body += &section(&escaped(&name), &escaped(&caption), WHOLE, figure::chart(&name, published))?;
+        let (title, caption) = (escaped(figure::title(&name)), escaped(&caption));
+        body += &if published.is_empty() {
+            panel(&title, &caption, "<p class=\"note\">No period is published yet.</p>")
+        } else {
+            section(&title, &caption, WHOLE, figure::chart(&name, published))?
+        };
     }
     body += &table(published);
     body += &format!(
@@ -72,7 +77,7 @@ fn table(published: &[Published]) -> String {
         format!(
             "<tr><th scope=\"row\">{}</th>{}<td>{}</td><td>{} to {}</td></tr>\n",
             escaped(if row.key.is_empty() { "all keys" } else { &row.key }),
-            named(format!("{} {}", row.query, row.bucket).trim()),
+            named(format!("{} {}", figure::title(&row.query), row.bucket).trim()),
             written(row.value),
             written(row.lower),
             written(row.upper),
@@ -81,7 +86,7 @@ fn table(published: &[Published]) -> String {
     let rows: String = ends.iter().map(row).collect();
     let query = if has_query { "<th scope=\"col\">query</th>" } else { "" };
     format!(
-        "<section class=\"panel\">\n<h2>After period {}</h2>\n<table>\n<thead><tr><td></td>{query}\
+        "<section class=\"panel\">\n<h2>After period {}</h2>\n<table>\n<thead><tr><th scope=\"col\">key</th>{query}\
          <th scope=\"col\">value</th><th scope=\"col\">95% interval</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n</section>\n",
         escaped(&last.period.to_string())

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use antinoise_accounting::three_digits_up;
 use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, quantity};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
-use crate::numbers::{short, short_up};
+use crate::numbers::short;
 
 /// Print the progress of a release, its errors and its privacy statement.
 #[derive(Debug, Args)]
@@ -82,8 +83,8 @@ impl fmt::Display for ReleaseStatus {
         writeln!(
             f,
             "privacy           epsilon {}, delta {}",
-            short_up(status.epsilon, 6),
-            short_up(status.delta, 3)
+            three_digits_up(status.epsilon),
+            three_digits_up(status.delta)
         )?;
         writeln!(f, "mechanism         {}\n", status.strategy)?;
         write!(f, "{}", status.statement)

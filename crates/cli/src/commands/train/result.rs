@@ -12,7 +12,7 @@ use super::audit::Audited;
 use super::clip_by::ClipBy;
 use super::named::{Baseline, WITHOUT_NOISE};
 use super::results::{accuracy_error, edge, mean_and_error};
-use crate::numbers::{same_privacy, short_up};
+use crate::numbers::same_privacy;
 use crate::output;
 
 /// The results of all mechanisms, and the files that were written.
@@ -252,7 +252,7 @@ impl MechanismResult {
             self.mechanism.clone(),
             percent(self.test_accuracy, Some(self.error())),
             private(|private| three_digits_up(private.epsilon)),
-            private(|private| short_up(private.delta, 3)),
+            private(|private| three_digits_up(private.delta)),
             private(|private| format!("{:.5}", private.rms_loss)),
             self.learning_rate.to_string(),
             self.steps.to_string(),

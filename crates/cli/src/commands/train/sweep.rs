@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_accounting::three_digits_up;
 use serde::Serialize;
 
 use super::result::{CHOSEN, MechanismResult, PrivateResult, StudyResult, percent};
-use crate::numbers::short_up;
 use crate::output;
 
 /// The results at several epsilons.
@@ -31,7 +31,7 @@ pub struct AtEpsilon {
 
 /// The warning for readers who see models of several epsilons.
 pub const TOGETHER: &str = "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
-                            of them (in Rust, antinoise_plan::compose gives the total).";
+                            of them.";
 
 impl EpsilonSweep {
     /// The results by increasing epsilon.
@@ -56,7 +56,7 @@ impl fmt::Display for EpsilonSweep {
         let cells = |row: &MechanismResult| {
             let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("-".into(), cell);
             vec![
-                private(|private| short_up(private.epsilon, 5)),
+                private(|private| three_digits_up(private.epsilon)),
                 row.mechanism.clone(),
                 percent(row.test_accuracy, row.standard_error),
                 private(|private| format!("{:.5}", private.rms_loss)),

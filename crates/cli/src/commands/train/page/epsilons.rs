@@ -1,12 +1,13 @@
 //! The page of accuracy against privacy.
 
+use antinoise_accounting::three_digits_up;
 use antinoise_chart::{Axis, Chart, LineStyle, Point, Series};
 
 use super::super::result::{MechanismResult, PrivateResult};
 use super::super::sweep::{EpsilonSweep, TOGETHER};
 use super::parts::{document, with_error};
 use crate::failure::Result;
-use crate::numbers::{short, short_up};
+use crate::numbers::short;
 use crate::report::frame::{WHOLE, escaped, section};
 
 /// Accuracy against epsilon as HTML, with its figure as SVG and its style inside.
@@ -15,7 +16,7 @@ pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String> {
     let delta = first.private().next().map_or(f64::NAN, |(_, private)| private.delta);
     let lead = format!(
         "<p class=\"lead\">Test accuracy by epsilon, at &delta; = {}. {}</p>\n",
-        short_up(delta, 3),
+        three_digits_up(delta),
         escaped(TOGETHER)
     );
     let body = figure(sweep)? + &table(sweep) + &links(sweep);
@@ -37,7 +38,7 @@ fn figure(sweep: &EpsilonSweep) -> Result<String> {
     };
     section(
         "Accuracy against privacy",
-        "Share of the test examples that are recognised. Bands: one standard error of the mean over repeats, to each side.",
+        "Share of the test examples that are recognised. Bands or bars: one standard error of the mean over repeats, to each side.",
         WHOLE,
         chart,
     )
@@ -65,12 +66,11 @@ fn series(name: &str, sweep: &EpsilonSweep) -> Series {
 
 fn table(sweep: &EpsilonSweep) -> String {
     let row = |row: &MechanismResult| {
-        let private =
-            |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("&ndash;".into(), cell);
+        let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("none".into(), cell);
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             escaped(&row.label()),
-            private(|private| short_up(private.epsilon, 5)),
+            private(|private| three_digits_up(private.epsilon)),
             with_error(row.test_accuracy, row.standard_error),
             private(|private| short(private.rms_loss, 4)),
             row.learning_rate,

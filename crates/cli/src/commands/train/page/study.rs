@@ -8,7 +8,7 @@ use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use super::super::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 use super::parts::{document, percent, with_error};
 use crate::failure::Result;
-use crate::numbers::{same_privacy, short, short_down, short_up};
+use crate::numbers::{same_privacy, short, short_down};
 use crate::report::frame::{self, Sizes, WHOLE, escaped, section};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
@@ -68,11 +68,11 @@ fn cards(result: &StudyResult) -> String {
     let card = |(index, run): (usize, &MechanismResult)| {
         format!(
             "<div class=\"card\"><p class=\"name\">{}{}</p><p class=\"number\">{}</p>\
-             <p class=\"note\">test accuracy at {}</p></div>\n",
+             <p class=\"note\">test accuracy {}</p></div>\n",
             chip(index),
             escaped(&run.label()),
             accuracy(run),
-            budget(run),
+            if run.private.is_some() { format!("at {}", budget(run)) } else { "without privacy".into() },
         )
     };
     let cards: String = result.runs.iter().enumerate().map(card).collect();
@@ -97,8 +97,11 @@ fn figures(result: &StudyResult) -> Result<String> {
     };
     let tested = result.runs.iter().flat_map(|run| &run.accuracy_by_step);
     let has_errors = tested.into_iter().any(|accuracy| accuracy.standard_error.is_some());
-    let bands =
-        if has_errors { " Bands: one standard error of the mean over repeats, to each side." } else { "" };
+    let bands = if has_errors {
+        " Bands or bars: one standard error of the mean over repeats, to each side."
+    } else {
+        ""
+    };
     let whole = section(
         "Test accuracy",
         &format!("Share of the test examples that are recognised.{bands}"),
@@ -183,11 +186,11 @@ fn table(result: &StudyResult) -> String {
                 })
             })
         }),
-        ("&delta;", |run| if_private(run, |private| short_up(private.delta, 3))),
+        ("&delta;", |run| if_private(run, |private| three_digits_up(private.delta))),
         ("noise multiplier &sigma;", |run| {
-            if_private(run, |private| format!("{:.4}", private.figures.noise_multiplier))
+            if_private(run, |private| short(private.figures.noise_multiplier, 5))
         }),
-        ("sensitivity", |run| if_private(run, |private| format!("{:.4}", private.figures.sensitivity))),
+        ("sensitivity", |run| if_private(run, |private| short(private.figures.sensitivity, 5))),
         ("error of the last prefix sum", |run| {
             if_private(run, |private| {
                 private.figures.prefix_errors.last().map_or(DASH.into(), |&error| short(error, 3))
@@ -196,9 +199,9 @@ fn table(result: &StudyResult) -> String {
         ("steps", |run| run.steps.to_string()),
         ("learning rate", |run| run.learning_rate.to_string()),
         ("models trained", |run| run.models_trained.to_string()),
-        ("seconds", |run| short(run.seconds, 3)),
-        ("seconds in noise", |run| match run.private {
-            Some(_) => short(run.seconds_in_noise, 3),
+        ("time of a training", |run| duration(run.seconds)),
+        ("of which noise", |run| match run.private {
+            Some(_) => duration(run.seconds_in_noise),
             None => DASH.into(),
         }),
     ];
@@ -225,22 +228,33 @@ fn table(result: &StudyResult) -> String {
 /// The cell of a quantity that a run does not have.
 const DASH: &str = "&ndash;";
 
-/// Each statement: three sentences, and the rest folded.
+/// The statements: their three sentences once for all runs that share them, and the table of each, folded.
 fn privacy(result: &StudyResult) -> String {
+    let runs: Vec<(usize, &MechanismResult)> = result.runs.iter().enumerate().collect();
+    let of = |run: &MechanismResult| run.private.as_ref().map(|private| private.statement.summary());
     let mut statements = String::new();
-    for (index, run) in result.runs.iter().enumerate() {
-        let text = match &run.private {
-            Some(PrivateResult { statement, .. }) => frame::privacy(statement),
+    for (at, (_, first)) in runs.iter().enumerate() {
+        if runs[..at].iter().any(|(_, before)| of(before) == of(first)) {
+            continue;
+        }
+        let sharing: Vec<_> = runs.iter().filter(|(_, run)| of(run) == of(first)).collect();
+        let name = |(index, run): &(usize, &MechanismResult)| chip(*index) + &escaped(&run.label());
+        let names: Vec<String> = sharing.iter().map(|run| name(run)).collect();
+        let text = match &first.private {
+            Some(PrivateResult { statement, .. }) => {
+                let table = |run: &&(usize, &MechanismResult)| {
+                    let private = run.1.private.as_ref()?;
+                    let of = if names.len() > 1 { format!(": {}", name(run)) } else { String::new() };
+                    Some(frame::details(&private.statement, &format!("The whole statement{of}")))
+                };
+                frame::sentences(statement) + &sharing.iter().filter_map(table).collect::<String>()
+            }
             None => "<p>Not private: neither clipping nor noise. This run is a baseline for readers who may see the \
                      data; its models were not kept.</p>"
                 .into(),
         };
-        let _ = writeln!(
-            statements,
-            "<div class=\"statement\"><h3>{}{}</h3>{text}</div>",
-            chip(index),
-            escaped(&run.label()),
-        );
+        let names = names.join(" &emsp; ");
+        let _ = writeln!(statements, "<div class=\"statement\"><h3>{names}</h3>{text}</div>");
     }
     format!("<section class=\"panel\">\n<h2>What is protected</h2>\n{statements}</section>\n")
 }
@@ -263,10 +277,21 @@ fn if_private(run: &MechanismResult, cell: fn(&PrivateResult) -> String) -> Stri
 /// "(epsilon, delta) = ..." of a run.
 fn budget(run: &MechanismResult) -> String {
     let Some(private) = &run.private else { return "no privacy".into() };
-    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{})", epsilon(private), short_up(private.delta, 3))
+    format!("(&epsilon;,&thinsp;&delta;) = ({},&thinsp;{})", epsilon(private), three_digits_up(private.delta))
 }
 
-/// Epsilon rounded up to four decimals.
+/// A duration in the unit that fits.
+fn duration(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        ..1e-3 => (1e6 * seconds, "&micro;s"),
+        ..1.0 => (1e3 * seconds, "ms"),
+        ..600.0 => (seconds, "s"),
+        _ => (seconds / 60.0, "min"),
+    };
+    format!("{} {unit}", short(value, 3))
+}
+
+/// Epsilon rounded up to three digits.
 fn epsilon(private: &PrivateResult) -> String {
     three_digits_up(private.epsilon)
 }
