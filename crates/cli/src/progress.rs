@@ -1,5 +1,6 @@
 //! Progress on stderr: a bar on a terminal, a line every half minute elsewhere.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Time between two lines where stderr is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
@@ -25,8 +26,15 @@ pub struct Progress {
 impl Progress {
     /// Progress of `what`, which has `total` parts called `unit`.
     pub fn new(what: &str, unit: &str, total: u64) -> Self {
-        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left {{msg}}");
-        let style = ProgressStyle::with_template(&template).expect("the template is valid");
+        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}{{left}} {{msg}}");
+        // The time left is unknown until a part is done.
+        let left = |state: &ProgressState, text: &mut dyn Write| {
+            if state.pos() > 0 {
+                let _ = write!(text, ", {} left", time(state.eta()));
+            }
+        };
+        let style =
+            ProgressStyle::with_template(&template).expect("the template is valid").with_key("left", left);
         let bar = bar(Some(total)).with_style(style).with_prefix(what.to_string());
         let (start, unit, what) = (Instant::now(), unit.to_string(), what.to_string());
         let line = move |bar: &ProgressBar, skipped: u64| {
@@ -57,6 +65,10 @@ impl Progress {
 
     /// Shows that `done` of `total` samples are drawn.
     pub fn drawn(&self, done: usize, total: usize) {
+        if self.bar.position() == 0 {
+            // What came before the first samples says nothing of the others' time.
+            self.bar.reset_eta();
+        }
         self.bar.set_position((100.0 * done as f64 / total.max(1) as f64) as u64);
     }
 
