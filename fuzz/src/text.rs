@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use antinoise_input::BadInput;
+use antinoise_input::{BadInput, short, short_down, short_up};
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Participation, Workload};
 use antinoise_noise::RunId;
@@ -39,8 +39,8 @@ fn numbers(text: &str) {
     }
     if let Ok(x) = numbers::real(text) {
         for digits in [1, 3, 17] {
-            let [_, up, down] = [numbers::short, numbers::short_up, numbers::short_down]
-                .map(|print| print(x, digits).parse::<f64>().expect("a number"));
+            let [_, up, down] =
+                [short, short_up, short_down].map(|print| print(x, digits).parse::<f64>().expect("a number"));
             assert!(x.is_nan() || down <= x && x <= up, "{x:e}: {down:e}, {up:e}");
         }
     }

@@ -50,8 +50,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// Lists after the table, each with its title.
-    fn lists(&self) -> Vec<(&'static str, Vec<String>)> {
+    /// The lists that are not empty, each with its title: assumptions, limits and facts.
+    pub fn lists(&self) -> Vec<(&'static str, Vec<String>)> {
         let facts = self.facts.iter().map(|fact| format!("{}: {}", fact.about, fact.text)).collect();
         let lists = [
             ("Assumptions", self.assumptions.clone()),

@@ -1,4 +1,4 @@
-//! Figures as SVG, as separate files and inside pages.
+//! Figures as SVG, as separate files and inside pages, which [`page`] frames.
 //!
 //! A [`Figure`] is rows of panels: a [`Chart`] of [`Series`] over two [`Axis`], or a [`Heatmap`] of a matrix.
 //! The caller gives the data. This crate chooses ticks, number formats, label widths and colours, in the same
@@ -32,6 +32,7 @@
 //! error_marks, line_ends: error bands and bars; names at the ends of lines
 //! chart, heatmap: the two kinds of panels
 //! figure: rows of panels
+//! page: an HTML page around figures
 //! ```
 
 mod axis;
@@ -43,6 +44,7 @@ mod figure;
 mod header;
 mod heatmap;
 mod line_ends;
+pub mod page;
 mod pen;
 mod scale;
 mod series;

@@ -32,7 +32,7 @@ impl Failure {
     }
 
     /// Adds a remark to the message.
-    #[cfg(any(feature = "train", feature = "release"))]
+    #[cfg(feature = "release")]
     pub fn with(self, remark: &str) -> Self {
         Self { message: format!("{} {remark}", self.message), ..self }
     }
@@ -50,9 +50,11 @@ impl fmt::Display for Failure {
 }
 
 /// Phrases of libraries' messages that an option answers, and the option.
-const ANSWERS: [(&str, &str); 2] = [
+const ANSWERS: [(&str, &str); 4] = [
     ("unless missing cells count as 0", "--missing zero"),
     ("unless rows of unknown keys are left out", "--unknown leave"),
+    ("with a smaller learning rate", "--learning-rate"),
+    ("left out where users are protected", "--user, --users"),
 ];
 
 /// The message of a library, with the option that answers it.

@@ -10,7 +10,7 @@
 //!
 //! ```layers
 //! failure, numbers, progress: errors and exit statuses; numbers as people write them; progress messages
-//! output, plot, signals, arguments, report: printing and drawing; Ctrl-C; shared options; the frame of reports
+//! output, plot, signals, arguments: printing and drawing; Ctrl-C; shared options
 //! destination, source: output files; the mechanism selected by the options
 //! commands: one file for each command
 //! ```
@@ -26,8 +26,6 @@ mod numbers;
 mod output;
 mod plot;
 mod progress;
-#[cfg(any(feature = "train", feature = "release"))]
-mod report;
 mod signals;
 mod source;
 

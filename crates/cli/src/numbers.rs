@@ -1,4 +1,4 @@
-//! Numbers as people write them, read and printed.
+//! Numbers as people write them.
 
 /// 2^53: every whole number up to here is a double.
 const MOST: u64 = 1 << 53;
@@ -62,47 +62,6 @@ fn plain(text: &str) -> Option<f64> {
     text.trim().replace('_', "").parse().ok()
 }
 
-/// `x` in at most `digits` digits, without zeros at the end.
-pub fn short(x: f64, digits: usize) -> String {
-    written(x, digits, |_| true)
-}
-
-/// As [`short`], rounded up: for figures that must not be below the truth.
-pub fn short_up(x: f64, digits: usize) -> String {
-    written(x, digits, |text| text >= x)
-}
-
-/// As [`short`], rounded down.
-pub fn short_down(x: f64, digits: usize) -> String {
-    written(x, digits, |text| text <= x)
-}
-
-/// The text of `digits` digits nearest to `x` whose number `holds` accepts.
-fn written(x: f64, digits: usize, holds: impl Fn(f64) -> bool) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return x.to_string();
-    }
-    let decimals = digits as i32 - 1 - x.abs().log10().floor() as i32;
-    let scale = 10f64.powi(decimals.abs());
-    let nearest = if decimals >= 0 { x * scale } else { x / scale }.round();
-    let text = |whole: f64| {
-        let value = if decimals >= 0 { whole / scale } else { whole * scale };
-        if !(1e-4..1e15).contains(&value.abs()) {
-            return format!("{value:e}");
-        }
-        let text = format!("{value:.*}", decimals.max(0) as usize);
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
-    };
-    let mut candidates = [nearest, nearest + 1.0, nearest - 1.0].map(text).into_iter();
-    candidates.find(|text| text.parse().is_ok_and(&holds)).unwrap_or_else(|| x.to_string())
-}
-
-/// Whether two epsilons agree up to the tolerance of calibration to a common target.
-#[cfg(feature = "train")]
-pub fn same_privacy(epsilon: f64, other: f64) -> bool {
-    (epsilon - other).abs() <= 0.01 * epsilon.max(other)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,26 +110,6 @@ mod tests {
         assert!(read("1/0").is_infinite() && read("nan").is_nan() && read("-2") == -2.0);
         for text in ["", "%", "/", "1/2/3", "x", "1/%"] {
             assert!(real(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn figures_are_short_and_err_to_the_side_that_is_asked_for() {
-        assert_eq!(
-            (short(2.0, 6), short(0.1, 6), short(1234567.0, 3)),
-            ("2".into(), "0.1".into(), "1230000".into())
-        );
-        assert_eq!(
-            (short_up(2.000_001_1, 6), short_down(1.999_999_9, 6)),
-            ("2.00001".into(), "1.99999".into())
-        );
-        assert_eq!((short(1.5e-7, 4), short(2.5e20, 4)), ("1.5e-7".into(), "2.5e20".into()));
-        assert_eq!((short(f64::INFINITY, 3), short(0.0, 3)), ("inf".into(), "0".into()));
-        let mut x = 1.234_567_891e-9;
-        while x < 1e12 {
-            let (down, up): (f64, f64) = (short_down(x, 5).parse().unwrap(), short_up(x, 5).parse().unwrap());
-            assert!(down <= x && up >= x && up - down < 2.1e-4 * x, "{x}");
-            x *= 1.7;
         }
     }
 }

@@ -312,7 +312,10 @@ fn a_training_that_diverges_has_no_model_and_leaves_the_others() {
     assert!(stdout(&antinoise("train --resume run", folder.path())).contains("learning rate 0.02"));
     let output = antinoise(&format!("{train} --learning-rate 0.01,1e38 --out none"), folder.path());
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("smaller --learning-rate"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("smaller learning rate (--learning-rate)"),
+        "{output:?}"
+    );
     assert!(!folder.path().join("none/model").exists());
 }
 

@@ -147,9 +147,8 @@ fn options_and_plans_that_do_not_go_with_persons_are_refused() {
     assert!(refused(&["--user", "who", "--max-examples-per-user", "0"]).contains("max-examples-per-user"));
     assert!(refused(&["--user", "nobody"]).contains("with a column \"nobody\""));
     assert!(refused(&["--user", "late"]).contains("neither the label nor a feature"));
-    assert!(
-        refused(&["--user", "who", "--audit", "3"]).contains("--audit is 3 but must be left out with --user")
-    );
+    let audited = refused(&["--user", "who", "--audit", "3"]);
+    assert!(audited.contains("--audit is 3 but must be left out where users are protected (--user"));
     assert!(refused(&["--user", "who", "--test", "table.csv"]).contains("with rows of the user"));
     let digits = antinoise(&["train", "--user", "who"], folder.path()).output().unwrap();
     assert!(text(&digits.stderr).contains("--user is given but must be left out unless --data is"));
@@ -286,7 +285,7 @@ fn persons_of_images_are_named_by_folders_or_by_a_file() {
         ("idx:idx", "--users users.txt --user folder", "cannot be used with"),
         ("idx:idx", "--max-examples-per-user 3", "--user <COLUMN>"),
         ("idx:idx", "--users absent.txt", "absent.txt is absent but must be a text file"),
-        ("idx:idx", "--users users.txt --audit 3", "must be left out with --user and --users"),
+        ("idx:idx", "--users users.txt --audit 3", "left out where users are protected (--user, --users)"),
         ("idx:idx", "--users users.txt --setting stream", "setting"),
         ("csv:table.csv --label late=no,yes --range x=0:9", "--users users.txt", "--user COLUMN"),
     ] {

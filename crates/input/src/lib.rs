@@ -33,7 +33,7 @@ pub mod tables;
 
 pub use checks::{at_least, below_one, between, in_open_unit, non_negative, positive};
 pub use error::{BadInput, InvalidParameter, printable};
-pub use numbers::{hex, larger, largest, rounded_to_4};
+pub use numbers::{hex, larger, largest, rounded_to_4, short, short_down, short_up};
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

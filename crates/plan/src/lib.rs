@@ -35,6 +35,7 @@
 //! io, statement_text: plans in files, and in words
 //! statement, user: the claim of one plan, of its first steps, of several plans, and of a user with several examples
 //! unequal_participation: the claim of the participation that really happened
+//! persons: the claim of persons with several examples, in figures and words
 //! search: candidates for a request, the choice, sweeps and proposals
 //! ```
 
@@ -43,6 +44,7 @@ mod error;
 mod io;
 mod monte_carlo;
 mod participations;
+mod persons;
 mod plan;
 mod request;
 mod sampler;
@@ -63,6 +65,7 @@ pub use arithmetic::{Arithmetic, ArithmeticKind};
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
 pub use participations::Participations;
+pub use persons::{ByExamples, by_examples_in_words};
 pub use plan::{Plan, Privacy};
 pub use request::{Length, Request};
 pub use sampler::{Batches, Sampler, Spacing};

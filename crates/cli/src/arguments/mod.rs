@@ -7,6 +7,8 @@ use antinoise_mechanism::design::Objective;
 use antinoise_mechanism::{Adjacency, Participation, Problem, Workload};
 use antinoise_plan::{ArithmeticKind, Length, Setting};
 use clap::builder::PossibleValue;
+#[cfg(feature = "train")]
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::numbers::count;
@@ -18,6 +20,16 @@ pub fn parsed<T: std::str::FromStr<Err = antinoise_mechanism::Error>>(
     text: &str,
 ) -> std::result::Result<T, antinoise_mechanism::Error> {
     text.parse()
+}
+
+/// A parser of the values of `all`, each with its name and its meaning as help.
+#[cfg(feature = "train")]
+pub fn one_of<T: Copy + Send + Sync>(
+    all: &'static [(T, &'static str, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let names = all.iter().map(|&(_, name, meaning)| PossibleValue::new(name).help(meaning));
+    let value = |name: String| all.iter().find(|of| of.1 == name).expect("clap takes these names alone").0;
+    PossibleValuesParser::new(names).map(value)
 }
 
 /// The names of the settings that `has` accepts, with their meanings as help.

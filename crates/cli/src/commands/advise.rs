@@ -3,14 +3,13 @@
 use std::fmt;
 
 use antinoise_accounting::three_digits_up;
-use antinoise_input::InvalidParameter;
-use antinoise_plan::{Accountant, Budget, Proposal, Setting, advise};
+use antinoise_input::{InvalidParameter, short};
+use antinoise_plan::{Accountant, Budget, ByExamples, Proposal, Setting, advise, by_examples_in_words};
 use clap::Args;
 use serde::Serialize;
 
-use super::persons::{ByExamples, in_words, stated};
 use crate::failure::Result;
-use crate::numbers::{bytes, count, real, short};
+use crate::numbers::{bytes, count, real};
 use crate::output;
 use crate::progress::Progress;
 
@@ -61,7 +60,8 @@ pub fn run(arguments: &Arguments) -> Result<Advice> {
     let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
     // Without sampling these figures follow from epsilon and delta: they are those of every such proposal.
     let cyclic = proposals.iter().find(|proposal| !proposal.candidate.is_amplified());
-    let epsilon_by_examples = cyclic.map_or_else(|| Ok(Vec::new()), |proposal| stated(&proposal.plan))?;
+    let epsilon_by_examples =
+        cyclic.map_or_else(|| Ok(Vec::new()), |proposal| proposal.plan.stated_epsilon_by_examples())?;
     Ok(Advice { proposals: rows, epsilon_by_examples, has_dim: arguments.dim > 0 })
 }
 
@@ -206,7 +206,7 @@ impl fmt::Display for Advice {
             writeln!(f, "{}. {}.\n   {}", i + 1, row.reason, row.command)?;
         }
         if !self.epsilon_by_examples.is_empty() {
-            let by = in_words(&self.epsilon_by_examples);
+            let by = by_examples_in_words(&self.epsilon_by_examples);
             writeln!(
                 f,
                 "\nEpsilon is that of one example. For a person with several examples, in cyclic batches, it is {by};"

@@ -5,16 +5,19 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_audit::{Canary, OneRunReport};
+use antinoise_input::{short_down, short_up};
 use antinoise_noise::{Key, RunId};
+use antinoise_study::{ModelName, load, trained_with_canaries};
 use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::trainer::Setup;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::train::{ModelName, build, load, trained_with_canaries};
+use crate::arguments::one_of;
 use crate::failure::Result;
-use crate::numbers::{count, real, short_down, short_up};
+use crate::numbers::{count, real};
 use crate::output;
+use crate::progress::Progress;
 use crate::source::load_plan;
 
 /// Train once with canaries and guess which of them took part: a lower bound on epsilon.
@@ -43,7 +46,7 @@ pub struct Arguments {
     #[arg(long, default_value = "digits")]
     data: String,
     /// Model to train.
-    #[arg(long, value_enum, default_value = "mlp")]
+    #[arg(long, value_parser = one_of(ModelName::ALL), default_value = "mlp")]
     model: ModelName,
     /// Kind of canary.
     #[arg(long, value_enum, default_value = "gradient")]
@@ -92,7 +95,7 @@ impl TrainingAudit {
 pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
     let plan = load_plan(&arguments.plan)?;
     let dataset = load(&arguments.data, None, None)?;
-    let model = build(arguments.model, &dataset)?;
+    let model = arguments.model.build(&dataset)?;
     let rule = UpdateRule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
     let setup = Setup { plan: &plan, model: &model, dataset: &dataset, optimizer: rule.into(), groups: None };
     let canary = match arguments.canary {
@@ -100,6 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<TrainingAudit> {
         CanaryName::Input => Canary::Input,
     };
     let secret = (Key::from_os()?, RunId::default());
+    let _progress = Progress::endless("training with canaries");
     let found = trained_with_canaries(setup, &model, secret, (canary, arguments.canaries, arguments.alpha))?;
     let holds = found.epsilon_lower <= found.epsilon_stated;
     Ok(TrainingAudit { found, holds })

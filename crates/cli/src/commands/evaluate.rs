@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_input::short;
 use antinoise_train::data::Labels;
 use antinoise_train::saved_model::{SavedModel, Scores};
 use clap::Args;
@@ -10,7 +11,6 @@ use serde::Serialize;
 
 use super::model_rows::RowOptions;
 use crate::failure::Result;
-use crate::numbers::short;
 use crate::output;
 
 /// Measure accuracy, confusion and calibration of a model from `antinoise train` on labelled rows.

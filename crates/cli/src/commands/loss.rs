@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use antinoise_input::{short, short_up};
 use antinoise_mechanism::design::{Objective, Status};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use clap::Args;
@@ -11,7 +12,6 @@ use serde::Serialize;
 
 use crate::destination::Overwriting;
 use crate::failure::{Failure, Result};
-use crate::numbers::{short, short_up};
 use crate::progress::Progress;
 use crate::source::{Source, SourceOptions};
 

@@ -19,7 +19,6 @@ pub mod man;
 mod model_rows;
 pub mod noise;
 pub mod observed;
-mod persons;
 pub mod plan;
 #[cfg(feature = "train")]
 pub mod predict;

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use antinoise_input::InvalidParameter;
+use antinoise_study::{TABLES, TableKind, table_file};
 use antinoise_train::data::{
     self, Examples, ImageShape, Labels, class_folders, digits, fashion_mnist, idx_test, image_files,
 };
 use antinoise_train::saved_model::SavedModel;
 use clap::Args;
 
-use super::train::{TABLES, TableKind, delimiter, table_file};
+use super::train::{check_delimiter, delimiter};
 use crate::failure::Result;
 use crate::progress::Progress;
 
@@ -32,7 +33,7 @@ impl RowOptions {
         let _progress = Progress::endless("reading the rows");
         match (table_file(&self.data), model.schema()) {
             (Some((kind, path)), Some(schema)) => {
-                kind.check(self.delimiter)?;
+                check_delimiter(kind, self.delimiter)?;
                 Ok(kind.file(path, self.delimiter)?.examples(schema, labels)?)
             }
             (Some(_), None) => Err(self.refused("images: the model is one of images").into()),
@@ -49,7 +50,7 @@ impl RowOptions {
     }
 
     fn images(&self, model: &SavedModel, labels: Labels) -> Result<Examples> {
-        TableKind::JsonLines.check(self.delimiter)?;
+        check_delimiter(TableKind::JsonLines, self.delimiter)?;
         let test = |dataset: data::Dataset| (dataset.shape, dataset.test);
         let (shape, examples) = match self.data.split_once(':') {
             None if self.data == "digits" => test(digits()),

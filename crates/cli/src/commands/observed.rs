@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use antinoise_input::short_up;
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 #[cfg(feature = "ledger")]
 use antinoise_plan::{ObservedPrivacy, VerifiedPlan};
@@ -9,7 +10,6 @@ use serde::Serialize;
 
 #[cfg(feature = "ledger")]
 use crate::failure::Result;
-use crate::numbers::short_up;
 
 /// The participation of a run, without names, and its privacy.
 #[derive(Debug, Serialize)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use antinoise_accounting::{Bounds, Gdp, three_digits_up};
+use antinoise_input::{short_down, short_up};
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Plan, Sampler};
 use serde::Serialize;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::observed::Observed;
 use super::sampling::Sampling;
 use crate::failure::Result;
-use crate::numbers::{short_down, short_up};
 
 /// A privacy guarantee as (epsilon, delta), mu and rho, and its mechanism.
 #[derive(Debug, Serialize)]

@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, Heatmap, LineStyle, Series};
+use antinoise_input::short;
 use antinoise_mechanism::AnyStrategy;
 use clap::Args;
 use serde::Serialize;
 
 use crate::destination::{Destination, Overwriting};
 use crate::failure::Result;
-use crate::numbers::short;
 use crate::plot;
 use crate::progress::Progress;
 use crate::source::{Source, SourceOptions};

@@ -5,10 +5,11 @@ use std::fmt;
 use antinoise_accounting::{Markup, PrivacyStatement};
 use antinoise_mechanism::Adjacency;
 use antinoise_mechanism::design::{Objective, Status};
-use antinoise_plan::{Accountant, Candidate, Choice, Rejected, Request, VerifiedPlan};
+use antinoise_plan::{
+    Accountant, ByExamples, Candidate, Choice, Rejected, Request, VerifiedPlan, by_examples_in_words,
+};
 use serde::Serialize;
 
-use super::super::persons::{ByExamples, by_examples, in_words, stated};
 use super::explanation::explanation;
 use crate::failure::Result;
 use crate::{output, plot};
@@ -96,10 +97,10 @@ impl PlanChoice {
     /// if given.
     pub fn new(choice: Choice, request: &Request, examples_per_user: Option<usize>) -> Result<Self> {
         let epsilon_by_examples = match examples_per_user {
-            None => stated(&choice.plan)?,
+            None => choice.plan.stated_epsilon_by_examples()?,
             Some(most) => {
                 let fewer = EXAMPLES.into_iter().filter(|&examples| examples < most);
-                by_examples(&choice.plan, fewer.chain([most]))?
+                choice.plan.epsilon_by_examples(fewer.chain([most]))?
             }
         };
         let users = examples_per_user.map(|examples_per_user| EpsilonOfUser {
@@ -276,7 +277,7 @@ impl fmt::Display for PlanChoice {
         if !self.left_out.is_empty() {
             writeln!(f)?;
         }
-        let by = in_words(&self.epsilon_by_examples);
+        let by = by_examples_in_words(&self.epsilon_by_examples);
         if self.users.is_some() {
             let users = format!("Epsilon of a user, all of whose examples change together: {by}.");
             writeln!(f, "{}\n", prose(&users))?;

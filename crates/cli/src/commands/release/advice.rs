@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, short};
 use antinoise_release::{Advice, Guess, Settings, Unit};
 use clap::Args;
 use serde::Serialize;
 
 use crate::destination::Overwriting;
 use crate::failure::Result;
-use crate::numbers::{count, real, short};
+use crate::numbers::{count, real};
 use crate::{output, plot};
 
 /// A public guess of how often users come.

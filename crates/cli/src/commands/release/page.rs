@@ -1,12 +1,12 @@
 //! The page of a release.
 
 use antinoise_accounting::three_digits_up;
+use antinoise_chart::page::{Frame, WHOLE, details, document, escaped, panel, section, sentences};
 use antinoise_release::{Published, Status, quantity};
 
 use super::figure;
 use super::publish::written;
-use crate::failure::Result;
-use crate::report::frame::{Frame, WHOLE, document, escaped, panel, privacy, section};
+use crate::failure::{Failure, Result};
 
 /// The page of all published figures.
 pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<String> {
@@ -40,13 +40,15 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         body += &if published.is_empty() {
             panel(&title, &caption, "<p class=\"note\">No period is published yet.</p>")
         } else {
-            section(&title, &caption, WHOLE, figure::chart(&name, published))?
+            section(&title, &caption, WHOLE, figure::chart(&name, published)).map_err(Failure::other)?
         };
     }
     body += &table(published);
+    let statement = status.statement();
     body += &format!(
-        "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\">{}</div>\n</section>\n",
-        privacy(&status.statement())
+        "<section class=\"panel\">\n<h2>What is protected</h2>\n<div class=\"statement\">{}{}</div>\n</section>\n",
+        sentences(&statement.summary()),
+        details("The whole statement", &statement.details(), &statement.lists())
     );
     let frame = Frame {
         kind: "continual release",

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_input::short;
 use antinoise_release::{Figure, Published, Release};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
-use crate::numbers::short;
 use crate::output;
 
 /// Publish every frozen period: the figures of each key, with their 95% intervals.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use antinoise_accounting::three_digits_up;
+use antinoise_input::short;
 use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, quantity};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Result;
-use crate::numbers::short;
 
 /// Print the progress of a release, its errors and its privacy statement.
 #[derive(Debug, Args)]

@@ -1,98 +1,51 @@
 //! `antinoise train`: private training of one model, or a comparison of mechanisms at the same privacy.
 
-mod audit;
-mod card;
-mod clip_by;
-mod cost;
-mod epsilons;
-mod folder;
-mod metrics;
-mod model_folder;
-mod named;
 mod optimizer;
 mod options;
-mod page;
-mod problem;
-mod published;
-mod result;
-mod results;
-mod search;
-mod session;
-mod statement;
-mod study;
-mod summary;
-mod sweep;
+mod printed;
+mod shown;
 mod table;
-mod training;
 mod users;
 
-use std::fmt;
+use antinoise_study::{Error, Event, StudyRun};
 
-pub use audit::trained_with_canaries;
-pub use options::{Arguments, ModelName};
-pub use problem::{build, load};
-use serde::Serialize;
-pub use table::{TABLES, TableKind, delimiter, table_file};
-
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::signals::Stop;
-use epsilons::Sessions;
-use result::StudyResult;
-use session::Session;
-use sweep::EpsilonSweep;
-
-/// Output of `antinoise train`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Outcome {
-    /// Output for one epsilon.
-    One(Box<StudyResult>),
-    /// Output for several epsilons.
-    Several(EpsilonSweep),
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::One(result) => result.fmt(f),
-            Self::Several(sweep) => sweep.fmt(f),
-        }
-    }
-}
+pub use options::Arguments;
+use printed::Printed;
+use shown::Shown;
+pub use table::{check_delimiter, delimiter};
 
 /// Trains, or resumes, and writes the report.
-pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Some(path) = &arguments.resume else {
-        arguments.refuse_several_without_compare()?;
-        let out = arguments.out()?;
-        let of_run = Arguments { out: Some(out.clone()), ..arguments.clone() };
-        // The folder's other name is reported once the run has begun: a refused run has no folder.
-        return match Sessions::new(&of_run)? {
-            Some(sessions) => {
-                arguments.tell_of_other_name(&out);
-                several(sessions)
-            }
-            None => {
-                let session = Session::new(&of_run)?;
-                arguments.tell_of_other_name(&out);
-                one(session)
-            }
-        };
-    };
-    arguments.refuse_with_resume()?;
-    match Sessions::resumed(path, arguments)? {
-        Some(sessions) => several(sessions),
-        None => {
-            let session = Session::resumed(path, arguments.published_models)?;
-            one(session.with_metrics(arguments.metrics.as_deref())?)
+pub fn run(arguments: &Arguments) -> Result<Printed> {
+    let (shown, metrics) = (Shown::default(), arguments.metrics.as_deref());
+    let on_event = |event: Event<'_>| shown.show(event);
+    let run = match &arguments.resume {
+        Some(path) => {
+            arguments.refuse_with_resume()?;
+            StudyRun::resumed(path, arguments.published_models, metrics)
         }
-    }
-}
-
-fn one(mut session: Session) -> Result<Outcome> {
-    Ok(Outcome::One(Box::new(session.train(&Stop::on_signals()?)?)))
-}
-
-fn several(sessions: Sessions) -> Result<Outcome> {
-    Ok(Outcome::Several(sessions.train(&Stop::on_signals()?)?))
+        None => {
+            let settings = arguments.settings()?;
+            let out = arguments.out()?;
+            let run = StudyRun::new(&settings, &out, metrics, &on_event);
+            // The folder's other name is reported once the run has begun: a refused run has no folder.
+            run.inspect(|_| arguments.tell_of_other_name(&out))
+        }
+    };
+    let run = run.map_err(|error| match &error {
+        Error::Taken(out) => {
+            let out = out.display();
+            Failure::input(format!("{error}. Resume it with --resume {out}, or name another folder"))
+        }
+        _ => error.into(),
+    })?;
+    let stop = Stop::on_signals()?;
+    run.train(stop.asked(), &on_event).map(Printed).map_err(|error| match &error {
+        Error::Stopped { folder, .. } => {
+            let message = format!("{error}; resume with --resume {}", folder.display());
+            Failure::stopped(message, stop.status())
+        }
+        _ => error.into(),
+    })
 }

@@ -5,7 +5,6 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 use crate::numbers::{count, real};
 
@@ -50,38 +49,15 @@ enum OptimizerName {
     Adam,
 }
 
-/// Options that the optimizers of all learning rates share.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Around {
-    schedule: Schedule,
-    weight_decay: f64,
-    zero_beyond: Option<f64>,
-}
-
-impl Around {
-    /// Whether no option is set, so that an optimizer is its update rule alone.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// These options without weight decay.
-    pub fn without_decay(self) -> Self {
-        Self { weight_decay: 0.0, ..self }
-    }
-
-    /// The optimizer of a rule.
-    pub fn optimizer(self, rule: UpdateRule) -> OptimizerConfig {
-        let Self { schedule, weight_decay, zero_beyond } = self;
-        OptimizerConfig { rule, schedule, weight_decay, zero_beyond }
-    }
-}
-
 impl OptimizerOptions {
-    /// The update rule at this learning rate.
-    pub fn rule(&self, learning_rate: f64) -> UpdateRule {
-        let momentum = self.momentum.unwrap_or(0.9);
-        match self.name {
+    /// The optimizer, at learning rate 1.
+    ///
+    /// # Errors
+    /// Refuses an option that the optimizer would ignore.
+    pub fn config(&self) -> Result<OptimizerConfig, InvalidParameter> {
+        self.check()?;
+        let (learning_rate, momentum) = (1.0, self.momentum.unwrap_or(0.9));
+        let rule = match self.name {
             OptimizerName::Sgd => UpdateRule::Sgd { learning_rate, momentum },
             OptimizerName::Nesterov => UpdateRule::Nesterov { learning_rate, momentum },
             OptimizerName::Ftrl => {
@@ -90,11 +66,12 @@ impl OptimizerOptions {
             OptimizerName::Adam => {
                 UpdateRule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
             }
-        }
+        };
+        let schedule = Schedule { warm_up: self.warm_up, decay: self.schedule };
+        Ok(OptimizerConfig { rule, schedule, weight_decay: self.weight_decay, zero_beyond: self.zero_beyond })
     }
 
-    /// Refuses an option that the optimizer would ignore.
-    pub fn check(&self) -> Result<(), InvalidParameter> {
+    fn check(&self) -> Result<(), InvalidParameter> {
         let has_momentum = matches!(self.name, OptimizerName::Sgd | OptimizerName::Nesterov);
         if let Some(momentum) = self.momentum.filter(|_| !has_momentum) {
             let must_be = "left out without --optimizer sgd or nesterov";
@@ -106,11 +83,5 @@ impl OptimizerOptions {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Options that do not depend on the learning rate.
-    pub fn around(&self) -> Around {
-        let schedule = Schedule { warm_up: self.warm_up, decay: self.schedule };
-        Around { schedule, weight_decay: self.weight_decay, zero_beyond: self.zero_beyond }
     }
 }

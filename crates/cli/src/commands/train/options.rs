@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
-use antinoise_plan::{Length, PrivacyUnit, Request, Setting};
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_plan::{Length, Setting};
+use antinoise_study::{ClipBy, ModelName, Published, Settings, Table};
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 
-use super::clip_by::ClipBy;
 use super::optimizer::OptimizerOptions;
-use super::published::Published;
-use super::table::{TableOptions, table_file};
+use super::table::TableOptions;
 use super::users::UserOptions;
-use crate::arguments::{ArithmeticOptions, parsed, settings, workload};
+use crate::arguments::{ArithmeticOptions, one_of, parsed, settings, workload};
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
@@ -84,7 +82,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "resume")]
     pub compare: bool,
     /// Model to train [default: mlp for digits, logistic for tables, cnn for images].
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(ModelName::ALL))]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "arithmetic", "max_examples_per_user"])]
@@ -133,7 +131,7 @@ pub struct Arguments {
     pub clip_norm: Option<f64>,
     /// Part of an example's gradient that is clipped as one: the whole, or each layer, to norms whose squares
     /// add up to the square of the clip norm. Privacy is the same.
-    #[arg(long, value_enum, default_value = "whole", conflicts_with = "resume")]
+    #[arg(long, value_parser = one_of(ClipBy::ALL), default_value = "whole", conflicts_with = "resume")]
     pub clip_by: ClipBy,
     /// Learning rate. With --compare, several may be given, separated by commas, and each mechanism keeps the
     /// one that is best for it [default: computed from the plan's noise, the model's size and the public
@@ -179,18 +177,6 @@ pub struct Arguments {
     pub resume: Option<PathBuf>,
 }
 
-/// The kinds of models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelName {
-    /// One linear layer.
-    Logistic,
-    /// One hidden layer.
-    Mlp,
-    /// Two convolutions and two linear layers.
-    Cnn,
-}
-
 /// The settings whose plans are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainSettings(pub Vec<Setting>);
@@ -208,41 +194,63 @@ fn train_settings() -> impl TypedValueParser<Value = TrainSettings> {
 }
 
 impl Arguments {
-    fn is_digits(&self) -> bool {
-        self.data == "digits"
-    }
-
-    /// The model's name, or the data's default.
-    pub fn model_name(&self) -> ModelName {
-        let default = match &self.data[..] {
-            "digits" => ModelName::Mlp,
-            table if table_file(table).is_some() => ModelName::Logistic,
-            _ => ModelName::Cnn,
+    /// The study that the options ask for.
+    ///
+    /// # Errors
+    /// If an option is invalid, or asks for several models where one is trained.
+    pub fn settings(&self) -> Result<Settings> {
+        let length = match (self.steps, self.epochs) {
+            (Some(steps), _) => Some(Length::Steps(steps)),
+            (None, epochs) => epochs.map(Length::Epochs),
         };
-        self.model.unwrap_or(default)
-    }
-
-    /// Whether mechanisms are compared, rather than one model trained.
-    pub fn compares(&self) -> bool {
-        self.compare || self.is_public()
-    }
-
-    /// Number of runs that every result is averaged over.
-    pub fn repeats(&self) -> usize {
-        self.repeats.unwrap_or(if self.compares() { 3 } else { 1 })
+        let (table, persons) = match self.table.table(&self.data)? {
+            Some(table) => (Some(Table { user: self.users.column()?, ..table }), None),
+            None => (None, self.users.persons(&self.data)?),
+        };
+        let defaults = Settings::new(&self.data);
+        let settings = Settings {
+            table,
+            persons,
+            compares: self.compare,
+            model: self.model,
+            plan: self.plan.clone(),
+            epsilons: self.epsilon.clone(),
+            delta: self.delta.unwrap_or(defaults.delta),
+            length,
+            batch_size: self.batch_size,
+            settings: self.setting.0.clone(),
+            mechanisms: self.specs()?,
+            objective: self.objective,
+            arithmetic: self.arithmetic.kind(),
+            workload: self.workload.clone(),
+            adjacency: self.adjacency,
+            clip_norm: self.clip_norm.unwrap_or(defaults.clip_norm),
+            clip_by: self.clip_by,
+            learning_rates: self.learning_rate.clone(),
+            optimizer: self.optimizer.config()?,
+            repeats: self.repeats,
+            published: self.published_models.unwrap_or_default(),
+            without_noise: self.without_noise,
+            audit: self.audit,
+            seed: self.seed,
+            max_examples_per_user: self.users.max_examples_per_user,
+            ..defaults
+        };
+        self.refuse_several_without_compare(&settings)?;
+        Ok(settings)
     }
 
     /// Refuses options that ask for several models where one is trained.
-    pub fn refuse_several_without_compare(&self) -> Result<()> {
+    fn refuse_several_without_compare(&self, settings: &Settings) -> Result<()> {
         let list = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let several = [
             ("epsilon", self.epsilon.len() > 1, list(&self.epsilon)),
             ("mechanism", self.mechanism.len() > 1, self.mechanism.join(", ")),
             ("learning_rate", self.learning_rate.len() > 1, list(&self.learning_rate)),
-            ("repeats", self.repeats() > 1, self.repeats().to_string()),
+            ("repeats", settings.repeats() > 1, settings.repeats().to_string()),
             ("published_models", self.published_models.is_some(), "given".into()),
         ];
-        let several = several.into_iter().find(|(_, several, _)| *several && !self.compares());
+        let several = several.into_iter().find(|(_, several, _)| *several && !settings.compares());
         several.map_or(Ok(()), |(name, _, got)| {
             let must_be = "a single one, or accompanied by --compare, which trains several models";
             Err(InvalidParameter::new(name, got, must_be).into())
@@ -270,79 +278,6 @@ impl Arguments {
         if self.out.is_none() && out != Path::new(OUT) {
             eprintln!("{OUT} is taken: this run writes into {}", out.display());
         }
-    }
-
-    /// Update rules, one for each learning rate: those that are given, or `default(rule)` and in a comparison
-    /// its half and its double.
-    pub fn rules(&self, default: impl FnOnce(UpdateRule) -> Result<f64>) -> Result<Vec<UpdateRule>> {
-        let rates = if !self.learning_rate.is_empty() {
-            self.learning_rate.clone()
-        } else {
-            let rate = default(self.optimizer.rule(1.0))?;
-            // The best rate depends on the noise, so that each mechanism chooses among several.
-            if self.compares() { vec![rate / 2.0, rate, 2.0 * rate] } else { vec![rate] }
-        };
-        Ok(rates.into_iter().map(|rate| self.optimizer.rule(rate)).collect())
-    }
-
-    /// Whether a training without privacy is compared, too.
-    pub fn without_noise(&self) -> bool {
-        self.without_noise || self.is_public()
-    }
-
-    /// Whether the data are known to be public; data in a folder that the user names are not.
-    fn is_public(&self) -> bool {
-        self.is_digits() || self.data == "fashion-mnist"
-    }
-
-    /// Requests for plans, one for each setting, given the numbers of training examples, or users, and model
-    /// parameters.
-    pub fn requests(&self, units: usize, dim: usize) -> Result<Vec<Request>> {
-        self.setting.0.iter().map(|&setting| self.request(setting, units, dim)).collect()
-    }
-
-    fn request(&self, setting: Setting, units: usize, dim: usize) -> Result<Request> {
-        let max_examples_per_user = self.users.max_examples_per_user();
-        let (batch_size, epochs) = match max_examples_per_user {
-            None if self.is_digits() => (96, 20),
-            None => (500, 4),
-            Some(_) => (units.div_ceil(8).min(500), 4),
-        };
-        let length = match self.steps {
-            Some(steps) => Length::Steps(steps),
-            None => Length::Epochs(self.epochs.unwrap_or(epochs)),
-        };
-        let request = Request {
-            epsilon: self.epsilon.first().copied().unwrap_or(4.0),
-            delta: self.delta.unwrap_or(1e-5),
-            unit: max_examples_per_user.map_or(PrivacyUnit::Example, |_| PrivacyUnit::User),
-            max_examples_per_user,
-            adjacency: self.adjacency,
-            objective: self.objective,
-            clip_norm: self.clip_norm.unwrap_or(1.0),
-            dim,
-            arithmetic: self.arithmetic.kind(),
-            specs: self.specs()?,
-            ..Request::new(units, self.batch_size.unwrap_or(batch_size), length, setting)
-        };
-        let workload = self.applied_workload(request.schedule()?.steps)?;
-        Ok(Request { workload, ..request })
-    }
-
-    /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate;
-    /// the middle one of the learning rates is used. The map has no decay if the rate is the default, which
-    /// is computed from the plan later.
-    fn applied_workload(&self, steps: usize) -> Result<Workload> {
-        if let Some(given) = &self.workload {
-            return Ok(given.clone());
-        }
-        let around = self.optimizer.around();
-        let optimizer = match self.learning_rate.get(self.learning_rate.len() / 2) {
-            Some(&rate) => around.optimizer(self.optimizer.rule(rate)),
-            None => around.without_decay().optimizer(self.optimizer.rule(1.0)),
-        };
-        optimizer.check(steps)?;
-        Ok(optimizer.design_workload(steps))
     }
 
     /// The mechanisms that are named; `None` for auto.

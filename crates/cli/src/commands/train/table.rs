@@ -1,12 +1,11 @@
-//! The schema of a table for `--data csv:`, `jsonl:`, `npz:`, `parquet:` and `arrow:`: its options, and the
-//! part that a run's folder stores.
+//! The options of a table: `--data csv:`, `jsonl:`, `npz:`, `parquet:` and `arrow:`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
-use antinoise_train::data::{Column, Dataset, Missing, Schema, TableFile, TestPart, Values};
+use antinoise_study::{COMMA, TABLES, Table, TableKind, table_file};
+use antinoise_train::data::{Column, Missing, Schema, Values};
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 use crate::numbers::real;
@@ -71,6 +70,17 @@ pub fn delimiter(text: &str) -> std::result::Result<u8, String> {
     }
 }
 
+/// Refuses a delimiter for a file that is not CSV.
+pub fn check_delimiter(kind: TableKind, delimiter: Option<u8>) -> Result<()> {
+    match delimiter {
+        Some(byte) if kind != TableKind::Csv => {
+            let got = format!("{:?}", char::from(byte));
+            Err(InvalidParameter::new("delimiter", got, "left out unless --data is csv:PATH").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Treatment of missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MissingName {
@@ -78,21 +88,6 @@ enum MissingName {
     Refuse,
     /// Use the middle of the range, or no category.
     Zero,
-}
-
-/// Table options that a run's folder stores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Table {
-    test: Option<PathBuf>,
-    test_share: f64,
-    /// The seed of test rows that are drawn at random; `None` if the last rows are tested.
-    test_seed: Option<u64>,
-    delimiter: u8,
-    /// The column of users, if these are protected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    schema: Schema,
 }
 
 impl TableOptions {
@@ -125,7 +120,7 @@ impl TableOptions {
                 }
             };
         };
-        kind.check(self.delimiter)?;
+        check_delimiter(kind, self.delimiter)?;
         let test_seed = match (self.test_rows, self.test_seed) {
             (Some(TestRows::Last), Some(seed)) => {
                 let must_be = "left out with --test-rows last, which draws nothing";
@@ -202,95 +197,6 @@ fn words(option: &str, text: &str) -> Result<(String, Vec<String>)> {
     let (name, words) =
         text.split_once('=').ok_or_else(|| InvalidParameter::new(option, format!("{text:?}"), must_be))?;
     Ok((name.trim().into(), words.split(',').map(|word| word.trim().to_owned()).collect()))
-}
-
-/// The delimiter of a CSV file.
-const COMMA: u8 = b',';
-
-/// The kinds of files that hold tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableKind {
-    Csv,
-    JsonLines,
-    Arrays,
-    Parquet,
-    Arrow,
-}
-
-/// The names of tables, in messages.
-pub const TABLES: &str = "csv:PATH, jsonl:PATH, npz:PATH, parquet:PATH or arrow:PATH";
-
-impl TableKind {
-    /// Refuses a delimiter for a file that is not CSV.
-    pub fn check(self, delimiter: Option<u8>) -> Result<()> {
-        match delimiter {
-            Some(byte) if self != Self::Csv => {
-                let got = format!("{:?}", char::from(byte));
-                Err(InvalidParameter::new("delimiter", got, "left out unless --data is csv:PATH").into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The table in the file at `path`.
-    pub fn file(self, path: &Path, delimiter: Option<u8>) -> Result<TableFile<'_>> {
-        match self {
-            Self::Csv => Ok(TableFile::csv(path, delimiter.unwrap_or(COMMA))),
-            Self::JsonLines => Ok(TableFile::json_lines(path)),
-            Self::Arrays => Ok(TableFile::npz(path)),
-            #[cfg(feature = "parquet")]
-            Self::Parquet => Ok(TableFile::parquet(path)),
-            #[cfg(feature = "parquet")]
-            Self::Arrow => Ok(TableFile::arrow(path)),
-            #[cfg(not(feature = "parquet"))]
-            Self::Parquet | Self::Arrow => {
-                let must_be =
-                    "csv:PATH, jsonl:PATH or npz:PATH: this program was built without the feature parquet";
-                Err(InvalidParameter::new("data", path.display(), must_be).into())
-            }
-        }
-    }
-}
-
-/// The file of a table, if `data` names one.
-pub fn table_file(data: &str) -> Option<(TableKind, &Path)> {
-    let kinds = [
-        ("csv:", TableKind::Csv),
-        ("jsonl:", TableKind::JsonLines),
-        ("npz:", TableKind::Arrays),
-        ("parquet:", TableKind::Parquet),
-        ("arrow:", TableKind::Arrow),
-    ];
-    kinds.into_iter().find_map(|(prefix, kind)| Some((kind, Path::new(data.strip_prefix(prefix)?))))
-}
-
-impl Table {
-    /// The public knowledge of the columns.
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    /// This table with its column of users, if these are protected.
-    pub fn with_users(self, user: Option<&str>) -> Self {
-        Self { user: user.map(str::to_string), ..self }
-    }
-
-    /// The column of users, if these are protected.
-    pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    /// Reads the table at `path`.
-    pub fn load(&self, kind: TableKind, path: &Path) -> Result<Dataset> {
-        let test = match (&self.test, self.test_seed) {
-            (Some(other), _) => TestPart::File(other),
-            (None, Some(seed)) => TestPart::Drawn { share: self.test_share, seed },
-            (None, None) => TestPart::Last(self.test_share),
-        };
-        let file = kind.file(path, Some(self.delimiter))?;
-        let file = self.user().map_or(file, |user| file.with_users(user));
-        Ok(file.dataset(&self.schema, test)?)
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use antinoise_input::InvalidParameter;
+use antinoise_study::{Persons, TABLES};
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::table::TABLES;
 use crate::failure::Result;
 use crate::numbers::count;
 
@@ -27,33 +26,13 @@ pub struct UserOptions {
     /// With --user or --users: the maximum number of a person's examples that a step uses; from a person with
     /// more it draws that number at random. Epsilon is the same for any number [default: 100].
     #[arg(long, value_name = "M", value_parser = count, requires = "persons")]
-    max_examples_per_user: Option<usize>,
+    pub max_examples_per_user: Option<usize>,
 }
-
-/// Default maximum number of a person's examples that a step uses: enough for an accurate mean, without long
-/// steps because of a few persons with many examples.
-const EXAMPLES_PER_USER: usize = 100;
 
 /// The word for folders of persons.
 const FOLDER: &str = "folder";
 
-/// The source of the names of persons of data without columns, as a run's folder stores it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Persons {
-    /// The folders of images.
-    Folders,
-    /// The lines of a file.
-    Lines(PathBuf),
-}
-
 impl UserOptions {
-    /// The maximum number of a user's examples in a step, if users are protected.
-    pub fn max_examples_per_user(&self) -> Option<usize> {
-        (self.user.is_some() || self.users.is_some())
-            .then(|| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER))
-    }
-
     /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
@@ -65,9 +44,9 @@ impl UserOptions {
     }
 
     /// The column of persons of a table, if persons are protected.
-    pub fn column(&self) -> Result<Option<&str>> {
+    pub fn column(&self) -> Result<Option<String>> {
         match self.users {
-            None => Ok(self.user.as_deref()),
+            None => Ok(self.user.clone()),
             Some(_) => {
                 let must_be = "left out for tables, whose persons --user COLUMN names";
                 Err(InvalidParameter::new("users", "given", must_be).into())

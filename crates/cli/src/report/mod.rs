@@ -1,3 +1,0 @@
-//! Reports: HTML files that need no network.
-
-pub mod frame;
