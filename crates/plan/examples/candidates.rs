@@ -10,8 +10,10 @@
 //! (docs/results/plans.md).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Instant;
 
+use antinoise_input::{at_least, largest};
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Class, Workload};
 use antinoise_plan::{Length, Request, Setting, choose};
@@ -19,6 +21,9 @@ use antinoise_plan::{Length, Request, Setting, choose};
 /// Largest n^2 x bands, and n, of the classes that take longest.
 const MOST_FREE: usize = 50_000_000;
 const MOST_DENSE: usize = 400;
+/// Parameters of models whose noise has a limit on memory, and the bytes of a vector of them.
+const DIM: usize = 100_000_000;
+const VECTOR: u64 = 8 * DIM as u64;
 /// Gain up to which losses count as equal.
 const EQUAL: f64 = 0.005;
 
@@ -42,8 +47,15 @@ impl Draw {
     }
 }
 
-/// A request of at most `most_steps`, its batches in an epoch and its epochs.
-fn request(number: u64, most_steps: usize) -> (Request, usize, usize) {
+/// A random request of `epochs` passes over `groups` batches.
+struct Drawn {
+    request: Request,
+    groups: usize,
+    epochs: usize,
+}
+
+/// The request of this number, of at most `most_steps` steps.
+fn drawn(number: u64, most_steps: usize) -> Drawn {
     let mut draw = Draw(number << 32);
     let groups = draw.between(4.0, 0.5 * most_steps as f64).round() as usize;
     let most = (most_steps / groups).clamp(1, 32);
@@ -53,7 +65,7 @@ fn request(number: u64, most_steps: usize) -> (Request, usize, usize) {
     let setting = draw.of(&[Setting::Cyclic, Setting::Poisson, Setting::Single, Setting::Stream, federated]);
     let epochs = if matches!(setting, Setting::Single | Setting::Stream) { 1 } else { epochs };
     let limited = draw.unit() < 0.25;
-    let dim = if limited { 100_000_000 } else { 0 };
+    let dim = if limited { DIM } else { 0 };
     let vectors = draw.of(&[2, 5, 12, 40]);
     // Balls in bins, whose accountant takes seconds, are for a tenth of sampled requests.
     let may_replace = setting != Setting::Poisson || groups > 256 || draw.unit() < 0.1;
@@ -69,11 +81,23 @@ fn request(number: u64, most_steps: usize) -> (Request, usize, usize) {
         workload: if draw.unit() < 0.8 { Workload::Prefix } else { momentum },
         objective: draw.of(&[Objective::Rms, Objective::Max]),
         dim,
-        memory: limited.then_some(8 * vectors * dim as u64),
+        memory: limited.then_some(vectors * VECTOR),
         tolerance: 0.0,
         ..Request::new(batch_size * groups, batch_size, Length::Steps(epochs * groups), setting)
     };
-    (request, groups, epochs)
+    Drawn { request, groups, epochs }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Request { setting, epsilon, objective, workload, adjacency, .. } = &self.request;
+        let (name, epochs, groups) = (setting.name(), self.epochs, self.groups);
+        write!(
+            f,
+            "{name}, {epochs} x {groups} steps, epsilon {epsilon:.2}, {objective} {workload} {adjacency}"
+        )?;
+        self.request.memory.map_or(Ok(()), |memory| write!(f, ", {} vectors", memory / VECTOR))
+    }
 }
 
 /// Names to compare with, without those that take minutes.
@@ -137,69 +161,108 @@ fn family(spec: StrategySpec) -> String {
     if spec.restarts.is_some() { format!("{text}, restarted") } else { text }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
-    let mut next = |default: u64| arguments.next().unwrap_or(Ok(default));
-    let (count, first, most_steps) = (next(2000)?, next(0)?, next(2048)? as usize);
-    let (mut planned, mut seconds) = (0, Vec::new());
-    let mut better: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let (mut beaten, mut most) = (0, 0.0f64);
-    for number in first..first + count {
-        let (request, groups, epochs) = request(number, most_steps);
-        let start = Instant::now();
-        let Ok(choice) = choose(&request) else { continue };
-        seconds.push(start.elapsed().as_secs_f64());
-        planned += 1;
-        let (chosen, steps) = (&choice.candidates[choice.chosen], choice.plan.steps);
-        let specs: Vec<_> =
-            names(steps, groups, epochs).iter().filter_map(|name| name.parse().ok()).collect();
-        let least = chosen.objective(request.objective);
-        let mut gains: BTreeMap<String, (f64, StrategySpec)> = BTreeMap::new();
-        for (spec, loss) in named(&request, &specs) {
-            let gain = least / loss - 1.0;
-            let known = gains.entry(family(spec)).or_insert((gain, spec));
-            if gain > known.0 {
-                *known = (gain, spec);
-            }
+/// The automatic choice of a request, and the classes that are better.
+struct Comparison {
+    chosen: StrategySpec,
+    /// The time of planning.
+    seconds: f64,
+    /// The gain of the best spec of each family, where it is above [`EQUAL`].
+    better: BTreeMap<String, (f64, StrategySpec)>,
+}
+
+/// The comparison of a request; `None` if it cannot be planned.
+fn compared(drawn: &Drawn) -> Option<Comparison> {
+    let Drawn { request, groups, epochs } = drawn;
+    let start = Instant::now();
+    let choice = choose(request).ok()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let chosen = &choice.candidates[choice.chosen];
+    let specs: Vec<_> =
+        names(choice.plan.steps, *groups, *epochs).iter().filter_map(|name| name.parse().ok()).collect();
+    let mut better = BTreeMap::new();
+    for (spec, loss) in named(request, &specs) {
+        let gain = chosen.objective(request.objective) / loss - 1.0;
+        let best = better.entry(family(spec)).or_insert((gain, spec));
+        if gain > best.0 {
+            *best = (gain, spec);
         }
-        gains.retain(|_, (gain, _)| *gain > EQUAL);
-        let of =
-            gains.values().map(|(gain, spec)| format!("{spec} {:.2}%", 100.0 * gain)).collect::<Vec<_>>();
-        println!(
-            "{number}: {}, {} x {groups} steps, epsilon {:.2}, {} {} {}{}: {} in {:.2} s; {}",
-            request.setting.name(),
-            epochs,
-            request.epsilon,
-            request.objective,
-            request.workload,
-            request.adjacency,
-            request.memory.map_or(String::new(), |memory| format!(", {} vectors", memory / 800_000_000)),
-            chosen.spec,
-            seconds[seconds.len() - 1],
-            of.join(", "),
-        );
-        let best = gains.values().map(|(gain, _)| *gain).fold(0.0, f64::max);
-        (beaten, most) = (beaten + usize::from(best > 0.0), most.max(best));
-        gains.into_iter().for_each(|(family, (gain, _))| better.entry(family).or_default().push(gain));
     }
-    seconds.sort_by(f64::total_cmp);
-    println!(
-        "\n{planned} requests planned in {:.0} s, the median in {:.2} s; a named class is more than 0.5% better in \
-         {beaten} ({:.1}%), by {:.1}% at most",
-        seconds.iter().sum::<f64>(),
-        seconds[seconds.len() / 2],
-        100.0 * beaten as f64 / planned as f64,
-        100.0 * most,
-    );
-    for (family, gains) in better {
-        let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-        let most = gains.iter().copied().fold(0.0, f64::max);
-        println!(
-            "{family}: better in {}, by {:.1}% on average and {:.1}% at most",
-            gains.len(),
-            100.0 * mean,
-            100.0 * most
-        );
+    better.retain(|_, (gain, _)| *gain > EQUAL);
+    Some(Comparison { chosen: chosen.spec, seconds, better })
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let better = self.better.values().map(|(gain, spec)| format!("{spec} {:.2}%", 100.0 * gain));
+        let better = better.collect::<Vec<_>>().join(", ");
+        write!(f, "{} in {:.2} s; {better}", self.chosen, self.seconds)
     }
+}
+
+/// The comparisons of all requests that were planned; at least one is printed.
+#[derive(Default)]
+struct Totals {
+    seconds: Vec<f64>,
+    /// The largest gain of each request, where a class is better.
+    most: Vec<f64>,
+    /// The gains of each family.
+    better: BTreeMap<String, Vec<f64>>,
+}
+
+impl Totals {
+    fn add(&mut self, comparison: Comparison) {
+        self.seconds.push(comparison.seconds);
+        self.most.extend(comparison.better.values().map(|(gain, _)| *gain).reduce(f64::max));
+        for (family, (gain, _)) in comparison.better {
+            self.better.entry(family).or_default().push(gain);
+        }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut seconds = self.seconds.clone();
+        seconds.sort_by(f64::total_cmp);
+        let (planned, beaten) = (seconds.len(), self.most.len());
+        let (all, median) = (seconds.iter().sum::<f64>(), seconds[planned / 2]);
+        writeln!(
+            f,
+            "{planned} requests planned in {all:.0} s, the median in {median:.2} s; a named class is more than 0.5% \
+             better in {beaten} ({:.1}%), by {:.1}% at most",
+            100.0 * beaten as f64 / planned as f64,
+            100.0 * largest(self.most.iter().copied()),
+        )?;
+        self.better.iter().try_for_each(|(family, gains)| {
+            let mean = 100.0 * gains.iter().sum::<f64>() / gains.len() as f64;
+            let most = 100.0 * largest(gains.iter().copied());
+            writeln!(
+                f,
+                "{family}: better in {}, by {mean:.1}% on average and {most:.1}% at most",
+                gains.len()
+            )
+        })
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<u64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let argument = |place: usize, default| arguments.get(place).copied().unwrap_or(default);
+    let (count, first, most_steps) = (argument(0, 2000), argument(1, 0), argument(2, 2048) as usize);
+    at_least("most steps", most_steps, 8)?;
+    let mut totals = Totals::default();
+    for number in first..first + count {
+        let drawn = drawn(number, most_steps);
+        match compared(&drawn) {
+            Some(comparison) => {
+                println!("{number}: {drawn}: {comparison}");
+                totals.add(comparison);
+            }
+            None => println!("{number}: {drawn}: no plan"),
+        }
+    }
+    if totals.seconds.is_empty() {
+        return Err(format!("none of {count} requests has a plan").into());
+    }
+    println!("\n{totals}");
     Ok(())
 }
