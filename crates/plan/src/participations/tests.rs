@@ -58,7 +58,7 @@ fn what_the_plan_does_not_account_for_is_refused() {
             .to_string()
             .contains("batch of step 0 is with an example twice")
     );
-    assert!(taken.record(0, &[60]).unwrap_err().to_string().contains("examples below 60"));
+    assert!(taken.record(0, &[60]).unwrap_err().to_string().contains("example numbers below 60"));
     assert_eq!(taken, Participations::none(&plan), "nothing is recorded of what is refused");
     taken.record(0, &[3, 5]).unwrap();
     assert!(taken.record(0, &[4]).unwrap_err().to_string().contains("step is 0 but must be from 1"));
