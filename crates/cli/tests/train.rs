@@ -471,7 +471,7 @@ fn several_published_models_cost_more_than_one() {
     let (two, _) = row("--published-models 2", "two");
     let (all, report) = row("--published-models all", "all");
     assert_eq!(all["models_published"], 4);
-    assert!(!report.contains("does not cover the choice"));
+    assert!(!report.contains("not cover choosing"));
     assert!(report.contains("Epsilon is that of 4 models from the same data together"));
     assert!(report.contains("models trained on the same data beyond these 4"));
     // By simulation one model alone is amplified, and several are not.
