@@ -170,9 +170,9 @@ impl MonteCarloMechanism {
     ///
     /// ```
     /// use antinoise_accounting::{Gdp, MonteCarlo, MonteCarloMechanism};
-    /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-4)?);
+    /// let (settings, exact) = (MonteCarlo::default(), Gdp::new(1.0)?.epsilon_upper(1e-5)?);
     /// let one_bin = MonteCarloMechanism::balls_in_bins(&[vec![1.0]], 1, 1.0)?;
-    /// let found = one_bin.epsilon(1e-4, &settings, None, &|_, _| ())?;
+    /// let found = one_bin.epsilon(1e-5, &settings, None, &|_, _| ())?;
     /// assert!(found.lower <= exact && exact <= found.upper && found.upper < 1.1 * found.lower);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
