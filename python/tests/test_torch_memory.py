@@ -113,10 +113,16 @@ def opacus(*of):
 
 
 def peak(step):
-    """The peak of the bytes that three steps hold at once, beyond what was held before."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        for _ in range(3):
-            step()
+    """The peak of the bytes that three steps hold at once, beyond what was held before. They run on one
+    thread, since every thread of a matrix product has a buffer of its own."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+            for _ in range(3):
+                step()
+    finally:
+        torch.set_num_threads(threads)
     events = [e for e in found.profiler.kineto_results.events() if e.name() == "[memory]"]
     held = most = 0
     for event in sorted(events, key=lambda e: e.start_ns()):
