@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
     if let Some(bins) = arguments.bins.balls_in_bins {
         return arguments.bins(bins);
     }
-    let sampling = arguments.sampling.read(*adjacency)?;
+    let sampling = arguments.sampling.read()?;
     let sigma = arguments.noise.read(sampling == Sampling::None)?;
     arguments.at(sigma, point.delta, sampling, *adjacency)
 }
@@ -182,9 +182,6 @@ impl Arguments {
             }
             None => Sampling::None,
         };
-        if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
-            refuse_replace_one(plan.privacy.adjacency)?;
-        }
         let delta = self.point.delta.or(Some(plan.privacy.delta));
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
         output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
@@ -242,7 +239,7 @@ impl Arguments {
     fn bins(&self, bins: usize) -> Result<PrivacyFigures> {
         let steps = at_least("steps", self.sampling.steps.unwrap_or(0), 1)?;
         between("balls_in_bins", bins, 1, steps, "steps")?;
-        refuse_replace_one(self.adjacency)?;
+        refuse_replace_one(self.adjacency, "under which balls in bins are accounted for")?;
         let (sigma, delta) = (self.noise.read(false)?, self.point.delta()?);
         let problem = Problem {
             steps,
