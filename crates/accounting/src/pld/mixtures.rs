@@ -3,12 +3,16 @@
 //! P is the mixture of N(i mu, 1) with weights `up`, Q that of N(-j mu, 1) with weights `down`, both
 //! binomial: an example is in the batch with probability q. The ratio
 //!
-//!     L(z) = sum_i a_i e^{i mu z - (i mu)^2 / 2} / sum_j b_j e^{-j mu z - (j mu)^2 / 2}
+//! ```text
+//! L(z) = sum_i a_i e^{i mu z - (i mu)^2 / 2} / sum_j b_j e^{-j mu z - (j mu)^2 / 2}
+//! ```
 //!
 //! increases with z. At t = L(z) the curve is a sum of positive numbers, so nothing cancels: with the weights
 //! w_j of the posterior of j at z, and the Mills ratio m,
 //!
-//!     D(t) = P(beyond z) - t Q(beyond z) = sum_ij a_i w_j phi(z - i mu) (m(z - i mu) - m(z + j mu)).
+//! ```text
+//! D(t) = P(beyond z) - t Q(beyond z) = sum_ij a_i w_j phi(z - i mu) (m(z - i mu) - m(z + j mu)).
+//! ```
 //!
 //! The error of a computed ln L is bounded, and z chosen on the side of it that errs as asked: D decreases.
 //! That the pair dominates is proved in docs/accounting.md.
