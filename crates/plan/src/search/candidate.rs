@@ -151,22 +151,21 @@ impl Candidate {
         let noise_multiplier = monte_carlo_noise(request, &schedule, &self.strategy, &unit_loss)?;
         let scale = noise_multiplier * request.clip_norm / batch_size(request, &schedule);
         let (max_loss, rms_loss) = (unit_loss.max_loss * scale, unit_loss.rms_loss * scale);
-        Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, unit_loss, ..self.clone() })
+        let certified = None;
+        Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, unit_loss, certified, ..self.clone() })
     }
 
     /// The candidate with the noise multiplier of its certified plan in place of the estimate.
     pub(crate) fn certified(self, request: &Request) -> Result<Self> {
         let plan = self.plan(request)?;
-        Ok(Self {
-            certified: Some(Box::new(plan.clone())),
-            ..self.with_noise_multiplier(plan.noise_multiplier)
-        })
+        let noise_multiplier = plan.noise_multiplier;
+        Ok(Self { certified: Some(Box::new(plan)), ..self.with_noise_multiplier(noise_multiplier) })
     }
 
     fn with_noise_multiplier(self, noise_multiplier: f64) -> Self {
         let times = noise_multiplier / self.noise_multiplier;
         let (max_loss, rms_loss) = (self.max_loss * times, self.rms_loss * times);
-        Self { noise_multiplier, max_loss, rms_loss, ..self }
+        Self { noise_multiplier, max_loss, rms_loss, certified: None, ..self }
     }
 
     pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {
