@@ -65,10 +65,18 @@ LOOK = """(() => {
 })()"""
 
 
+def chromium():
+    """The path of Chromium, or of a browser of its kind."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        raise SystemExit(f"{Path(sys.argv[0]).name} needs Chromium (Debian: apt install chromium)")
+    return found
+
+
 class Browser:
     """A headless Chromium, controlled through two pipes (the DevTools protocol)."""
 
-    def __init__(self, program, profile):
+    def __init__(self, profile):
         here_out, there_in = os.pipe()
         there_out, here_in = os.pipe()
         # The browser reads commands from descriptor 3 and writes answers to 4.
@@ -80,7 +88,7 @@ class Browser:
             "--remote-debugging-pipe",
             "--hide-scrollbars",
         ]
-        command = ["bash", "-c", wrapper, program, *flags, f"--user-data-dir={profile}", "about:blank"]
+        command = ["bash", "-c", wrapper, chromium(), *flags, f"--user-data-dir={profile}", "about:blank"]
         self.process = subprocess.Popen(command, pass_fds=(here_out, here_in), stderr=subprocess.DEVNULL)
         os.close(here_out)
         os.close(here_in)
@@ -122,20 +130,31 @@ class Browser:
             raise SystemExit(f"{method}: {message['error']}")
         return message["result"]
 
-    def open(self, page, width, scheme):
-        """The faults of `page`, and a picture of it."""
-        self.errors = []
+    def shown_as(self, width, scheme):
+        """Sets the width of the window and the scheme of colours."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=features)
-        self.call("Page.navigate", url=page.resolve().as_uri())
+
+    def go(self, address):
+        """Opens an address and waits until the page is loaded."""
+        self.errors = []
+        self.call("Page.navigate", url=address)
         while self.receive().get("method") != "Page.loadEventFired":
             pass
-        found = self.call("Runtime.evaluate", expression=LOOK, returnByValue=True)["result"]
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        return self.errors + found.get("value", [str(found)]), base64.b64decode(picture)
+
+    def value(self, script):
+        """The value of a script in the page."""
+        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise SystemExit(f"{script}: {found['exceptionDetails']}")
+        return found["result"].get("value")
+
+    def picture(self, **options):
+        """A picture of the page, as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", **options)["data"])
 
     def close(self):
         self.call("Browser.close")
@@ -158,19 +177,18 @@ def main():
     parser.add_argument("--program", type=Path, default=ROOT / "target/release/antinoise")
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise SystemExit("pages.py needs Chromium (Debian: apt install chromium)")
+    chromium()
     wrong = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         pages = options.pages or write_pages(options.program.resolve(), folder)
-        opened = Browser(browser, folder / "profile")
+        browser = Browser(folder / "profile")
         for page in pages:
             for width in WIDTHS:
                 for scheme in SCHEMES:
-                    found, picture = opened.open(page, width, scheme)
-                    for problem in found:
+                    browser.shown_as(width, scheme)
+                    browser.go(page.resolve().as_uri())
+                    for problem in browser.errors + browser.value(LOOK):
                         wrong += 1
                         print(
                             f"{page.parent.name}/{page.name}, {width} pixels, {scheme}: {problem}",
@@ -179,8 +197,8 @@ def main():
                     if options.pictures:
                         options.pictures.mkdir(parents=True, exist_ok=True)
                         stem = f"{page.parent.name}-{page.stem}-{width}-{scheme}.png"
-                        (options.pictures / stem).write_bytes(picture)
-        opened.close()
+                        (options.pictures / stem).write_bytes(browser.picture(captureBeyondViewport=True))
+        browser.close()
     print(f"{len(pages)} pages at {len(WIDTHS)} widths, light and dark: {wrong} problems")
     raise SystemExit(1 if wrong else 0)
 

@@ -10,10 +10,8 @@ chromium).
 """
 
 import argparse
-import base64
 import functools
 import http.server
-import shutil
 import sys
 import tempfile
 import threading
@@ -47,9 +45,9 @@ LOOK = """(() => {
 class Site(pages.Browser):
     """A browser that notes what pages ask for."""
 
-    def __init__(self, program, profile):
+    def __init__(self, profile):
         self.asked = []
-        super().__init__(program, profile)
+        super().__init__(profile)
         self.call("Network.enable")
 
     def receive(self):
@@ -58,24 +56,9 @@ class Site(pages.Browser):
             self.asked.append(message["params"]["request"]["url"])
         return message
 
-    def shown_as(self, width, scheme):
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
-        )
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.call("Emulation.setEmulatedMedia", features=features)
-
     def go(self, address):
-        self.errors, self.asked = [], []
-        self.call("Page.navigate", url=address)
-        while self.receive().get("method") != "Page.loadEventFired":
-            pass
-
-    def value(self, script):
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise SystemExit(f"{script}: {found['exceptionDetails']}")
-        return found["result"].get("value")
+        self.asked = []
+        super().go(address)
 
     def until(self, script, what):
         """Waits until a script returns something, and returns that."""
@@ -125,9 +108,8 @@ def look(browser, site, origin, pictures):
                 ]
                 yield from (f"{name}, {width} pixels, {scheme}: {fault}" for fault in faults)
                 if pictures:
-                    shot = browser.call("Page.captureScreenshot")["data"]
                     stem = f"{name.removesuffix('.html').replace('/', '-')}-{width}-{scheme}.png"
-                    (pictures / stem).write_bytes(base64.b64decode(shot))
+                    (pictures / stem).write_bytes(browser.picture())
 
 
 def use(browser, origin, width):
@@ -177,15 +159,13 @@ def main():
     parser.add_argument("site", nargs="?", type=Path, default=ROOT / "target" / "site")
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
-    program = next(filter(None, map(shutil.which, pages.BROWSERS)), None)
-    if program is None:
-        raise SystemExit("browser.py needs Chromium (Debian: apt install chromium)")
+    pages.chromium()
     if options.pictures:
         options.pictures.mkdir(parents=True, exist_ok=True)
     site = options.site.resolve()
     server = serve(site)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = Site(program, profile)
+        browser = Site(profile)
         wrong = list(look(browser, site, site.as_uri(), options.pictures))
         for origin in (site.as_uri(), f"http://127.0.0.1:{server.server_port}"):
             for width in pages.WIDTHS:
