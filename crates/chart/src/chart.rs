@@ -86,7 +86,7 @@ impl Chart {
         let plot = Plot { margin, left, top, right, height, footer: 2.0 * TICK + TICK_TEXT * LEADING };
         let corners = [(margin + left, top), (across - margin - right, top + height)];
         ends.draw(&pen, (&x, &y), corners, &self.series)?;
-        self.plot(area, (x, y), &rows, plot)?;
+        self.plot(area, (x, y), (&rows, errors), plot)?;
         let middle = margin + left + 0.5 * (inner - left - right);
         for (i, text) in wrapped(&self.x.title, inner / UNIT.size).iter().enumerate() {
             let at = top + height + plot.footer + (i as f64 + 0.5) * UNIT.size * LEADING;
@@ -97,8 +97,14 @@ impl Chart {
         Ok(())
     }
 
-    fn plot(&self, area: &Area, (x, y): (Scale, Scale), rows: &[Vec<Vec<Point>>], plot: Plot) -> Result<()> {
-        let (scales, errors) = ([x.clone(), y.clone()], ErrorMarks::of(&self.series));
+    fn plot(
+        &self,
+        area: &Area,
+        (x, y): (Scale, Scale),
+        (rows, errors): (&[Vec<Vec<Point>>], ErrorMarks),
+        plot: Plot,
+    ) -> Result<()> {
+        let scales = [x.clone(), y.clone()];
         let mut builder = ChartBuilder::on(area);
         let (_, down) = area.dim_in_pixel();
         let below = down as i32 - px(plot.top + plot.height + plot.footer);
