@@ -18,18 +18,14 @@ impl<M: Mode> Emits<f64> for M {
     }
 
     fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[Self::Number], out: &mut [f64]) {
-        replace(out, |at, sum, noisy| {
-            let sums = [sum];
-            let how = Emit { target: M::to_sum(InputSlices::all(&sums)), factor: how.factor, large: false };
-            <M as Emits<f32>>::emit(self, isa, &how, &noise[at..][..noisy.len()], noisy);
+        replace_sums::<M>(how.factor, out, |at, how, noisy| {
+            <M as Emits<f32>>::emit(self, isa, how, &noise[at..][..noisy.len()], noisy);
         });
     }
 
     fn emit_row(self, isa: Isa, how: &Emit<Self::Target<'_>>, row: &[Self::Row], out: &mut [f64]) {
-        replace(out, |at, sum, noisy| {
-            let sums = [sum];
-            let how = Emit { target: M::to_sum(InputSlices::all(&sums)), factor: how.factor, large: false };
-            <M as Emits<f32>>::emit_row(self, isa, &how, &row[at..][..noisy.len()], noisy);
+        replace_sums::<M>(how.factor, out, |at, how, noisy| {
+            <M as Emits<f32>>::emit_row(self, isa, how, &row[at..][..noisy.len()], noisy);
         });
     }
 
@@ -42,6 +38,19 @@ impl<M: Mode> Emits<f64> for M {
         }
         Some(all.all())
     }
+}
+
+/// Replaces each sum by its noisy sum, which `emit` writes, given the index of the first of some sums and how
+/// noise is added to them.
+fn replace_sums<M: Mode>(
+    factor: f64,
+    sums: &mut [f64],
+    emit: impl Fn(usize, &Emit<<M as Emits<f32>>::Target<'_>>, &mut [f32]),
+) {
+    replace(sums, |at, sum, noisy| {
+        let sums = [sum];
+        emit(at, &Emit { target: M::to_sum(InputSlices::all(&sums)), factor, large: false }, noisy);
+    });
 }
 
 /// Replaces each sum by what `noisy_sum` computes, given the index of the first of some sums, these sums and
