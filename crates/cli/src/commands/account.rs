@@ -199,26 +199,27 @@ impl Arguments {
             return Err(InvalidParameter::new("group_size", size, must_be).into());
         }
         let (sigma, failure) = (plan.noise_multiplier, plan.privacy.failure.unwrap_or(0.0));
-        let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
+        let figures = |delta: f64, bounds: Bounds, failure: f64| -> Result<PrivacyFigures> {
+            let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
+            Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan))
+        };
         let unsampled = Gdp::from_noise_multiplier_upper(sigma)?;
         if let Some(epsilon) = self.point.epsilon {
             let epsilon = non_negative("epsilon", epsilon)?;
             let found = plan.curve().map_or(1.0, |curve| curve.delta(epsilon).upper);
             let delta = found.min(unsampled.delta_upper(epsilon)?);
             let lower = plan.curve().map_or(0.0, |curve| curve.epsilon(delta).lower).min(epsilon);
-            let bounds = Bounds { lower, upper: epsilon };
-            return Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan));
+            return figures(delta, Bounds { lower, upper: epsilon }, failure);
         }
         let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;
         if delta == plan.privacy.delta {
             let Privacy { epsilon, epsilon_lower, .. } = plan.privacy;
-            let bounds = Bounds { lower: epsilon_lower, upper: epsilon };
-            return Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan));
+            return figures(delta, Bounds { lower: epsilon_lower, upper: epsilon }, failure);
         }
         let found = Simulated { mechanism, verified: plan.curve(), failure }.epsilon(delta)?;
         let without = unsampled.epsilon_upper(delta)?;
         let bounds = Bounds { lower: found.bounds.lower, upper: found.bounds.upper.min(without) };
-        Ok(PrivacyFigures::statistical(sigma, delta, bounds, found.failure, of)?.of_plan(plan))
+        figures(delta, bounds, found.failure)
     }
 
     /// Refuses a ledger, since this program was built without them.
