@@ -4,7 +4,7 @@
 use antinoise_input::largest;
 
 use super::blt::{Blt, vectors};
-use super::grid::{StepGrid, WHOLE, beyond, distance, room, whole};
+use super::grid::{StepGrid, WHOLE, distance, room, whole};
 use super::{LookAhead, Scratch, TileSteps};
 use crate::normal::{DoubleDouble, TILE, exact_normal};
 use crate::simd::{LINE, per_isa, stream_block};
@@ -130,6 +130,12 @@ fn lanes_mut<T, const L: usize>(row: &mut [T], from: usize) -> &mut [T; L] {
     row[from..].first_chunk_mut().expect("a block lies in its row")
 }
 
+/// The larger number, or `b` if `a` is NaN: unlike `f64::max`, one instruction.
+#[inline(always)]
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
 // Each statement is a loop over all lanes, since the compiler does not vectorise a loop over lanes with
 // several statements.
 #[inline(always)]
@@ -143,7 +149,7 @@ fn block<R: Points, const D: usize, const L: usize>(
     streamed: bool,
 ) {
     let mut now: [[f64; L]; D] = std::array::from_fn(|i| *lanes(m[i], from));
-    let mut undecided = [0; L];
+    let mut furthest = [0.0; L];
     for ((grid, z), out) in made.grids.iter().zip(made.z).zip(out.iter_mut()) {
         let z: &[f64; L] = lanes(z, from);
         let mut x = [0.0; L];
@@ -154,14 +160,16 @@ fn block<R: Points, const D: usize, const L: usize>(
         let sums: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, WHOLE));
         let points: [f64; L] = std::array::from_fn(|l| sums[l] - WHOLE);
         let off: [f64; L] = std::array::from_fn(|l| value[l].mul_add(grid.per_unit, -points[l]));
-        undecided = std::array::from_fn(|l| undecided[l] | beyond(distance(points[l], off[l]), room));
+        furthest = std::array::from_fn(|l| larger(distance(points[l], off[l]), furthest[l]));
         let noise: [f64; L] = std::array::from_fn(|l| points[l] * grid.unit);
         for i in 0..D {
             now[i] = std::array::from_fn(|l| coefficients[i].1.mul_add(now[i][l], noise[l]));
         }
         R::put(&sums, &noise, lanes_mut(out, from), streamed);
     }
-    if undecided != [0; L] {
+    // `larger` drops a distance that is NaN. But the noise is then not finite, and a buffer to which it was
+    // added stays not finite.
+    if !furthest.iter().all(|far| *far < room) || !now[0].iter().all(|m| m.is_finite()) {
         now = decide(coefficients, made, from, std::array::from_fn(|i| *lanes(m[i], from)), out);
     }
     for i in 0..D {
@@ -193,6 +201,8 @@ fn decide<R: Points, const D: usize, const L: usize>(
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
     use crate::key::Key;
     use crate::keystream::{Cipher, KeySource};
@@ -221,6 +231,34 @@ mod tests {
             rows.push(row);
         }
         rows
+    }
+
+    /// A normal that is not finite is an error, at every step and in every lane.
+    #[test]
+    fn noise_that_is_not_finite_is_refused() {
+        let keys = KeySource::new(&Key::from_seed_insecure(8), Cipher::default());
+        let exact = |step: usize, j: usize| exact_normal(&keys.keystream(step as u64), j as u64);
+        let (blt, grids) = ([(-0.3, -1.0), (-0.1, -0.2)], [StepGrid::new(1024.0); MAX_STEPS]);
+        let mut refused = 0;
+        for wild in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for (step, lane) in [(0, 0), (0, LEN - 1), (2, 5), (MAX_STEPS - 1, 7), (MAX_STEPS - 1, LEN - 1)] {
+                for &isa in Isa::available() {
+                    let mut z = vec![vec![0.25; LEN]; MAX_STEPS];
+                    z[step][lane] = wild;
+                    let z: Vec<&[f64]> = z.iter().map(Vec::as_slice).collect();
+                    let made = Made { coefficients: &blt, grids: &grids, z: &z, exact: &exact };
+                    let (mut buffers, mut rows) = ([0.0; 2 * LEN], vec![[0.0; LEN]; MAX_STEPS]);
+                    let mut rows: Vec<&mut [f64]> = rows.iter_mut().map(|row| row.as_mut_slice()).collect();
+                    let made = || make(isa, &made, &mut buffers, &mut rows, false);
+                    assert!(
+                        catch_unwind(AssertUnwindSafe(made)).is_err(),
+                        "{wild} at ({step}, {lane}), {isa:?}"
+                    );
+                    refused += 1;
+                }
+            }
+        }
+        assert_eq!(refused, 15 * Isa::available().len());
     }
 
     /// On a grid this fine, about every tenth sum needs more digits than double precision, which alone would

@@ -138,7 +138,7 @@ pub(super) fn room(doubt: f64) -> f64 {
 
 /// A mask for vector code: all bits are set if `distance` is not below `room` (or is NaN), otherwise none.
 #[inline(always)]
-pub(super) fn beyond(distance: f64, room: f64) -> i64 {
+fn beyond(distance: f64, room: f64) -> i64 {
     if distance < room { 0 } else { -1 }
 }
 
