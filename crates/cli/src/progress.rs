@@ -56,20 +56,20 @@ impl Progress {
         Self::with_lines(bar, move |bar, _| format!("{}: {} so far", bar.message(), time(start.elapsed())))
     }
 
-    /// Progress of a simulation, whose number of samples follows from its first ones.
-    pub fn of_samples(what: &str) -> Self {
+    /// Progress in percent of work whose amount becomes known on the way.
+    pub fn percent(what: &str) -> Self {
         let progress = Self::new(what, "%", 100);
         progress.bar.enable_steady_tick(Duration::from_millis(120));
         progress
     }
 
-    /// Shows that `done` of `total` samples are drawn.
-    pub fn drawn(&self, done: usize, total: usize) {
+    /// Shows that `done` of the `expected` work is done.
+    pub fn done(&self, done: f64, expected: f64) {
         if self.bar.position() == 0 {
-            // What came before the first samples says nothing of the others' time.
+            // The time before the first work says nothing about the remaining time.
             self.bar.reset_eta();
         }
-        self.bar.set_position((100.0 * done as f64 / total.max(1) as f64) as u64);
+        self.bar.set_position((100.0 * done / expected.max(f64::MIN_POSITIVE)) as u64);
     }
 
     fn with_lines(bar: ProgressBar, line: impl Fn(&ProgressBar, u64) -> String + Send + 'static) -> Self {
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_counted_in_percent() {
-        let progress = Progress::of_samples("sampling");
-        progress.drawn(3000, 8000);
+    fn work_is_shown_in_percent() {
+        let progress = Progress::percent("sampling");
+        progress.done(3000.0, 8000.0);
         assert_eq!((progress.bar.position(), progress.bar.length()), (37, Some(100)));
     }
 

@@ -17,8 +17,8 @@ use crate::progress::Progress;
 /// # Errors
 /// When the plan cannot be read or does not hold.
 pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
-    let progress = Progress::of_samples("verifying the plan");
-    Ok(Plan::load_with(path, &|done, total| progress.drawn(done, total))?)
+    let progress = Progress::percent("verifying the plan");
+    Ok(Plan::load_with(path, &|done, total| progress.done(done as f64, total as f64))?)
 }
 
 /// A mechanism and the problem under which it is measured.

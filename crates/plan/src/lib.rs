@@ -71,8 +71,8 @@ pub use request::{Length, Request};
 pub use sampler::{Batches, Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};
 pub use search::{
-    Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, default_bands, default_delta,
-    sweep_bands, unamplified_candidates,
+    Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, choose_with, default_bands,
+    default_delta, sweep_bands, unamplified_candidates,
 };
 pub use setting::Setting;
 pub use statement::compose;

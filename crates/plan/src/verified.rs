@@ -50,12 +50,13 @@ pub struct VerifiedPlan {
 
 impl VerifiedPlan {
     /// Makes and verifies the plan that runs `strategy` on `schedule` with noise multiplier
-    /// `noise_multiplier`.
+    /// `noise_multiplier`. `progress` is called as in [`Plan::verify_with`].
     pub(crate) fn new(
         request: &Request,
         schedule: &Schedule,
         strategy: AnyStrategy,
         noise_multiplier: f64,
+        progress: &Progress<'_>,
     ) -> Result<Self> {
         let sensitivity = strategy.sensitivity(&schedule.participation)?;
         let (exact, sensitivity) = (sensitivity.value, sensitivity.under(request.adjacency));
@@ -103,9 +104,8 @@ impl VerifiedPlan {
         };
         let Rounding { factor, history } = plan.rounding(exact, &noise)?;
         plan.rounding_factor = factor;
-        let silent: &Progress<'_> = &|_, _| ();
         let curve =
-            plan.simulated(history)?.map(|it| it.certified_curve(request.epsilon, silent)).transpose()?;
+            plan.simulated(history)?.map(|it| it.certified_curve(request.epsilon, progress)).transpose()?;
         let Bounds { lower, upper } = match &curve {
             Some(curve) => Bounds { upper: request.epsilon, ..curve.epsilon(request.delta) },
             None => plan.epsilon()?,
@@ -183,7 +183,7 @@ impl Serialize for VerifiedPlan {
 }
 
 /// A function that is called during a simulation with the number of samples drawn so far, and of all.
-type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+pub(crate) type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 impl Plan {
     /// Recomputes the claim from the numbers.

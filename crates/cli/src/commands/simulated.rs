@@ -56,8 +56,8 @@ impl Simulated<'_> {
         let known = curve(delta - settings.failure_probability);
         let left = (delta - self.failure).max(f64::MIN_POSITIVE);
         let guess = self.verified.and_then(|curve| curve.estimated_epsilon(delta));
-        let progress = Progress::of_samples("sampling");
-        let drawn = |done, total| progress.drawn(done, total);
+        let progress = Progress::percent("sampling");
+        let drawn = |done, total| progress.done(done as f64, total as f64);
         let bounds = match self.mechanism.epsilon(left, &settings, guess, &drawn) {
             Err(Error::OutOfReach { .. }) if self.verified.is_some() => known,
             found => found.map(|found| Bounds {

@@ -40,8 +40,8 @@ pub struct Verification {
 
 /// Reads the plan and recomputes its claim.
 pub fn run(arguments: &Arguments) -> Result<Verification> {
-    let progress = Progress::of_samples("verifying the plan");
-    let plan = Plan::load_with(&arguments.plan, &|done, total| progress.drawn(done, total));
+    let progress = Progress::percent("verifying the plan");
+    let plan = Plan::load_with(&arguments.plan, &|done, total| progress.done(done as f64, total as f64));
     drop(progress);
     match plan {
         Ok(plan) => Ok(Verification {

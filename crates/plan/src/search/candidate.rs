@@ -7,6 +7,7 @@ use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
+use crate::verified::Progress;
 use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
 /// Maximum number of retries, each with [`NOISE_INCREMENT`] more noise, if Monte Carlo does not certify a
@@ -155,9 +156,10 @@ impl Candidate {
         Ok(Self { schedule, noise_multiplier, max_loss, rms_loss, unit_loss, certified, ..self.clone() })
     }
 
-    /// The candidate with the noise multiplier of its certified plan in place of the estimate.
-    pub(crate) fn certified(self, request: &Request) -> Result<Self> {
-        let plan = self.plan(request)?;
+    /// The candidate with the noise multiplier of its certified plan in place of the estimate. `progress` is
+    /// called with the number of samples drawn so far, and of all.
+    pub(crate) fn certified(self, request: &Request, progress: &Progress<'_>) -> Result<Self> {
+        let plan = self.plan(request, progress)?;
         let noise_multiplier = plan.noise_multiplier;
         Ok(Self { certified: Some(Box::new(plan)), ..self.with_noise_multiplier(noise_multiplier) })
     }
@@ -192,11 +194,11 @@ impl Candidate {
 
     /// Makes the candidate's plan. Certifying a Monte Carlo claim may need slightly more noise than the
     /// estimate.
-    pub(crate) fn plan(&self, request: &Request) -> Result<VerifiedPlan> {
+    pub(crate) fn plan(&self, request: &Request, progress: &Progress<'_>) -> Result<VerifiedPlan> {
         if let Some(plan) = &self.certified {
             return Ok((**plan).clone());
         }
-        let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma);
+        let plan = |sigma| VerifiedPlan::new(request, &self.schedule, self.strategy.clone(), sigma, progress);
         let mut found = plan(self.noise_multiplier);
         if self.schedule.accountant().failure_probability().is_none() {
             return found;

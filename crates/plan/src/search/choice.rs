@@ -6,6 +6,7 @@ use antinoise_mechanism::design::StrategySpec;
 
 use super::candidate::Candidate;
 use super::trials;
+use super::work::Work;
 use crate::{Plan, Request, Result, VerifiedPlan};
 
 /// Noise states of up to this many bytes count as equally small, since a model in training needs more.
@@ -50,7 +51,7 @@ impl Choice {
     /// # Panics
     /// When `baseline` is not an index into `baselines`.
     pub fn plan_of_baseline(&self, request: &Request, baseline: usize) -> Result<VerifiedPlan> {
-        self.baselines[baseline].plan(request)
+        self.baselines[baseline].plan(request, &|_, _| ())
     }
 
     /// The plan of `candidates[candidate]`, for the same request.
@@ -61,7 +62,7 @@ impl Choice {
     /// # Panics
     /// When `candidate` is not an index into `candidates`.
     pub fn plan_of(&self, request: &Request, candidate: usize) -> Result<VerifiedPlan> {
-        self.candidates[candidate].plan(request)
+        self.candidates[candidate].plan(request, &|_, _| ())
     }
 
     /// Index of the candidate of least loss within the request's limits on memory and time, whatever the size
@@ -115,15 +116,24 @@ impl Choice {
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {
+    choose_with(request, &|_, _| ())
+}
+
+/// As [`choose`]. `progress` is called with the seconds of work done and expected so far, both estimates.
+///
+/// # Errors
+/// As [`choose`].
+pub fn choose_with(request: &Request, progress: &(dyn Fn(f64, f64) + Sync)) -> Result<Choice> {
     request.check()?;
+    let work = Work::new(progress);
     let (mut candidates, failures) = if request.names_mechanisms() {
         let specs = request.specs.as_deref().unwrap_or_default();
-        (trials::named(request, specs, &request.strategies)?, Vec::new())
+        (trials::named(request, specs, &request.strategies, &work)?, Vec::new())
     } else {
-        trials::fitting(request)?
+        trials::fitting(request, &work)?
     };
     let independent = candidates[0].clone();
-    let mut baselines = baselines(request);
+    let mut baselines = baselines(request, &work);
     for candidate in candidates.iter_mut().chain(&mut baselines) {
         candidate.relative_to(&independent, request.objective);
     }
@@ -135,7 +145,7 @@ pub fn choose(request: &Request) -> Result<Choice> {
             .iter()
             .filter_map(|c| Some(Rejected { spec: c.spec, reason: excess_of_budget(request, c)? })),
     );
-    let plan = candidates[chosen].plan(request)?;
+    let plan = candidates[chosen].plan(request, &|_, _| ())?;
     Ok(Choice { candidates, baselines, chosen, plan, rejected })
 }
 
@@ -165,9 +175,9 @@ impl Plan {
 /// Independent noise with the other kind of batches: sampled if the request has cyclic batches, and cyclic if
 /// it has sampled ones. Empty for streams and federated settings, and if the privacy target cannot be
 /// reached.
-fn baselines(request: &Request) -> Vec<Candidate> {
+fn baselines(request: &Request, work: &Work<'_>) -> Vec<Candidate> {
     let Some(other) = request.setting.compared() else { return Vec::new() };
-    trials::named(&request.under(other), &[], &[]).unwrap_or_default()
+    trials::named(&request.under(other), &[], &[], work).unwrap_or_default()
 }
 
 /// Describes the limit (memory or time) that a candidate exceeds, if any.

@@ -6,6 +6,8 @@ use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Separati
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
+use super::work::{B_MIN_SEP, CERTIFICATE, Work, expected};
+use crate::verified::Progress;
 use crate::{Request, Result, Schedule, Setting, monte_carlo};
 
 /// Maximum number of bands in a search. Designing 5000 bands over 80,000 steps and computing their privacy
@@ -49,25 +51,33 @@ struct Trial {
 }
 
 /// The candidates of `specs` and `given`, preceded by independent noise.
-pub(crate) fn named(
+pub(super) fn named(
     request: &Request,
     specs: &[StrategySpec],
     given: &[AnyStrategy],
+    work: &Work<'_>,
 ) -> Result<Vec<Candidate>> {
     if request.setting == Setting::BMinSep {
-        return with_b_min_sep(request, specs, given);
+        return with_b_min_sep(request, specs, given, work);
     }
     let unsampled = unsampled(request).schedule()?;
     let given = given.par_iter().map(|strategy| Candidate::given(request, &unsampled, strategy));
     let others = specs.iter().filter(|spec| spec.class != Class::Identity);
     let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
     let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
-    let made = all.par_iter().map(|spec| candidate(request, trial(spec)));
+    all.iter().for_each(|spec| work.expect(CERTIFICATE + expected(*spec, unsampled.steps)));
+    let made = all.par_iter().map(|spec| {
+        let made = candidate(request, trial(spec));
+        work.did(expected(*spec, unsampled.steps));
+        made
+    });
     let made = made.chain(given).collect::<Result<Vec<_>>>()?;
-    Ok(made
-        .into_iter()
-        .map(|found| with_balls_in_bins(request, &found, f64::INFINITY).unwrap_or(found))
-        .collect())
+    let certified = made.into_iter().map(|found| {
+        work.sampled(CERTIFICATE, |drawn| {
+            with_balls_in_bins(request, &found, f64::INFINITY, drawn).unwrap_or(found)
+        })
+    });
+    Ok(certified.collect())
 }
 
 /// The candidates of `specs` and `given`, which must be banded, under b-min-sep sampling, preceded by
@@ -76,10 +86,12 @@ fn with_b_min_sep(
     request: &Request,
     specs: &[StrategySpec],
     given: &[AnyStrategy],
+    work: &Work<'_>,
 ) -> Result<Vec<Candidate>> {
     let schedule = request.schedule()?;
     let independent = Candidate::with_poisson(request, &schedule, StrategySpec::new(Class::Identity))?;
     let mut found = vec![independent];
+    work.expect((specs.len() + given.len()) as f64 * B_MIN_SEP);
     for spec in specs.iter().filter(|spec| spec.class != Class::Identity) {
         if !is_banded(*spec) {
             let must_be =
@@ -87,7 +99,9 @@ fn with_b_min_sep(
             return Err(InvalidParameter::new("strategy", spec, must_be).into());
         }
         let banded = Candidate::with_poisson(request, &schedule, *spec)?;
-        found.push(banded.with_b_min_sep(request)?.certified(request)?);
+        found.push(
+            work.sampled(B_MIN_SEP, |drawn| banded.with_b_min_sep(request)?.certified(request, drawn))?,
+        );
     }
     for strategy in given {
         let banded = Candidate::given(request, &schedule, strategy)?;
@@ -95,27 +109,35 @@ fn with_b_min_sep(
             let must_be = "one with at most N / B bands, for N examples in batches of B, which b-min-sep sampling needs";
             return Err(InvalidParameter::new("strategy", banded.name(), must_be).into());
         }
-        found.push(banded.with_b_min_sep(request)?.certified(request)?);
+        found.push(
+            work.sampled(B_MIN_SEP, |drawn| banded.with_b_min_sep(request)?.certified(request, drawn))?,
+        );
     }
     Ok(found)
 }
 
 /// Candidates under b-min-sep sampling, and the mechanisms that failed. The numbers of Toeplitz bands are the
 /// best one under block-cyclic Poisson sampling and twice that number.
-fn fitting_min_sep(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
-    let most = most_bands(request, &unsampled(request).schedule()?);
+fn fitting_min_sep(request: &Request, work: &Work<'_>) -> Result<(Vec<Candidate>, Vec<Failure>)> {
+    let unsampled = unsampled(request).schedule()?;
+    let most = most_bands(request, &unsampled);
     let trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: true }).collect();
-    let (tried, failures) = all(request, &trials);
+    let (tried, failures) = all(request, unsampled.steps, &trials, work);
     let best =
         best_of(Class::BandedToeplitz, &tried, request.objective, true).and_then(|best| best.spec.bands);
     let bands = best.into_iter().flat_map(|best| [best, 2 * best]).filter(|&bands| bands <= most);
     let specs: Vec<_> = bands.map(toeplitz).collect();
-    Ok((with_b_min_sep(request, &specs, &[])?, failures))
+    Ok((with_b_min_sep(request, &specs, &[], work)?, failures))
 }
 
 /// The C of `cyclic` under balls-in-bins sampling with certified noise, if it then needs less noise and its
 /// loss is at most `max_loss`.
-fn with_balls_in_bins(request: &Request, cyclic: &Candidate, max_loss: f64) -> Option<Candidate> {
+fn with_balls_in_bins(
+    request: &Request,
+    cyclic: &Candidate,
+    max_loss: f64,
+    drawn: &Progress<'_>,
+) -> Option<Candidate> {
     let bins = request.examples / request.batch_size;
     let may = request.setting == Setting::Poisson && request.adjacency == Adjacency::ZeroOut;
     if !may || cyclic.is_amplified() || !monte_carlo::is_affordable(bins, cyclic.schedule.steps) {
@@ -125,13 +147,14 @@ fn with_balls_in_bins(request: &Request, cyclic: &Candidate, max_loss: f64) -> O
     if estimated.objective(request.objective) > max_loss {
         return None;
     }
-    let found = estimated.certified(request).ok()?;
+    let found = estimated.certified(request, drawn).ok()?;
     (found.noise_multiplier < cyclic.noise_multiplier).then_some(found)
 }
 
 /// Computes the noise of the best cyclic BLT, and of the best other candidate, again under balls-in-bins
 /// sampling, if they could then be chosen. There are only two, since certifying a claim takes seconds.
-fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
+fn amplify_best_by_bins(request: &Request, found: &mut [Candidate], work: &Work<'_>) {
+    work.expect(2.0 * CERTIFICATE);
     let mut order: Vec<_> = (0..found.len()).collect();
     order.sort_by(|&i, &j| {
         let loss = |i: usize| found[i].objective(request.objective);
@@ -140,10 +163,11 @@ fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
     let least = order.first().map_or(f64::INFINITY, |&i| found[i].objective(request.objective));
     let max_loss = least * (1.0 + request.tolerance);
     for is_blt in [true, false] {
-        let of = order.iter().filter(|&&i| (found[i].spec.class == Class::Blt) == is_blt);
-        if let Some((i, better)) =
-            of.filter_map(|&i| Some((i, with_balls_in_bins(request, &found[i], max_loss)?))).next()
-        {
+        let mut of = order.iter().filter(|&&i| (found[i].spec.class == Class::Blt) == is_blt);
+        let better = work.sampled(CERTIFICATE, |drawn| {
+            of.find_map(|&i| Some((i, with_balls_in_bins(request, &found[i], max_loss, drawn)?)))
+        });
+        if let Some((i, better)) = better {
             found[i] = better;
         }
     }
@@ -152,9 +176,9 @@ fn amplify_best_by_bins(request: &Request, found: &mut [Candidate]) {
 /// The candidates that fit the request, with independent noise first, and the mechanisms that failed.
 /// Toeplitz strategies are tried with a few numbers of bands, then with numbers near the best of them and
 /// with every entry free; dense strategies, BLTs and trees are added.
-pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>)> {
+pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candidate>, Vec<Failure>)> {
     let sampled = match request.setting {
-        Setting::BMinSep => return fitting_min_sep(request),
+        Setting::BMinSep => return fitting_min_sep(request, work),
         Setting::Poisson => true,
         Setting::Cyclic | Setting::Single | Setting::Stream | Setting::Federated { .. } => false,
     };
@@ -165,12 +189,13 @@ pub(crate) fn fitting(request: &Request) -> Result<(Vec<Candidate>, Vec<Failure>
     let mut trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: sampled }).collect();
     trials
         .extend(other_classes(request, &unsampled).into_iter().map(|spec| Trial { spec, amplified: false }));
-    let (mut first, mut failures) = all(request, &trials);
+    let (mut first, mut failures) = all(request, unsampled.steps, &trials, work);
     drop_idle_buffers(&mut first, request.objective);
-    let (second, more) = all(request, &refined(request, unsampled.steps, most, &first));
+    let (second, more) =
+        all(request, unsampled.steps, &refined(request, unsampled.steps, most, &first), work);
     failures.extend(more);
     if request.thorough {
-        amplify_best_by_bins(request, &mut first);
+        amplify_best_by_bins(request, &mut first, work);
     }
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
 }
@@ -199,8 +224,16 @@ fn unsampled(request: &Request) -> Request {
     if request.setting.is_sampled() { request.under(Setting::Cyclic) } else { request.clone() }
 }
 
-fn all(request: &Request, trials: &[Trial]) -> (Vec<Candidate>, Vec<Failure>) {
-    let made: Vec<_> = trials.par_iter().map(|&trial| (trial.spec, candidate(request, trial))).collect();
+/// The candidates of `trials`, and the mechanisms that failed.
+fn all(request: &Request, steps: usize, trials: &[Trial], work: &Work<'_>) -> (Vec<Candidate>, Vec<Failure>) {
+    let seconds = |trial: &Trial| expected(trial.spec, steps);
+    work.expect(trials.iter().map(seconds).sum());
+    let tried = |trial: &Trial| {
+        let made = candidate(request, *trial);
+        work.did(seconds(trial));
+        (trial.spec, made)
+    };
+    let made: Vec<_> = trials.par_iter().map(tried).collect();
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for (spec, made) in made {
         match made {

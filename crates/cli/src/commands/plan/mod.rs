@@ -12,7 +12,7 @@ use antinoise_accounting::Markup;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::Objective;
-use antinoise_plan::{Request, Setting, choose, default_delta, read_strategy};
+use antinoise_plan::{Request, Setting, choose_with, default_delta, read_strategy};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -205,8 +205,8 @@ pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
         }
         return Ok(Output::Sweep(Box::new(swept)));
     }
-    let progress = Progress::endless("planning");
-    let choice = choose(&request)?;
+    let progress = Progress::percent("planning");
+    let choice = choose_with(&request, &|done, expected| progress.done(done, expected))?;
     let front = plot.as_ref().map(|_| figure::front(&choice, &request));
     let report = PlanChoice::new(choice, &request, arguments.examples_per_user)?;
     drop(progress);
