@@ -644,7 +644,7 @@ def show_sampled(found):
 
 
 def worth():
-    """The section of README.md on training, from the last measurements."""
+    """The part of docs/README.md on training, from the last measurements."""
     cyclic, best, replaced = json.loads((STORE / "digits.json").read_text())
     plans = json.loads((STORE / "sampled.json").read_text())
 
@@ -702,8 +702,8 @@ def worth():
     return "\n".join(lines)
 
 
-def write_readme():
-    path = ROOT / "README.md"
+def write_home():
+    path = ROOT / "docs" / "README.md"
     start, end = "<!-- worth: written by scripts/results.py -->", "<!-- end of worth -->"
     text = path.read_text()
     before, rest = text.split(start, 1)
@@ -841,7 +841,7 @@ def write_page():
         page.append(extra.read_text())
     path = ROOT / "docs" / "RESULTS.md"
     path.write_text(prose.wrap(path, "\n".join(page).rstrip() + "\n"))
-    write_readme()
+    write_home()
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of the pages on concepts, docs/figures/*.svg, from what `antinoise` computes.
+"""Draws docs/figures/*.svg, of the README and the pages on concepts, from what `antinoise` computes.
 
     cargo build --release && python3 scripts/site/figures.py [--program target/release/antinoise]
 
@@ -118,6 +118,36 @@ def accumulated(program):
     )
 
 
+def gain():
+    """Bars of the noise in the model relative to DP-SGD, of the plans in docs/results/sampled.json."""
+    plans = json.loads((ROOT / "docs" / "results" / "sampled.json").read_text())
+    left, right, top, row = 250, 640, 34, 50
+    bottom = top + row * len(plans)
+    parts = [text(right, top - 14, "DP-SGD", "middle", weight="bold")]
+    for fifth in range(6):
+        x, last = left + (right - left) * fifth / 5, fifth == 5
+        parts.append(line([(x, top - 8), (x, bottom)], INK if last else LINE, 2 if last else 1))
+        parts.append(text(x, bottom + 18, f"{fifth / 5:g}", "middle"))
+    title = "noise in the model (RMS loss), DP-SGD = 1"
+    parts.append(text((left + right) / 2, bottom + 38, title, "middle"))
+    for i, plan in enumerate(plans):
+        words = plan["arguments"].split()
+        given = dict(zip(words[::2], words[1::2]))
+        examples, batch, epochs = (float(given[name]) for name in ("--examples", "--batch-size", "--epochs"))
+        ratio, y = plan["chosen"]["rms_loss"] / plan["independent"]["rms_loss"], top + row * i
+        length, steps = ratio * (right - left), f"{examples * epochs / batch:,.0f} steps"
+        anchor, color = ("start", INK) if ratio < 0.9 else ("end", "#FFFFFF")
+        at = left + length + (8 if ratio < 0.9 else -8)
+        parts += [
+            text(left - 12, y + 18, f"{examples:,.0f} examples", "end", weight="bold"),
+            text(left - 12, y + 34, f"{steps}, epsilon {given['--epsilon']}", "end"),
+            f'<rect x="{left}" y="{y + 8}" width="{length:.1f}" height="28" fill="{BLUE}"/>',
+            text(at, y + 27, f"{ratio:.2f}", anchor, color, "bold"),
+        ]
+    label = "Noise in the model of four plans, relative to DP-SGD at the same privacy"
+    return svg(720, bottom + 50, label, parts)
+
+
 def rows(title, batches, x, y, examples=12):
     """Dots for the steps of each example; those of one example stand out."""
     left, top, marked = x + 12, y + 18, min(batches[0])
@@ -230,6 +260,7 @@ def main():
         program = Program(options.program, folder)
         for draw in (accumulated, participation, sampled):
             (FIGURES / f"{draw.__name__}.svg").write_text(draw(program))
+        (FIGURES / "gain.svg").write_text(gain())
         (FIGURES / "floating-point.svg").write_text(floating_point())
         program.run("show", "--strategy", "dense", "--steps", "24", "--out", "dense.svg")
         bands = "--examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --delta 1e-6 --plot bands.svg"

@@ -45,9 +45,7 @@ def names(module):
 def rust():
     """The crates, their pages and, where `cargo doc` has written it, their documentation."""
     built = RUSTDOC.exists()
-    text = (
-        "# Crates\n\nA crate uses only crates on lower lines ([picture](../source/README.md#as-a-library)). "
-    )
+    text = "# Crates\n\nA crate uses only crates on lower lines ([picture](../crates.md)). "
     text += "Links lead to the documentation of" if built else "`cargo doc --open` shows the documentation of"
     text += " a crate's items.\n\n| crate | what it is |\n|---|---|\n"
     for manifest in sorted(ROOT.glob("crates/*/Cargo.toml")):
