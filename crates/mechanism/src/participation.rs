@@ -26,7 +26,7 @@ pub enum Participation {
     Single,
     /// Every step.
     FullBatch,
-    /// Steps phase, phase + b, phase + 2b, ..., at most k of them, for one phase in 0..b.
+    /// The first k of the steps phase, phase + b, phase + 2b, ..., or some of these, for one phase in 0..b.
     Cyclic {
         /// b: minimum number of steps from one participation to the next.
         min_sep: usize,

@@ -148,12 +148,26 @@ impl Schedule {
                 between("steps", self.steps, 1, examples / batch_size, limit)?;
                 self.allows_every(self.steps)
             }
-            Sampler::External => true,
+            Sampler::External => self.covers_phases(),
         };
         if keeps {
             return Ok(());
         }
         Err(unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler)))
+    }
+
+    /// Whether a cyclic schema contains all steps of each phase: users that come by themselves are refused by
+    /// the number and distance of their participations alone, so that they may take part in late steps only.
+    fn covers_phases(&self) -> bool {
+        match self.participation {
+            Participation::Cyclic { min_sep, max_participations } => {
+                self.steps.div_ceil(min_sep.max(1)) <= max_participations
+            }
+            Participation::Single
+            | Participation::FullBatch
+            | Participation::MinSep { .. }
+            | Participation::Patterns { .. } => true,
+        }
     }
 
     /// Whether the schema contains every pattern whose steps are at least `spacing` apart.

@@ -118,3 +118,19 @@ fn bytes_restore_what_was_recorded() {
         }
     }
 }
+
+/// A user of a cyclic schema with more than b k steps could take part in late steps alone, which no pattern
+/// has.
+#[test]
+fn a_cyclic_schema_of_users_covers_all_steps_of_a_phase() {
+    let federated = made(Setting::Federated { min_sep: 12, max_participations: Some(3) }, 3);
+    let with = |max_participations| {
+        let mut plan = federated.clone().into_plan();
+        plan.participation = Participation::Cyclic { min_sep: 12, max_participations };
+        plan.verify().map_err(|error| error.to_string())
+    };
+    assert_eq!(federated.steps, 36);
+    let refused = with(2).unwrap_err();
+    assert!(refused.contains("participation"), "{refused}");
+    assert!(!with(3).is_err_and(|error| error.contains("participation")));
+}
