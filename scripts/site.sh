@@ -5,6 +5,7 @@
 #     scripts/site.sh build    build alone; a warning, such as a link that leads nowhere, is an error
 #     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
 #     scripts/site.sh look     the built site in headless Chromium, clicked and searched; by hand, since a browser is not a given
+#     scripts/site.sh planner  the planner of the built site in Chromium, against the command line on 100 random requests
 #
 # The reference of the command line is taken from target/release/antinoise (cargo build --release), that of the crates
 # from target/doc, if cargo doc has written it, and that of Python from its sources and stubs.
@@ -20,18 +21,28 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "left ou
 [ -x "$python" ] || python3 -m venv "$target/python/site"
 "$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
 
-build() { "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"; }
+build() {
+    "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"
+    cargo build --quiet --profile web -p antinoise-web --target wasm32-unknown-unknown
+    "$python" scripts/site/planner.py pack "$target/wasm32-unknown-unknown/web/antinoise_web.wasm" "$target/site"
+}
 check() { "$python" scripts/site/links.py "$target/site"; }
 case "${1-all}" in
 build) build ;;
 check) check ;;
 look) "$python" scripts/site/browser.py "$target/site" ;;
+planner) "$python" scripts/site/planner.py compare "$target/site" "$target/release/antinoise" --requests "${2-100}" ;;
 all)
     build
     check
+    if command -v chromium chromium-browser google-chrome chrome >/dev/null; then
+        "$0" planner 8
+    else
+        echo "left out: the planner of the site is compared with the command line in Chromium, which is not here" >&2
+    fi
     ;;
 *)
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,8 +1,11 @@
 // Workers in pages that are opened as files, where browsers refuse them: the script runs in a hidden frame.
-// The search of the theme posts messages to its worker, and listens for those that come back.
+// The search of the theme posts messages to its worker, and listens for those that come back. A worker that a page
+// makes from its own text is not refused.
 if (location.protocol === "file:") {
+  const Own = window.Worker;
   window.Worker = class extends EventTarget {
     constructor(url) {
+      if (String(url).startsWith("blob:")) return new Own(url);
       super();
       const frame = document.createElement("iframe");
       frame.hidden = true;
