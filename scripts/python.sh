@@ -3,7 +3,7 @@
 # its tests there.
 #
 #     scripts/python.sh            build and test
-#     scripts/python.sh lint       format and lint of python/ and scripts/, without a build; scripts/python.sh format repairs both
+#     scripts/python.sh lint       format and lint of python/, scripts/ and examples/, without a build; scripts/python.sh format repairs both
 #     scripts/python.sh wheel      build alone; the wheel is in target/wheels
 #     scripts/python.sh stacks     build, and test it with PyTorch, Opacus, Lightning, Transformers, JAX, Flower and data frames, in four
 #                                  environments (8 GB); stacks torch, stacks jax, stacks flower or stacks tables: in one of them
@@ -29,13 +29,13 @@ environment build 'maturin>=1.9.4,<2' 'ruff==0.17.6'
 ruff="$target/python/build/bin/ruff"
 case "${1-test}" in
 lint)
-    "$ruff" format --quiet --check --no-cache --config python/pyproject.toml python scripts
-    "$ruff" check --quiet --no-cache --config python/pyproject.toml python scripts
+    "$ruff" format --quiet --check --no-cache --config python/pyproject.toml python scripts examples
+    "$ruff" check --quiet --no-cache --config python/pyproject.toml python scripts examples
     exit
     ;;
 format)
-    "$ruff" check --quiet --fix --no-cache --config python/pyproject.toml python scripts
-    "$ruff" format --quiet --no-cache --config python/pyproject.toml python scripts
+    "$ruff" check --quiet --fix --no-cache --config python/pyproject.toml python scripts examples
+    "$ruff" format --quiet --no-cache --config python/pyproject.toml python scripts examples
     exit
     ;;
 esac
@@ -99,7 +99,7 @@ if [ "${1-test}" = stacks ]; then
     typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py)
     # Tests are words here.
     # shellcheck disable=SC2046
-    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17' $(torch_tests)
+    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17 matplotlib' $(torch_tests)
     typed=(antinoise/jax)
     stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_relied.py
     typed=(antinoise/flower)

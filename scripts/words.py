@@ -21,7 +21,17 @@ import prose
 
 ROOT = Path(__file__).resolve().parents[1]
 # Paths that are free of these faults.
-CHECKED = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "scripts", "crates", "fuzz", "python"]
+CHECKED = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs",
+    "scripts",
+    "examples",
+    "crates",
+    "fuzz",
+    "python",
+]
 # Text by others, and text that is compared byte by byte.
 EXEMPT = re.compile(r"(^|/)(golden|snapshots|corpus)/|^CHANGELOG\.md$|^docs/results/")
 

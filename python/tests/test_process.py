@@ -22,6 +22,13 @@ def secrets(plan):
     return {"Key": key, "NoiseStream": an.NoiseStream(plan, 10, key), "Batches": an.Batches(plan, key)}
 
 
+def test_importing_loads_no_other_package():
+    program = "import sys; before = set(sys.modules); import antinoise; print(*(set(sys.modules) - before))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    packages = {name.partition(".")[0] for name in found.split()} - sys.stdlib_module_names
+    assert packages == {"antinoise"}
+
+
 @pytest.mark.parametrize("name", ["Key", "NoiseStream", "Batches"])
 def test_secrets_are_not_copied(secrets, name):
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):

@@ -14,7 +14,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md"]
 LANGUAGES = {".rs": "rust", ".py": "python", ".pyi": "python", ".toml": "toml", ".sh": "sh"}
 LINK = re.compile(r"(?P<before>\]\(\s*|^\[[^\]\n]+\]:\s+)(?P<target>[^)\s#]+)(?=[)\s#]|$)", flags=re.M)
 DEFINITION = re.compile(r"^\[([^\]\n]+)\]:\s+(\S+)", flags=re.M)
@@ -34,8 +34,7 @@ def on_files(files, config):
         if page.src_uri.startswith(notebooks.NAMES):
             text = notebooks.notebook(page.content_string)
             files.append(File.generated(config, notebook_of(page), content=text))
-    shown_in_rust = [*ROOT.glob("crates/*/README.md"), *(path for path, _, _ in reference.examples())]
-    wanted = [*PAGES, *(str(path.relative_to(ROOT)) for path in shown_in_rust)]
+    wanted = [*PAGES, *(str(path.relative_to(ROOT)) for path in ROOT.glob("crates/*/README.md"))]
     wanted += [path for page in pages for path in outside(page.content_string, "docs/" + page.src_uri)]
     shown = set()
     while wanted:

@@ -56,24 +56,7 @@ def rust():
         start = f"{name.replace('-', '_')}/index.html"
         items = f' (<a href="../rust/{start}">items</a>)' if (RUSTDOC / start).exists() else ""
         text += f"| {shown}{items} | {what} |\n"
-    text += "\n## Examples and measurements\n\n| program | what it does |\n|---|---|\n"
-    for path, command, what in examples():
-        text += f"| [`{command}`](../source/{path.relative_to(ROOT)}.md) | {what} |\n"
-    return text
-
-
-def examples():
-    """(file, command, first sentence) of each example of the crates."""
-    for path in sorted([*ROOT.glob("crates/*/examples/*.rs"), *ROOT.glob("crates/*/examples/*/main.rs")]):
-        name = path.parent.name if path.name == "main.rs" else path.stem
-        crate = path.relative_to(ROOT).parts[1]
-        about = " ".join(
-            line[3:].strip()
-            for line in path.read_text().split("\n//!\n")[0].splitlines()
-            if line.startswith("//!")
-        )
-        sentence = re.split(r"(?<=[.:]) (?=[A-Z`])|$", about.replace("|", "\\|"))[0].rstrip(":")
-        yield path, f"cargo run --release -p antinoise-{crate} --example {name}", sentence
+    return text + "\n[Examples](../source/examples/README.md) lists their examples and measuring tools.\n"
 
 
 def copy_rustdoc(site):
