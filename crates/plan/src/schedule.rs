@@ -148,7 +148,7 @@ impl Schedule {
                 between("steps", self.steps, 1, examples / batch_size, limit)?;
                 self.allows_every(self.steps)
             }
-            Sampler::External => self.covers_phases(),
+            Sampler::External => self.is_separation(),
         };
         if keeps {
             return Ok(());
@@ -156,17 +156,16 @@ impl Schedule {
         Err(unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler)))
     }
 
-    /// Whether a cyclic schema contains all steps of each phase: users that come by themselves are refused by
-    /// the number and distance of their participations alone, so that they may take part in late steps only.
-    fn covers_phases(&self) -> bool {
+    /// Whether the schema contains all sets of steps that have its separation and number of participations.
+    /// Users that come by themselves are refused by these two alone, so that they may take part in late steps
+    /// of a phase, or in steps of several listed patterns.
+    fn is_separation(&self) -> bool {
         match self.participation {
             Participation::Cyclic { min_sep, max_participations } => {
                 self.steps.div_ceil(min_sep.max(1)) <= max_participations
             }
-            Participation::Single
-            | Participation::FullBatch
-            | Participation::MinSep { .. }
-            | Participation::Patterns { .. } => true,
+            Participation::Single | Participation::FullBatch | Participation::MinSep { .. } => true,
+            Participation::Patterns { .. } => false,
         }
     }
 

@@ -119,18 +119,19 @@ fn bytes_restore_what_was_recorded() {
     }
 }
 
-/// A user of a cyclic schema with more than b k steps could take part in late steps alone, which no pattern
-/// has.
+/// Users that come by themselves could take part in late steps of a phase alone, or in steps of two patterns.
 #[test]
-fn a_cyclic_schema_of_users_covers_all_steps_of_a_phase() {
+fn schemas_of_users_contain_all_that_their_limits_allow() {
     let federated = made(Setting::Federated { min_sep: 12, max_participations: Some(3) }, 3);
-    let with = |max_participations| {
+    let refused = |participation| {
         let mut plan = federated.clone().into_plan();
-        plan.participation = Participation::Cyclic { min_sep: 12, max_participations };
-        plan.verify().map_err(|error| error.to_string())
+        plan.participation = participation;
+        let error = plan.verify().map_err(|error| error.to_string()).err().unwrap_or_default();
+        error.contains("participation") && error.contains("External")
     };
     assert_eq!(federated.steps, 36);
-    let refused = with(2).unwrap_err();
-    assert!(refused.contains("participation"), "{refused}");
-    assert!(!with(3).is_err_and(|error| error.contains("participation")));
+    let cyclic = |max_participations| Participation::Cyclic { min_sep: 12, max_participations };
+    assert_eq!([1, 2, 3].map(|k| refused(cyclic(k))), [true, true, false]);
+    assert!(refused(Participation::Patterns { patterns: vec![vec![0, 12, 24], vec![1, 20]] }));
+    assert!(!refused(Participation::Single) && !refused(Participation::FullBatch));
 }
