@@ -72,8 +72,11 @@
   }
 
   const source = URL.createObjectURL(new Blob([`(${work})()`], { type: "text/javascript" }));
+  // Milliseconds after which an older request is dropped for a newer one.
   const PATIENCE = 1500;
-  let module, worker, waiting = null, answering = null, begun = 0;
+  // The request of the fields, if they are right; the one that is sent next; and the one that is answered.
+  let current = null, waiting = null, answering = null;
+  let module, worker, begun = 0;
 
   async function unpacked(text) {
     const packed = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
@@ -88,7 +91,7 @@
     worker.onmessage = ({ data }) => {
       const request = answering;
       answering = null;
-      if (data.answer && !waiting) show(data.answer, data.seconds, request);
+      if (data.answer && request === current) show(data.answer, data.seconds);
       if (data.failed) {
         refuse({ parameter: "", message: `The planner failed: ${data.failed}` });
         if (request !== "start") return start();
@@ -108,9 +111,9 @@
   function plan() {
     const { request, wrong } = read();
     history.replaceState(null, "", "#" + link());
+    current = waiting = wrong ? null : JSON.stringify(request);
     if (wrong) return refuse(wrong);
     page.dataset.state = "working";
-    waiting = JSON.stringify(request);
     if (answering && answering !== "start" && performance.now() - begun > PATIENCE) start();
     next();
   }
@@ -242,7 +245,7 @@
     return `${digits(count / 1024 ** power)} ${units[power]}`;
   }
 
-  function show(answer, seconds, request) {
+  function show(answer, seconds) {
     clear();
     if (answer.error) return refuse(answer.error);
     const plan = answer.plan, chosen = plan.candidates[plan.chosen];
@@ -257,7 +260,7 @@
     const fact = (label, value) => make("div", {}, label, make("b", {}, value));
     const facts = make("div", { className: "facts" },
       fact("Mechanism", chosen.name), fact("Noise multiplier", digits(chosen.noise_multiplier, 4)),
-      fact("Noise on a sum", digits(plan.noise_std, 4)), fact("Delta", plan.delta.toExponential()),
+      fact("Noise on a step's sum", digits(plan.noise_std, 4)), fact("Delta", plan.delta.toExponential()),
       ...(chosen.state_bytes == null ? [] : [fact("Memory for noise", bytes(chosen.state_bytes))]));
     const figures = make("div", { className: "figures" });
     figures.innerHTML = plan.figures.map(svg => `<div>${svg}</div>`).join("");
@@ -267,7 +270,6 @@
       heading("Mechanisms tried"), candidates(plan), heading("Take it along"), ...taken(plan));
     page.dataset.state = "planned";
     page.dataset.seconds = seconds;
-    page.dataset.request = request;
   }
 
   const heading = text => make("h3", {}, text);
