@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
-use crate::{PoissonSampledGaussian, Result, calibrate};
+use crate::{PoissonSampledGaussian, Result};
 
 /// Block-cyclic Poisson sampling, which amplifies the privacy of a mechanism with a banded strategy C.
 ///
@@ -59,11 +59,30 @@ impl BlockCyclicPoisson {
     /// of an entry of Z divided by the largest column norm of C and by the clip norm.
     ///
     /// # Errors
-    /// As [`block_cyclic_poisson_reduction`] and [`calibrate::noise_multiplier_upper`].
+    /// As [`block_cyclic_poisson_reduction`] and [`PoissonSampledGaussian::noise_multiplier_upper`].
     pub fn noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
+        self.least_noise(epsilon, delta, |run| run)
+    }
+
+    /// [`noise_multiplier_upper`](Self::noise_multiplier_upper) where one example is replaced by another,
+    /// still relative to the norm of one contribution.
+    ///
+    /// # Errors
+    /// As [`noise_multiplier_upper`](Self::noise_multiplier_upper).
+    pub fn replaced_noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
+        self.least_noise(epsilon, delta, PoissonSampledGaussian::replaced)
+    }
+
+    fn least_noise(
+        &self,
+        epsilon: f64,
+        delta: f64,
+        change: impl Fn(PoissonSampledGaussian) -> PoissonSampledGaussian,
+    ) -> Result<f64> {
         let (steps, rate) = self.steps_and_rate_upper()?;
+        let run = change(PoissonSampledGaussian::new(1.0, rate, steps)?);
         // The reduction rounds the noise multiplier down again.
-        Ok(calibrate::noise_multiplier_upper(rate, steps, epsilon, delta)?.next_up())
+        Ok(run.noise_multiplier_upper(epsilon, delta)?.next_up())
     }
 }
 
@@ -100,11 +119,13 @@ fn whole_down(n: usize) -> f64 {
 /// `noise_multiplier`, the standard deviation of an entry of Z divided by the largest column norm of C.
 ///
 /// An example is in one group, so that its contributions are `bands` steps apart and affect disjoint rows of
-/// C. Each is a subsampled Gaussian release whose sensitivity is a column norm. If the number of steps is not
-/// a multiple of the bands, the larger number of participations is counted for all groups. With one band,
-/// this is DP-SGD; with `bands = examples / batch_size`, it is the unamplified multi-epoch mechanism. The
-/// reduction holds under zero-out. It holds under add-or-remove if neither an example's group nor the rate
-/// depends on the other examples, which is not the case if a shuffled data set is cut into several groups.
+/// C. Each is a subsampled Gaussian release whose sensitivity is a column norm. The same holds of an example
+/// that is replaced by another ([`PoissonSampledGaussian::replaced`]), which is in the same group. If the
+/// number of steps is not a multiple of the bands, the larger number of participations is counted for all
+/// groups. With one band, this is DP-SGD; with `bands = examples / batch_size`, it is the unamplified
+/// multi-epoch mechanism. The reduction holds under zero-out and replace-one. It holds under add-or-remove if
+/// neither an example's group nor the rate depends on the other examples, which is not the case if a shuffled
+/// data set is cut into several groups.
 ///
 /// # Errors
 /// When a parameter is out of its range; when there are more bands than steps; when the rate would exceed 1,

@@ -31,20 +31,37 @@ const TOLERANCE: f64 = 1e-4;
 /// # Ok::<(), antinoise_accounting::Error>(())
 /// ```
 pub fn noise_multiplier_upper(sampling_rate: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
-    let target = Target::new(epsilon, delta)?;
-    PoissonSampledGaussian::new(1.0, sampling_rate, steps)?;
-    // The answer without sampling has a closed form, and is an upper bound.
-    let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * (steps as f64).sqrt();
-    if unamplified > 1e12 {
-        return in_reach("noise_multiplier", false, unamplified);
+    PoissonSampledGaussian::new(1.0, sampling_rate, steps)?.noise_multiplier_upper(epsilon, delta)
+}
+
+impl PoissonSampledGaussian {
+    /// The smallest noise multiplier, in place of its own, that makes these steps `(epsilon, delta)`-private.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range, or no noise multiplier up to 1e12 suffices.
+    ///
+    /// ```
+    /// let run = antinoise_accounting::PoissonSampledGaussian::new(1.0, 0.01, 1000)?;
+    /// let (one, replaced) = (run.noise_multiplier_upper(1.0, 1e-5)?, run.replaced().noise_multiplier_upper(1.0, 1e-5)?);
+    /// assert!(1.5 * one < replaced && replaced < 2.0 * one);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
+        let target = Target::new(epsilon, delta)?;
+        // The answer without sampling has a closed form, and is an upper bound.
+        let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)?
+            * (self.steps() as f64).sqrt()
+            * self.distance() as f64;
+        if unamplified > 1e12 {
+            return in_reach("noise_multiplier", false, unamplified);
+        }
+        if self.sampling_rate() == 1.0 {
+            return target.first_that_meets(unamplified.max(1e-6), |sigma| self.with_noise_multiplier(sigma));
+        }
+        target.least("noise_multiplier", unamplified.max(1e-6), 1e-6, |sigma| {
+            self.with_noise_multiplier(sigma.clamp(1e-6, 1e12))
+        })
     }
-    if sampling_rate == 1.0 {
-        return target
-            .first_that_meets(unamplified.max(1e-6), |sigma| PoissonSampledGaussian::new(sigma, 1.0, steps));
-    }
-    target.least("noise_multiplier", unamplified.max(1e-6), 1e-6, |sigma| {
-        PoissonSampledGaussian::new(sigma.clamp(1e-6, 1e12), sampling_rate, steps)
-    })
 }
 
 /// The largest number of steps at `noise_multiplier` and `sampling_rate` that is `(epsilon, delta)`-private.

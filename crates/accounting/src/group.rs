@@ -1,4 +1,4 @@
-//! Group privacy, and replace-one from add-or-remove.
+//! Group privacy from the privacy of one unit alone.
 
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
@@ -41,7 +41,8 @@ pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, 
 impl Composition {
     /// An upper bound on epsilon at `delta` for a group of `size` units, or a user with `size` examples:
     /// [`group_privacy_upper`] for the largest delta of one unit that suffices, up to a relative error of a
-    /// millionth.
+    /// millionth. It holds however the group is sampled; if its members are sampled independently in every
+    /// step, [`PoissonSampledGaussian::of_group`](crate::PoissonSampledGaussian::of_group) is far tighter.
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or the group is too large for a finite bound.
@@ -56,8 +57,7 @@ impl Composition {
         Ok(self.group_epsilon(delta, size)?.upper)
     }
 
-    /// Bounds on the epsilon at `delta` that group privacy gives for a group of `size` units. With `size` 2
-    /// it is replace-one privacy from zero-out or add-or-remove privacy.
+    /// Bounds on the epsilon at `delta` that group privacy gives for a group of `size` units.
     ///
     /// # Errors
     /// As [`Composition::group_epsilon_upper`].

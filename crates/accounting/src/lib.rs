@@ -6,12 +6,13 @@
 //!
 //! - [`Gdp`]: Gaussian mechanisms and their compositions without sampling, exactly;
 //! - [`Composition`] of [`PoissonSampledGaussian`] phases: DP-SGD with Poisson sampling, bounded from above
-//!   and below; [`calibrate`] solves for noise, steps or sampling rate;
+//!   and below, where an example or a group is removed, added or replaced; [`calibrate`] solves for noise,
+//!   steps or sampling rate;
 //! - [`block_cyclic_poisson_reduction`]: banded correlated noise under block-cyclic Poisson sampling, reduced
 //!   to such a phase;
 //! - [`MonteCarloMechanism`]: correlated noise with C >= 0 under balls-in-bins or b-min-sep sampling, by
 //!   statistical bounds;
-//! - [`group_privacy_upper`]: groups of units, and replace-one from add-or-remove (groups of two);
+//! - [`group_privacy_upper`]: groups of units, from the privacy of one;
 //! - [`PrivacyStatement`]: the claim in words.
 //!
 //! ```

@@ -174,7 +174,6 @@ const CASES: &[Case] = &[
         flags: &[
             ("--sampling-rate", &["x", "0", "-1", "nan", "1.1", "inf"]),
             ("--steps", COUNT),
-            ("--adjacency", &["replace-one"]),
             ("--bands", &["0", "11", "x", "-1"]),
             ("--group-size", &["0", "x", "-1", "nan"]),
         ],
@@ -201,11 +200,7 @@ const CASES: &[Case] = &[
     },
     Case {
         command: "calibrate --epsilon 1 --delta 1e-5 --sampling-rate 0.1 --steps 10",
-        flags: &[
-            ("--sampling-rate", &["x", "0", "-1", "nan", "1.1", "inf"]),
-            ("--steps", COUNT),
-            ("--adjacency", &["replace-one"]),
-        ],
+        flags: &[("--sampling-rate", &["x", "0", "-1", "nan", "1.1", "inf"]), ("--steps", COUNT)],
     },
     Case {
         command: "compare --strategies identity --steps 8",

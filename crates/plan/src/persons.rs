@@ -9,7 +9,7 @@ use crate::{Error, Result, VerifiedPlan};
 /// Numbers of examples of a person for which epsilon is stated by default.
 const STATED: [usize; 3] = [2, 5, 20];
 
-/// The epsilon of a person with several examples, by group privacy.
+/// The epsilon of a person with several examples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ByExamples {

@@ -23,7 +23,8 @@ pub struct Privacy {
     /// The claimed epsilon, which is at least the true one.
     pub epsilon: f64,
     /// A lower bound on every epsilon that this accountant could prove for this noise multiplier; it shows
-    /// how tight `epsilon` is.
+    /// how tight `epsilon` is. In a plan of an earlier version the accountant may have been a looser one:
+    /// [`VerifiedPlan::epsilon_lower`](crate::VerifiedPlan::epsilon_lower) is today's.
     pub epsilon_lower: f64,
     /// The delta of the claim.
     pub delta: f64,
@@ -114,7 +115,7 @@ impl Plan {
     pub(crate) fn epsilon(&self) -> Result<Bounds> {
         let delta = self.privacy.delta;
         if let Some(run) = self.sampled_run(self.steps)? {
-            return Ok(Composition::new([run])?.group_epsilon(delta, zero_outs(self.privacy.adjacency))?);
+            return Ok(Composition::new([run])?.epsilon(delta)?);
         }
         let gdp = Gdp::from_noise_multiplier_upper(self.noise_multiplier)?;
         Ok(Bounds { lower: gdp.epsilon_lower(delta)?, upper: gdp.epsilon_upper(delta)? })
@@ -169,9 +170,20 @@ impl Plan {
         self.privacy.accountant.dp_sgd_groups(self.sampler)
     }
 
-    /// A DP-SGD run that, under zero-out, is no more private than the first `steps` steps of the plan under
-    /// amplified Poisson sampling. The conditions of this reduction are checked on the numbers. `None` for
-    /// other accountants.
+    /// Epsilon of a replaced example as if it were removed and another added, which is how plans of replaced
+    /// examples under amplified Poisson sampling were accounted for at first; `None` for other plans.
+    pub(crate) fn by_two_changes(&self) -> Result<Option<Bounds>> {
+        let Some(run) = self.sampled_run(self.steps)? else { return Ok(None) };
+        if self.privacy.adjacency == Adjacency::ZeroOut {
+            return Ok(None);
+        }
+        let one = PoissonSampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), run.steps())?;
+        Ok(Some(Composition::new([one])?.group_epsilon(self.privacy.delta, 2)?))
+    }
+
+    /// A DP-SGD run that, under the plan's adjacency, is no more private than the first `steps` steps of the
+    /// plan under amplified Poisson sampling. The conditions of this reduction are checked on the numbers.
+    /// `None` for other accountants.
     pub(crate) fn sampled_run(&self, steps: usize) -> Result<Option<PoissonSampledGaussian>> {
         let Some(groups) = self.dp_sgd_groups() else { return Ok(None) };
         between("groups", groups, 1, steps, "steps")?;
@@ -192,14 +204,15 @@ impl Plan {
             batch_size: self.batch_size as f64,
             examples: self.examples,
         };
-        Ok(Some(block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?))
+        let run = block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?;
+        Ok(Some(under(self.privacy.adjacency, run)))
     }
 
-    /// The noise multiplier for the accountant. Amplified Poisson sampling is analysed under zero-out, whose
-    /// sensitivity is half of that of replace-one, so that the noise multiplier is twice as large.
+    /// The noise multiplier for the accountant. Under amplified Poisson sampling it is relative to the norm
+    /// of one contribution, half of the sensitivity of replace-one, and so twice as large.
     fn accounted_noise(&self) -> f64 {
-        let under_zero_out = self.dp_sgd_groups().is_some();
-        let factor = if under_zero_out { self.privacy.adjacency.sensitivity_factor() } else { 1.0 };
+        let is_sampled = self.dp_sgd_groups().is_some();
+        let factor = if is_sampled { self.privacy.adjacency.sensitivity_factor() } else { 1.0 };
         self.noise_multiplier * factor
     }
 
@@ -287,12 +300,11 @@ pub(crate) struct Rounding {
     pub history: f64,
 }
 
-/// The number of zero-out changes that a change between neighbouring data sets amounts to: two for a
-/// replacement, which removes a unit and adds another.
-pub(crate) fn zero_outs(adjacency: Adjacency) -> u64 {
+/// `run`, whose noise is relative to the norm of one contribution, under `adjacency`.
+pub(crate) fn under(adjacency: Adjacency, run: PoissonSampledGaussian) -> PoissonSampledGaussian {
     match adjacency {
-        Adjacency::ZeroOut => 1,
-        Adjacency::ReplaceOne => 2,
+        Adjacency::ZeroOut => run,
+        Adjacency::ReplaceOne => run.replaced(),
     }
 }
 

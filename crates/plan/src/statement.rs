@@ -4,7 +4,7 @@ use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledG
 use antinoise_input::{InvalidParameter, at_least, between, rounded_to_4};
 use antinoise_mechanism::{Adjacency, rounded};
 
-use crate::plan::zero_outs;
+use crate::plan::under;
 use crate::statement_text::{
     accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema,
 };
@@ -29,10 +29,10 @@ use crate::{Result, VerifiedPlan};
 pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> {
     at_least("number of models", models.len(), 1)?;
     let (first, mut full, mut sampled) = (models[0].0, Vec::new(), Vec::new());
-    // If one model is Poisson-sampled, all are composed under zero-out, under which noise multipliers are
-    // larger.
-    let zero_out = match models.iter().any(|(plan, _)| plan.dp_sgd_groups().is_some()) {
-        true => first.privacy.adjacency.sensitivity_factor(),
+    // If one model is Poisson-sampled, the noise of all is relative to the norm of one contribution.
+    let adjacency = first.privacy.adjacency;
+    let factor = match models.iter().any(|(plan, _)| plan.dp_sgd_groups().is_some()) {
+        true => adjacency.sensitivity_factor(),
         false => 1.0,
     };
     for &(plan, times) in models {
@@ -44,16 +44,13 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
         }
         match plan.sampled_run(plan.steps)? {
             None => {
-                let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * zero_out)?;
+                let gdp = Gdp::from_noise_multiplier_upper(plan.noise_multiplier * factor)?;
                 full.push(gdp.repeat_upper(times as u64)?);
             }
             Some(run) => {
                 let steps = run.steps().saturating_mul(times as u64);
-                sampled.push(PoissonSampledGaussian::new(
-                    run.noise_multiplier(),
-                    run.sampling_rate(),
-                    steps,
-                )?);
+                let all = PoissonSampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?;
+                sampled.push(under(adjacency, all));
             }
         }
     }
@@ -63,9 +60,10 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
     }
     if full.mu() > 0.0 {
         // A Gaussian mechanism is a step at sampling rate 1, with its noise multiplier rounded down.
-        sampled.push(PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?);
+        let step = PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?;
+        sampled.push(under(adjacency, step));
     }
-    Ok(Composition::new(sampled)?.group_epsilon(delta, zero_outs(first.privacy.adjacency))?)
+    Ok(Composition::new(sampled)?.epsilon(delta)?)
 }
 
 impl VerifiedPlan {
@@ -92,7 +90,7 @@ impl VerifiedPlan {
             mechanism: mechanism(self),
             accountant: accountant(self),
             epsilon: privacy.epsilon,
-            epsilon_lower: privacy.epsilon_lower,
+            epsilon_lower: self.epsilon_lower(),
             delta: privacy.delta,
             failure: privacy.failure,
             units: Some(self.examples),
@@ -197,10 +195,9 @@ impl VerifiedPlan {
     /// Epsilon by step under amplified block-cyclic Poisson sampling, where a unit participates at most once
     /// in each round of `groups` steps (the last of which may be incomplete).
     fn sampled_by_step(&self, groups: usize, after: &[usize]) -> Result<Vec<f64>> {
-        let units = zero_outs(self.privacy.adjacency);
         let epsilon = |&steps: &usize| -> Result<f64> {
             let run = Composition::new(self.sampled_run(steps.max(groups))?)?;
-            Ok(run.group_epsilon(self.privacy.delta, units)?.upper)
+            Ok(run.epsilon(self.privacy.delta)?.upper)
         };
         after.iter().map(epsilon).collect()
     }

@@ -143,9 +143,8 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
             match plan.privacy.adjacency {
                 Adjacency::ZeroOut => String::new(),
                 Adjacency::ReplaceOne => format!(
-                    ". This holds for zero-out adjacency, where the noise is twice as large compared with the sensitivity; \
-                     replacing one {unit} by another amounts to two zero-out changes, so that (epsilon, delta) \
-                     becomes (2 epsilon, (1 + e^epsilon) delta)"
+                    ". A sampled {unit} is replaced by one whose contribution is the opposite, and the two mixtures of \
+                     Gaussians are compared; no replacement is worse"
                 ),
             }
         ),

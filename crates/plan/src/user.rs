@@ -1,26 +1,26 @@
-//! The privacy of a user who has several examples, by group privacy.
+//! The privacy of a user who has several examples.
 
 use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian};
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_mechanism::PrivacyUnit;
 
-use crate::plan::zero_outs;
 use crate::{Result, VerifiedPlan};
 
 impl VerifiedPlan {
     /// An upper bound, at the plan's delta, on the epsilon of a user who has `examples` of the examples:
     /// neighbouring data sets differ in all of them.
     ///
-    /// Under Gaussian differential privacy, mu is multiplied by `examples`. With Poisson sampling the bound
-    /// is the smaller one of [`Composition::group_epsilon`], which may not exist, and of the bound without
-    /// sampling. With balls-in-bins or b-min-sep sampling, the bound for more than one example has no
-    /// amplification.
+    /// Under Gaussian differential privacy, mu is multiplied by `examples`. With Poisson sampling of all
+    /// examples in every step, up to 64 examples have the exact pair, a mixture of Gaussians by their number
+    /// in the batch. For more of them, and for groups of examples that take turns, the bound is the smaller
+    /// one of [`Composition::group_epsilon`], which may not exist, and of the bound without sampling. With
+    /// balls-in-bins or b-min-sep sampling, the bound for more than one example has no amplification.
     ///
     /// # Errors
     /// When `examples` is 0, or the plan's unit is a user already.
     ///
     /// # Source
-    /// Dong, Roth and Su (2022), theorem 2.14; Vadhan (2017), lemma 2.2.
+    /// Dong, Roth and Su (2022), theorem 2.14; Vadhan (2017), lemma 2.2; docs/accounting.md for the mixture.
     ///
     /// ```
     /// use antinoise_plan::{Length, Request, Setting, choose};
@@ -40,11 +40,16 @@ impl VerifiedPlan {
             return Ok(privacy.epsilon);
         }
         if let Some(run) = self.sampled_run(self.steps)? {
-            let size = size.saturating_mul(zero_outs(privacy.adjacency));
+            if self.dp_sgd_groups() == Some(1)
+                && let Ok(all) = run.of_group(size)
+            {
+                return Ok(Composition::new([all])?.epsilon(privacy.delta)?.upper);
+            }
             // Without sampling, the unit takes part in every turn of its group, and all turns together are
             // one Gaussian mechanism.
             let turns = Gdp::from_noise_multiplier_upper(unsampled(&run))?;
-            let unsampled = turns.group_upper(size)?.epsilon_upper(privacy.delta)?;
+            let contributions = size.saturating_mul(privacy.adjacency.sensitivity_factor() as u64);
+            let unsampled = turns.group_upper(contributions)?.epsilon_upper(privacy.delta)?;
             let sampled = Composition::new([run])?.group_epsilon_upper(privacy.delta, size);
             return Ok(sampled.map_or(unsampled, |sampled| sampled.min(unsampled)));
         }
@@ -120,6 +125,31 @@ mod tests {
             assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
             assert!(found[1] > 2.0 * plan.privacy.epsilon_lower, "{found:?}");
             assert!(plan.epsilon_of_user(0).unwrap_err().is_bad_input());
+        }
+    }
+
+    /// All examples of the user are sampled independently: the pair is a mixture by their number in the
+    /// batch.
+    #[test]
+    fn examples_under_poisson_sampling_are_a_mixture() {
+        for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+            let request = Request {
+                adjacency,
+                specs: Some(vec!["identity".parse().unwrap()]),
+                ..Request::new(6000, 60, Length::Epochs(4), Setting::Poisson)
+            };
+            let plan = choose(&Request { epsilon: 2.0, delta: 1e-5, ..request }).unwrap().plan;
+            let run = plan.sampled_run(plan.steps).unwrap().unwrap();
+            for k in [2, 5, 20] {
+                let found = plan.epsilon_of_user(k).unwrap();
+                let mixture = Composition::new([run.of_group(k as u64).unwrap()]).unwrap();
+                assert_eq!(found, mixture.epsilon(1e-5).unwrap().upper, "{adjacency} {k}");
+                let converted = Composition::new([run]).unwrap().group_epsilon_upper(1e-5, k as u64);
+                assert!(
+                    converted.clone().unwrap_or(f64::INFINITY) > found,
+                    "{adjacency} {k}: {found} {converted:?}"
+                );
+            }
         }
     }
 

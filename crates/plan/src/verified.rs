@@ -46,6 +46,7 @@ pub struct VerifiedPlan {
     history_error: f64,
     /// What a Monte Carlo accountant found.
     curve: Option<PrivacyCurve>,
+    epsilon_lower: f64,
 }
 
 impl VerifiedPlan {
@@ -122,6 +123,19 @@ impl VerifiedPlan {
     /// How batches are formed, and whether amplification is accounted for.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    /// A lower bound on every epsilon that the accountant could prove. It is that of the plan, unless an
+    /// earlier version made the plan by a looser accountant, whose lower bound is larger.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, Request, Setting, choose};
+    /// let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert_eq!(plan.epsilon_lower(), plan.privacy.epsilon_lower);
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn epsilon_lower(&self) -> f64 {
+        self.epsilon_lower
     }
 
     /// delta at epsilons from half of the claim's to twice that, as the plan's Monte Carlo accountant found
@@ -241,30 +255,35 @@ impl Plan {
         self.check_range(noise.norms)?;
         self.arithmetic.check(self.noise_std(), &noise)?;
         let curve = simulated(self.simulated(history)?, self.privacy.epsilon)?;
-        self.check_claim(curve.as_ref())?;
-        Ok(VerifiedPlan { plan: self, schedule, history_error: history, curve })
+        let epsilon_lower = self.check_claim(curve.as_ref())?;
+        Ok(VerifiedPlan { plan: self, schedule, history_error: history, curve, epsilon_lower })
     }
 
-    fn check_claim(&self, curve: Option<&PrivacyCurve>) -> Result<()> {
+    /// Checks the claim, and returns the lower bound on epsilon.
+    fn check_claim(&self, curve: Option<&PrivacyCurve>) -> Result<f64> {
         let privacy = &self.privacy;
         let failure = privacy.accountant.failure_probability();
         if privacy.failure != failure {
             return Err(unsound(Figure::Failure, format!("{:?}", privacy.failure), format!("{failure:?}")));
         }
         if let Some(curve) = curve {
-            return self.check_simulated_claim(curve);
+            self.check_simulated_claim(curve)?;
+            return Ok(privacy.epsilon_lower);
         }
         let Bounds { lower, upper } = self.epsilon()?;
         // A comparison with NaN is false, so that NaN is refused.
-        let (covers, reached) =
-            (privacy.epsilon >= upper * (1.0 - ROUNDING), privacy.epsilon_lower <= lower * (1.0 + ROUNDING));
+        let covers = privacy.epsilon >= upper * (1.0 - ROUNDING);
+        let reached = |lower: f64| privacy.epsilon_lower <= lower * (1.0 + ROUNDING);
         if !covers {
             return Err(unsound(Figure::Epsilon, privacy.epsilon, upper));
         }
-        if !reached {
-            return Err(unsound(Figure::EpsilonLower, privacy.epsilon_lower, lower));
+        if reached(lower) {
+            return Ok(privacy.epsilon_lower);
         }
-        Ok(())
+        match self.by_two_changes() {
+            Ok(Some(earlier)) if reached(earlier.lower) => Ok(lower),
+            _ => Err(unsound(Figure::EpsilonLower, privacy.epsilon_lower, lower)),
+        }
     }
 
     /// Checks both bounds on epsilon by Monte Carlo. The random numbers are derived from the plan's numbers,

@@ -149,10 +149,9 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
     }
 }
 
-/// Replacing an example amounts to two zero-out changes: (2 epsilon, (1 + e^epsilon) delta), with half
-/// the noise over twice the sensitivity.
+/// The noise of a replaced example is that of its own pair, less than of two zero-out changes.
 #[test]
-fn replace_one_under_sampling_is_two_examples_zeroed_out() {
+fn replace_one_under_sampling_is_accounted_for_by_its_pair() {
     for epsilon in [0.5, 2.0, 8.0] {
         let mut request = Request::new(600, 50, Length::Epochs(3), Setting::Poisson);
         (request.epsilon, request.delta, request.adjacency) = (epsilon, 1e-5, Adjacency::ReplaceOne);
@@ -165,12 +164,13 @@ fn replace_one_under_sampling_is_two_examples_zeroed_out() {
         );
         assert!(privacy.epsilon <= epsilon && privacy.epsilon_lower > 0.99 * epsilon, "{privacy:?}");
         assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
-        assert!(plan.statement().accountant.contains("amounts to two zero-out changes"));
-        // The same noise under zero-out, by the theorem in its own words.
+        assert!(plan.statement().accountant.contains("no replacement is worse"));
+        // The noise over the norm of one contribution is twice that over the sensitivity.
         let run = PoissonSampledGaussian::new(2.0 * plan.noise_multiplier, 4.0 * 50.0 / 600.0, 9).unwrap();
-        let run = Composition::new([run]).unwrap();
-        let delta = run.delta(0.5 * privacy.epsilon).unwrap().upper * (1.0 + (0.5 * privacy.epsilon).exp());
-        assert!(delta <= 1e-5 * (1.0 + 1e-6) && delta > 0.97e-5, "epsilon {epsilon}: {delta:e}");
+        let own = Composition::new([run.replaced()]).unwrap().delta(privacy.epsilon).unwrap();
+        assert!(own.upper <= 1e-5 * (1.0 + 1e-6) && own.upper > 0.97e-5, "epsilon {epsilon}: {own:?}");
+        let two_changes = Composition::new([run]).unwrap().group_epsilon(1e-5, 2).unwrap();
+        assert!(two_changes.lower > 1.02 * privacy.epsilon, "epsilon {epsilon}: {two_changes:?}");
         let mut zero_out = plan.clone().into_plan();
         zero_out.noise_multiplier *= 2.0;
         zero_out.sensitivity.value *= 0.5;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antinoise_plan::{Plan, Sampler, VerifiedPlan};
+use antinoise_plan::{Plan, Sampler, VerifiedPlan, compose};
 use serde::{Deserialize, Serialize};
 
 const NAMES: [&str; 4] = ["cyclic", "amplified", "federated", "plain"];
@@ -22,6 +22,22 @@ fn plans_of_before_are_read_and_written_as_they_were() {
         let amplified = schedule.is_amplified() && schedule.sampler == Sampler::Poisson { groups: 8 };
         assert_eq!(amplified, name == "amplified", "{name}: {schedule:?}");
     }
+}
+
+/// `replaced` was accounted for by two zero-out changes: its epsilon covers more than its noise gives, and
+/// its lower bound is one of that account only.
+#[test]
+fn a_plan_of_a_looser_account_is_read_and_states_its_own_lower_bound() {
+    let plan = Plan::from_toml(&text("replaced")).unwrap();
+    assert_eq!(plan.to_toml(), text("replaced"));
+    let bounds = compose(&[(&plan, 1)], plan.privacy.delta).unwrap();
+    assert!(bounds.upper < 0.95 * plan.privacy.epsilon_lower, "{bounds:?} {:?}", plan.privacy);
+    assert_eq!(plan.epsilon_lower(), bounds.lower);
+    let statement = plan.statement();
+    assert_eq!((statement.epsilon, statement.epsilon_lower), (plan.privacy.epsilon, bounds.lower));
+    let mut altered = plan.into_plan();
+    altered.privacy.epsilon_lower *= 1.001;
+    assert!(altered.verify().unwrap_err().to_string().contains("epsilon_lower"));
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -144,7 +144,7 @@ impl Plan {
     /// A lower bound on every epsilon that this accountant can prove.
     #[getter]
     fn epsilon_lower(&self) -> f64 {
-        self.plan.privacy.epsilon_lower
+        self.plan.epsilon_lower()
     }
 
     #[getter]

@@ -12,7 +12,7 @@
 use antinoise_input::larger;
 
 use super::grid::Grid;
-use super::profile::{Point, Profile, Rounding};
+use super::pair::{Pair, Point, Rounding};
 
 /// A measure on the losses of a grid, and on an infinite loss.
 #[derive(Debug, Clone)]
@@ -67,8 +67,8 @@ fn masses(grid: &Grid, slopes: &[f64], sign: f64) -> Vec<f64> {
 }
 
 /// The chords of the true curve, which lie above it.
-pub(crate) fn pessimistic(profile: &Profile, grid: &Grid) -> Discrete {
-    let points = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Up)).collect::<Vec<_>>();
+pub(crate) fn pessimistic(pair: &dyn Pair, grid: &Grid) -> Discrete {
+    let points = grid.losses.iter().map(|&loss| pair.at(loss, Rounding::Up)).collect::<Vec<_>>();
     let knots = knots(&points, grid, 1.0);
     let slopes = knots.slopes(&grid.widths());
     let infinity = knots.above[knots.above.len() - 1];
@@ -77,8 +77,8 @@ pub(crate) fn pessimistic(profile: &Profile, grid: &Grid) -> Discrete {
 
 /// The chords, lowered at each knot by as much as they can lie above the true curve, and made convex again;
 /// `None` if the grid is too coarse for this.
-pub(crate) fn optimistic(profile: &Profile, grid: &Grid) -> Option<Discrete> {
-    let points: Vec<Point> = grid.losses.iter().map(|&loss| profile.at(loss, Rounding::Down)).collect();
+pub(crate) fn optimistic(pair: &dyn Pair, grid: &Grid) -> Option<Discrete> {
+    let points: Vec<Point> = grid.losses.iter().map(|&loss| pair.at(loss, Rounding::Down)).collect();
     let (widths, origin) = (grid.widths(), grid.origin);
     let mut slopes = lowered(&points, &widths, grid)?.slopes(&widths);
     // Each side of the origin is made convex; the kink at the origin must be convex too.
@@ -179,7 +179,7 @@ fn make_monotone(slopes: &mut [f64], widths: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pld::profile::Direction;
+    use crate::pld::profile::{Direction, Profile};
 
     /// D of a measure (below loss 0, D - (1 - t)), by definition.
     fn curve(measure: &Discrete, loss: f64) -> f64 {

@@ -6,7 +6,7 @@ use super::bounds::{Bounds, WIDTH};
 use super::discrete::{Part, optimistic, pessimistic};
 use super::fourier::Settings;
 use super::grid::Grid;
-use super::profile::{Profile, Rounding};
+use super::pair::{Pair, Phase, Rounding};
 use super::tilt::{Cumulants, Nodes, cumulants, end, for_delta, for_epsilon};
 
 /// The logarithm of the allowed relative contribution of losses that are half a period from the target, on
@@ -44,7 +44,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// Chooses the parameters for the epsilon at delta = e^`ln_delta`.
-    pub fn new(phases: &[(Profile, u64)], ln_delta: f64) -> Self {
+    pub fn new(phases: &[Phase], ln_delta: f64) -> Self {
         let mut fit = Self {
             aim: Aim::Epsilon,
             ln_delta,
@@ -64,14 +64,14 @@ impl Fit {
     }
 
     /// The logarithm of the Rényi bound on delta at `epsilon`, as a first estimate.
-    pub fn renyi_ln_delta(phases: &[(Profile, u64)], epsilon: f64) -> f64 {
+    pub fn renyi_ln_delta(phases: &[Phase], epsilon: f64) -> f64 {
         let nodes = &Self::new(phases, -60.0).nodes;
         let theta = for_epsilon(nodes, epsilon);
         (cumulants(nodes, theta).value - theta * epsilon).clamp(-590.0, -0.1)
     }
 
     /// Chooses the parameters for the delta at `epsilon`, which is about e^`ln_delta`.
-    pub fn at(phases: &[(Profile, u64)], ln_delta: f64, epsilon: f64) -> Self {
+    pub fn at(phases: &[Phase], ln_delta: f64, epsilon: f64) -> Self {
         let mut fit = Self::new(phases, ln_delta);
         fit.aim = Aim::Delta;
         fit.tilt(for_epsilon(&fit.nodes, epsilon), epsilon);
@@ -79,7 +79,7 @@ impl Fit {
     }
 
     /// Improves the parameters after bounds were computed.
-    pub fn refit(&mut self, phases: &[(Profile, u64)], found: &Bounds) {
+    pub fn refit(&mut self, phases: &[Phase], found: &Bounds) {
         if self.aim == Aim::Epsilon && found.upper > 0.0 && found.upper < 0.8 * self.target {
             // If the Rényi bound was far off, so was the tilt.
             self.tilt(for_epsilon(&self.nodes, found.upper), found.upper);
@@ -92,15 +92,15 @@ impl Fit {
     }
 
     /// Sets the range of a step's losses that contribute to the result, at the current delta and resolution.
-    fn resolve(&mut self, phases: &[(Profile, u64)]) {
+    fn resolve(&mut self, phases: &[Phase]) {
         let steps: f64 = phases.iter().map(|&(_, steps)| steps as f64).sum();
         let least = self.ln_delta - steps.ln();
         // Losses beyond the reach contribute at most 1e-5 of delta, over all steps.
         self.reach = (2.0 * (11.5 - least)).sqrt().clamp(4.0, 37.5);
         let least = least + (INFINITE * self.fineness * self.fineness).ln();
-        self.highest = phases.iter().map(|(profile, _)| highest(profile, self.reach, least)).collect();
-        let nodes = |((profile, steps), &highest): (&(Profile, u64), &f64)| {
-            Nodes::new(profile, *steps as f64, self.reach, highest)
+        self.highest = phases.iter().map(|(pair, _)| highest(&**pair, self.reach, least)).collect();
+        let nodes = |((pair, steps), &highest): (&Phase, &f64)| {
+            Nodes::new(&**pair, *steps as f64, self.reach, highest)
         };
         self.nodes = phases.iter().zip(&self.highest).map(nodes).collect();
         self.cumulants = cumulants(&self.nodes, self.theta);
@@ -129,22 +129,21 @@ impl Fit {
     }
 
     /// All steps of `phases`, discretised from above and from below.
-    pub fn parts(&self, phases: &[(Profile, u64)]) -> (Vec<Part>, Option<Vec<Part>>) {
+    pub fn parts(&self, phases: &[Phase]) -> (Vec<Part>, Option<Vec<Part>>) {
         // A loss far above the target contributes almost as much as an infinite one, unless other steps have
         // negative losses.
-        let pull: f64 =
-            phases.iter().map(|(profile, steps)| profile.loss(0.0).min(0.0) * *steps as f64).sum();
+        let pull: f64 = phases.iter().map(|(pair, steps)| pair.loss(0.0).min(0.0) * *steps as f64).sum();
         let spread = 5.0 * self.cumulants.variance.sqrt().min(20.0);
         let far = self.target - pull + 12.0 - 2.0 * self.fineness.ln() + spread;
-        let grid = |((profile, _), &highest): (&(Profile, u64), &f64)| {
-            Grid::new(profile, self.reach, self.spacing(), highest.min(far))
+        let grid = |((pair, _), &highest): (&Phase, &f64)| {
+            Grid::new(&**pair, self.reach, self.spacing(), highest.min(far))
         };
         let grids: Vec<_> = phases.iter().zip(&self.highest).map(grid).collect();
         let each = || phases.iter().zip(&grids);
         let above =
-            each().map(|(&(profile, steps), grid)| Part { discrete: pessimistic(&profile, grid), steps });
+            each().map(|((pair, steps), grid)| Part { discrete: pessimistic(&**pair, grid), steps: *steps });
         let below = each()
-            .map(|(&(profile, steps), grid)| Some(Part { discrete: optimistic(&profile, grid)?, steps }));
+            .map(|((pair, steps), grid)| Some(Part { discrete: optimistic(&**pair, grid)?, steps: *steps }));
         (above.collect(), below.collect())
     }
 
@@ -178,12 +177,12 @@ impl Fit {
     }
 }
 
-/// The loss of `profile` above which its curve is below e^`ln_least`, within `reach`.
-fn highest(profile: &Profile, reach: f64, ln_least: f64) -> f64 {
-    let (mut low, mut high) = (0.0, profile.greatest(reach));
+/// The loss of `pair` above which its curve is below e^`ln_least`, within `reach`.
+fn highest(pair: &dyn Pair, reach: f64, ln_least: f64) -> f64 {
+    let (mut low, mut high) = (0.0, pair.greatest(reach));
     for _ in 0..50 {
         let middle = 0.5 * (low + high);
-        if profile.at(middle, Rounding::Up).value.ln() > ln_least { low = middle } else { high = middle }
+        if pair.at(middle, Rounding::Up).value.ln() > ln_least { low = middle } else { high = middle }
     }
     high
 }

@@ -1,6 +1,6 @@
 //! The grid of losses at which a step's curve is evaluated.
 
-use super::profile::{Direction, Profile};
+use super::pair::Pair;
 
 /// The knots of discretised curves: increasing losses, of which that at `origin` is neither the first nor the
 /// last.
@@ -13,24 +13,29 @@ pub(crate) struct Grid {
     pub origin: usize,
 }
 
+/// The largest loss of a knot, whose exponential and the difference of two such are normal numbers. Larger
+/// losses count as infinite ones.
+const LARGEST: f64 = 600.0;
+
 impl Grid {
-    /// Creates the grid of the losses of `profile` at outputs that are `spacing` standard deviations apart,
-    /// within `reach` of each mean of P. Losses above `highest` are reduced to it. The origin is the loss at
-    /// P's component at 0, where most of a sampled step's mass is.
-    pub fn new(profile: &Profile, reach: f64, spacing: f64, highest: f64) -> Self {
+    /// Creates the grid of the losses of `pair` at outputs that are `spacing` standard deviations apart,
+    /// within `reach` of each mean of P. Losses above `highest` or [`LARGEST`] are reduced to it. The origin
+    /// is the loss at P's component at 0, where most of a sampled step's mass is.
+    pub fn new(pair: &dyn Pair, reach: f64, spacing: f64, highest: f64) -> Self {
         let count = (reach / spacing).ceil() as i64;
         let around = |centre: f64| (-count..=count).map(move |i| centre + i as f64 * spacing);
         let mut places: Vec<f64> = around(0.0).collect();
-        if profile.direction == Direction::Remove {
+        for component in pair.components() {
             let beyond = places[places.len() - 1];
-            places.extend(around(profile.mu).filter(|&z| z > beyond + 0.1 * spacing));
+            places.extend(around(component.mean).filter(|&z| z > beyond + 0.1 * spacing));
         }
-        let origin = profile.loss(0.0);
+        let loss = |z: f64| pair.loss(z).clamp(-LARGEST, LARGEST);
+        let origin = loss(0.0);
         // Losses within a standard deviation of the origin are always included.
-        let highest = highest.max(profile.loss(1.0)).max(profile.loss(-1.0));
+        let highest = highest.max(loss(1.0)).max(loss(-1.0));
         // Losses that differ only by rounding become one knot.
         let apart = |a: f64, b: f64| a - b > 1e-12 * a.abs().max(b.abs());
-        let mut losses: Vec<f64> = places.into_iter().map(|z| profile.loss(z).min(highest)).collect();
+        let mut losses: Vec<f64> = places.into_iter().map(|z| loss(z).min(highest)).collect();
         losses.sort_by(f64::total_cmp);
         let mut below: Vec<f64> = losses.iter().copied().filter(|&loss| apart(origin, loss)).collect();
         below.dedup_by(|a, b| !apart(*a, *b));

@@ -1,11 +1,13 @@
-//! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, whose
-//! one-step hockey-stick curves are in `profile`.
+//! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, each a pair
+//! of distributions (`pair`): of one example (`profile`), or of several or a replaced one (`mixtures`).
 mod bounds;
 mod characteristic;
 mod discrete;
 mod fit;
 mod fourier;
 mod grid;
+mod mixtures;
+mod pair;
 mod poisson_sampled;
 mod profile;
 mod side;
@@ -15,9 +17,10 @@ use antinoise_input::{in_open_unit, non_negative};
 
 use crate::{Gdp, Result};
 pub use bounds::Bounds;
+use pair::{Phase, Rounding};
 pub use poisson_sampled::PoissonSampledGaussian;
 pub(crate) use profile::Direction;
-use profile::{Profile, Rounding};
+use profile::Profile;
 use side::Side;
 
 /// The adaptive composition of any number of [`PoissonSampledGaussian`] phases.
@@ -52,18 +55,15 @@ impl Composition {
     /// When the full-batch phases alone reveal more than [`Gdp`] can express.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
-    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
-    /// assert!(run.epsilon(1e-5)?.upper < 3.0);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
+    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
+    /// 50)?])?; assert!(run.epsilon(1e-5)?.upper < 3.0);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn new(phases: impl IntoIterator<Item = PoissonSampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
             phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
-        let repeated = |phase: &PoissonSampledGaussian| {
-            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
-        };
-        let full = Gdp::compose_upper(full.iter().map(repeated).collect::<Result<Vec<_>>>()?)?;
+        let full = Gdp::compose_upper(full.iter().map(unamplified).collect::<Result<Vec<_>>>()?)?;
         Ok(Self { sampled, full })
     }
 
@@ -73,9 +73,9 @@ impl Composition {
     /// When `delta` is not between 0 and 1.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
-    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
-    /// assert!(run.epsilon(1e-5)?.lower > 0.5);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
+    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
+    /// 50)?])?; assert!(run.epsilon(1e-5)?.lower > 0.5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
@@ -91,7 +91,8 @@ impl Composition {
             return Ok(Bounds::ZERO);
         }
         let one = self.side(Direction::Remove).epsilon(delta.ln(), Bounds::ZERO);
-        let other = self.side(Direction::Add).epsilon(delta.ln(), one);
+        let other =
+            if self.is_symmetric() { one } else { self.side(Direction::Add).epsilon(delta.ln(), one) };
         let unamplified = self.unamplified()?.epsilon_upper(delta)?;
         Ok(one.worse(other).capped(unamplified))
     }
@@ -102,9 +103,9 @@ impl Composition {
     /// When `epsilon` is negative or not finite.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
-    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
-    /// assert!(run.delta(1.0)?.upper < 1e-3);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
+    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
+    /// 50)?])?; assert!(run.delta(1.0)?.upper < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
@@ -116,7 +117,7 @@ impl Composition {
             });
         }
         let one = self.side(Direction::Remove).delta(epsilon, Bounds::ZERO);
-        let other = self.side(Direction::Add).delta(epsilon, one);
+        let other = if self.is_symmetric() { one } else { self.side(Direction::Add).delta(epsilon, one) };
         let unamplified = self.unamplified()?.delta_upper(epsilon)?;
         let mut found = one.worse(other);
         if Direction::BOTH.iter().any(|&direction| self.side(direction).reaches(epsilon)) {
@@ -124,6 +125,11 @@ impl Composition {
             found.upper = found.upper.max(f64::MIN_POSITIVE);
         }
         Ok(found.capped(unamplified))
+    }
+
+    /// Whether the pairs of both directions are mirror images of each other.
+    fn is_symmetric(&self) -> bool {
+        self.sampled.iter().all(|phase| phase.is_replaced)
     }
 
     /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.
@@ -136,25 +142,29 @@ impl Composition {
 
     /// The privacy of the same steps without sampling, which is an upper bound.
     fn unamplified(&self) -> Result<Gdp> {
-        let repeated = |phase: &PoissonSampledGaussian| {
-            Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?.repeat_upper(phase.steps)
-        };
-        let sampled = self.sampled.iter().map(repeated).collect::<Result<Vec<_>>>()?;
+        let sampled = self.sampled.iter().map(unamplified).collect::<Result<Vec<_>>>()?;
         Gdp::compose_upper(sampled.into_iter().chain([self.full]))
     }
 
     /// The sum of delta(0) over all steps: an upper bound on that of the composition.
     fn delta_at_zero_upper(&self) -> f64 {
-        let at = |(profile, steps): &(Profile, u64)| profile.at(0.0, Rounding::Up).value * *steps as f64;
+        let at = |(pair, steps): &Phase| pair.at(0.0, Rounding::Up).value * *steps as f64;
         self.side(Direction::Remove).parts.iter().map(at).sum::<f64>() * (1.0 + 1e-12)
     }
 
     fn side(&self, direction: Direction) -> Side {
-        let mut parts: Vec<_> =
-            self.sampled.iter().map(|phase| (phase.profile(direction), phase.steps)).collect();
+        let mut parts: Vec<Phase> =
+            self.sampled.iter().map(|phase| (phase.pair(direction), phase.steps)).collect();
         if self.full.mu() > 0.0 {
-            parts.push((Profile { mu: self.full.mu(), q: 1.0, direction }, 1));
+            parts.push((Box::new(Profile { mu: self.full.mu(), q: 1.0, direction }), 1));
         }
         Side { parts }
     }
+}
+
+/// The guarantee of a phase without sampling, which is an upper bound.
+fn unamplified(phase: &PoissonSampledGaussian) -> Result<Gdp> {
+    let one = Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?;
+    let mu = one.mu() * phase.distance() as f64;
+    Gdp::new(if phase.distance() == 1 { mu } else { mu.next_up() })?.repeat_upper(phase.steps)
 }

@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::discrete::Bound;
 use super::fit::Fit;
 use super::fourier::Spectrum;
-use super::profile::{Profile, Rounding};
+use super::pair::{Pair, Phase, Rounding};
 use crate::root::{crossing, greatest_float, least_float};
 
 /// Limits on refinements, and on atoms times frequencies, after which the current bounds are returned.
@@ -15,14 +15,14 @@ const MIN_LN_DELTA: f64 = -600.0;
 
 /// The steps of a composition in one direction.
 pub(crate) struct Side {
-    pub parts: Vec<(Profile, u64)>,
+    pub parts: Vec<Phase>,
 }
 
 impl Side {
     /// Bounds on the least epsilon at e^`ln_delta`; `known` are the bounds of the other direction.
     pub fn epsilon(&self, ln_delta: f64, known: Bounds) -> Bounds {
-        if let Some(profile) = self.single() {
-            let curve = |rounding| move |e: f64| profile.at(e, rounding).value.ln();
+        if let Some(pair) = self.single() {
+            let curve = |rounding| move |e: f64| pair.at(e, rounding).value.ln();
             let (up, down) = (curve(Rounding::Up), curve(Rounding::Down));
             let upper = least_float(|e| up(e) <= ln_delta).unwrap_or(f64::INFINITY);
             return Bounds { lower: greatest_float(f64::MAX, |e| down(e) >= ln_delta).unwrap_or(0.0), upper };
@@ -36,8 +36,8 @@ impl Side {
 
     /// Bounds on the least delta at `epsilon`; `known` are the bounds of the other direction.
     pub fn delta(&self, epsilon: f64, known: Bounds) -> Bounds {
-        if let Some(profile) = self.single() {
-            let at = |rounding| profile.at(epsilon, rounding).value;
+        if let Some(pair) = self.single() {
+            let at = |rounding| pair.at(epsilon, rounding).value;
             return Bounds { lower: at(Rounding::Down), upper: at(Rounding::Up).min(1.0) };
         }
         if !self.reaches(epsilon) {
@@ -56,14 +56,14 @@ impl Side {
 
     /// Whether the total loss can exceed `epsilon`.
     pub fn reaches(&self, epsilon: f64) -> bool {
-        let greatest = |(profile, steps): &(Profile, u64)| profile.bound() * *steps as f64;
+        let greatest = |(pair, steps): &Phase| pair.bound() * *steps as f64;
         self.parts.iter().map(greatest).sum::<f64>() * (1.0 + 1e-12) > epsilon
     }
 
-    /// The profile of a composition of a single step, whose curve needs no grid.
-    fn single(&self) -> Option<&Profile> {
+    /// The pair of a composition of a single step, whose curve needs no grid.
+    fn single(&self) -> Option<&dyn Pair> {
         match &self.parts[..] {
-            [(profile, 1)] => Some(profile),
+            [(pair, 1)] => Some(&**pair),
             _ => None,
         }
     }

@@ -1,12 +1,12 @@
 //! The exponential tilt under which the losses that contribute to delta are likely, found by quadrature. It
 //! guides the choice of the grid, and no bound depends on its accuracy.
 
-use super::profile::{Direction, Profile};
+use super::pair::{Component, Pair};
 use crate::root::golden_section;
 
 /// Quadrature nodes for the loss of a step under P.
 pub(crate) struct Nodes {
-    /// For each node: the loss, the square of its derivative ([`Profile::steepness`]), and the logarithm of
+    /// For each node: the loss, the square of its derivative ([`Pair::steepness`]), and the logarithm of
     /// the mass.
     points: Vec<(f64, f64, f64)>,
     steps: f64,
@@ -29,23 +29,15 @@ const DENSITY: f64 = 10.0;
 impl Nodes {
     /// Quadrature of a step's loss over `reach` standard deviations; losses above `highest` count as
     /// `highest`.
-    pub fn new(profile: &Profile, steps: f64, reach: f64, highest: f64) -> Self {
+    pub fn new(pair: &dyn Pair, steps: f64, reach: f64, highest: f64) -> Self {
         let count = (reach * DENSITY).ceil() as i32;
-        // In units of the noise's standard deviation, P has a component at 0 and, if it is a mixture, one at
-        // mu.
-        let component = |shift: f64, ln_weight: f64| {
+        let around = |component: Component| {
             (-count..=count).map(move |i| {
-                let z = f64::from(i) / DENSITY;
-                (profile.loss(z + shift), profile.steepness(z + shift).powi(2), ln_weight - 0.5 * z * z)
+                let (z, place) = (f64::from(i) / DENSITY, component.mean + f64::from(i) / DENSITY);
+                (pair.loss(place), pair.steepness(place).powi(2), component.ln_weight - 0.5 * z * z)
             })
         };
-        let mut points: Vec<(f64, f64, f64)> = match profile.direction {
-            Direction::Add => component(0.0, 0.0).collect(),
-            Direction::Remove if profile.q == 1.0 => component(profile.mu, 0.0).collect(),
-            Direction::Remove => {
-                component(0.0, (-profile.q).ln_1p()).chain(component(profile.mu, profile.q.ln())).collect()
-            }
-        };
+        let mut points: Vec<_> = pair.components().into_iter().flat_map(around).collect();
         for (loss, steepness, _) in &mut points {
             if *loss > highest {
                 (*loss, *steepness) = (highest, 0.0);

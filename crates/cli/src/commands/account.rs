@@ -34,6 +34,8 @@ use crate::source::load_plan;
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --bands 8
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
+      --steps 1000 --group-size 3
   antinoise account --noise-multiplier 4 --delta 1e-5 --balls-in-bins 8 \\
       --steps 32 --strategy blt:2
   antinoise account --mu 0.5 --delta 1e-5
@@ -51,6 +53,7 @@ pub struct Arguments {
     #[command(flatten)]
     sampling: SamplingOptions,
     /// Group privacy: the number of units that are protected together, for example the examples of one user.
+    /// Under Poisson sampling without bands the figures of up to 64 units are exact.
     #[arg(long, value_name = "K", value_parser = count, conflicts_with = "epsilon")]
     group_size: Option<usize>,
     /// With --plan of a federated setting: account for the participation recorded in the run's ledger, over
@@ -60,8 +63,8 @@ pub struct Arguments {
     #[command(flatten)]
     bins: BinsOptions,
     /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
-    /// replace-one. Under zero-out, figures that also hold under add-or-remove are printed as such: those of
-    /// Poisson sampling without bands, and of balls in bins.
+    /// replace-one, where it is twice as large. Under zero-out, figures that also hold under add-or-remove
+    /// are printed as such: those of Poisson sampling without bands, and of balls in bins.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }
@@ -107,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
     if let Some(bins) = arguments.bins.balls_in_bins {
         return arguments.bins(bins);
     }
-    let sampling = arguments.sampling.read(*adjacency)?;
+    let sampling = arguments.sampling.read()?;
     let sigma = arguments.noise.read(sampling == Sampling::None)?;
     arguments.at(sigma, point.delta, sampling, *adjacency)
 }
@@ -182,9 +185,6 @@ impl Arguments {
             }
             None => Sampling::None,
         };
-        if sampling != Sampling::None && (self.point.epsilon.is_some() || self.group_size.is_some()) {
-            refuse_replace_one(plan.privacy.adjacency)?;
-        }
         let delta = self.point.delta.or(Some(plan.privacy.delta));
         let report = self.at(plan.noise_multiplier, delta, sampling, plan.privacy.adjacency)?;
         output::warn_of_delta(report.delta(), plan.examples, plan.privacy.unit);
@@ -243,7 +243,7 @@ impl Arguments {
     fn bins(&self, bins: usize) -> Result<PrivacyFigures> {
         let steps = at_least("steps", self.sampling.steps.unwrap_or(0), 1)?;
         between("balls_in_bins", bins, 1, steps, "steps")?;
-        refuse_replace_one(self.adjacency)?;
+        refuse_replace_one(self.adjacency, "under which balls in bins are accounted for")?;
         let (sigma, delta) = (self.noise.read(false)?, self.point.delta()?);
         let problem = Problem {
             steps,

@@ -22,6 +22,8 @@ use crate::numbers::real;
       --steps 1000
   antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 \\
       --steps 1000 --bands 8
+  antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 \\
+      --steps 1000 --adjacency replace-one
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
       --sampling-rate 0.01
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
@@ -41,7 +43,7 @@ pub struct Arguments {
     #[command(flatten)]
     sampling: SamplingOptions,
     /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
-    /// replace-one.
+    /// replace-one, where it is twice as large.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }
@@ -53,8 +55,8 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
     let (sigma, sampling) = match arguments.noise_multiplier {
         Some(sigma) => (positive("noise_multiplier", sigma)?, arguments.missing(sigma)?),
         None => {
-            let sampling = arguments.sampling.read(arguments.adjacency)?;
-            (sampling.noise_multiplier_upper(epsilon, delta)?, sampling)
+            let sampling = arguments.sampling.read()?;
+            (sampling.noise_multiplier_upper(epsilon, delta, arguments.adjacency)?, sampling)
         }
     };
     PrivacyFigures::at_delta(sigma, delta, sampling, arguments.adjacency)
@@ -63,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
 impl Arguments {
     /// The sampling; of the number of steps and the sampling rate, the one that is not given is computed.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
-        refuse_replace_one(self.adjacency)?;
+        refuse_replace_one(self.adjacency, "under which steps and sampling rates are searched for")?;
         if let Some(bands) = self.sampling.bands {
             let must_be = "left out with --noise-multiplier";
             return Err(InvalidParameter::new("bands", bands, must_be).into());

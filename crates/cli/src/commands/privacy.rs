@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use antinoise_accounting::{Bounds, Gdp, three_digits_up};
+use antinoise_accounting::{Bounds, Composition, Gdp, three_digits_up};
 use antinoise_input::{short_down, short_up};
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Plan, Sampler};
@@ -53,20 +53,13 @@ impl PrivacyFigures {
 
     /// Epsilon at this delta.
     pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let epsilon = match (sampling, adjacency) {
-            // As for a plan: the noise relative to the zero-out sensitivity, and two zero-outs for one
-            // replacement.
-            (Sampling::Poisson { .. }, Adjacency::ReplaceOne) => {
-                sampling.composition(sigma * adjacency.sensitivity_factor())?.group_epsilon(delta, 2)?
-            }
-            _ => sampling.composition(sigma)?.epsilon(delta)?,
-        };
+        let epsilon = Composition::new([sampling.run(sigma, adjacency)?])?.epsilon(delta)?;
         Self::new(epsilon, delta, sigma, sampling, adjacency)
     }
 
     /// Delta at this epsilon.
     pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let run = sampling.composition(sigma)?;
+        let run = Composition::new([sampling.run(sigma, adjacency)?])?;
         let delta = run.delta(epsilon)?.upper;
         // Delta is rounded up, so that the smallest epsilon for it may be below the given one.
         let lower = if delta > 0.0 && delta < 1.0 { run.epsilon(delta)?.lower.min(epsilon) } else { 0.0 };
@@ -87,13 +80,18 @@ impl PrivacyFigures {
                 let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
                 (Bounds { lower, upper }, Some(group))
             }
-            // A group is protected at most as well as one of its members.
-            Sampling::Poisson { .. } => {
-                let run = sampling.composition(sigma)?;
-                (
-                    Bounds { lower: run.epsilon(delta)?.lower, upper: run.group_epsilon_upper(delta, size)? },
-                    None,
-                )
+            Sampling::Poisson { bands, .. } => {
+                let run = sampling.run(sigma, adjacency)?;
+                let epsilon = match run.of_group(size) {
+                    Ok(all) if bands == 1 => Composition::new([all])?.epsilon(delta)?,
+                    // A group is protected at most as well as one of its members.
+                    _ => {
+                        let one = Composition::new([run])?;
+                        let lower = one.epsilon(delta)?.lower;
+                        Bounds { lower, upper: one.group_epsilon_upper(delta, size)? }
+                    }
+                };
+                (epsilon, None)
             }
         };
         let report = Self::new(epsilon, delta, sigma, sampling, adjacency)?;

@@ -1,7 +1,7 @@
 //! The sampling options of `account` and `calibrate`, and the mechanism that they describe.
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, Composition, PoissonSampledGaussian, block_cyclic_poisson_reduction, calibrate,
+    BlockCyclicPoisson, PoissonSampledGaussian, block_cyclic_poisson_reduction,
     gaussian_noise_multiplier_upper,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
@@ -36,12 +36,10 @@ pub enum Sampling {
     Poisson { rate: f64, steps: usize, bands: usize },
 }
 
-/// Refuses replace-one adjacency: amplification is proved only for zero-out, and only plans convert the
-/// result to replace-one.
-pub fn refuse_replace_one(adjacency: Adjacency) -> Result<()> {
+/// Refuses replace-one adjacency, `because`.
+pub fn refuse_replace_one(adjacency: Adjacency, because: &str) -> Result<()> {
     if adjacency == Adjacency::ReplaceOne {
-        let must_be = "zero-out with sampling, because amplification is proved for zero-out only; plans convert it to replace-one";
-        return Err(InvalidParameter::new("adjacency", adjacency, must_be).into());
+        return Err(InvalidParameter::new("adjacency", adjacency, format!("zero-out, {because}")).into());
     }
     Ok(())
 }
@@ -55,9 +53,8 @@ pub fn checked_rate(rate: f64) -> Result<f64> {
 }
 
 impl SamplingOptions {
-    /// The sampling that the options describe; refuses an adjacency for which its amplification is not
-    /// proved.
-    pub fn read(&self, adjacency: Adjacency) -> Result<Sampling> {
+    /// The sampling that the options describe.
+    pub fn read(&self) -> Result<Sampling> {
         let (rate, steps) = match (self.sampling_rate, self.steps) {
             (None, None) => return Ok(Sampling::None),
             (Some(rate), Some(steps)) => (rate, steps),
@@ -66,7 +63,6 @@ impl SamplingOptions {
         };
         at_least("steps", steps, 1)?;
         checked_rate(rate)?;
-        refuse_replace_one(adjacency)?;
         let bands = self.bands.unwrap_or(1);
         let most = steps.min((1.0 / rate * (1.0 + 1e-12)) as usize);
         between("bands", bands, 1, most, "the steps, and 1 / sampling_rate")?;
@@ -84,28 +80,30 @@ fn block_cyclic(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
 }
 
 impl Sampling {
-    /// The run that is accounted for at a noise multiplier.
-    pub fn composition(self, sigma: f64) -> Result<Composition> {
-        Ok(Composition::new([match self {
-            Self::None => PoissonSampledGaussian::new(sigma, 1.0, 1)?,
+    /// The run that is accounted for at a noise multiplier over the sensitivity under `adjacency`.
+    pub fn run(self, sigma: f64, adjacency: Adjacency) -> Result<PoissonSampledGaussian> {
+        // A sampled run is relative to the norm of one contribution.
+        let of_one = sigma * adjacency.sensitivity_factor();
+        let run = match self {
+            Self::None => return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?),
             Self::Poisson { rate, steps, bands: 1 } => {
-                PoissonSampledGaussian::new(sigma, rate, steps as u64)?
+                PoissonSampledGaussian::new(of_one, rate, steps as u64)?
             }
             Self::Poisson { rate, steps, bands } => {
-                block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), sigma)?
+                block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), of_one)?
             }
-        }])?)
+        };
+        Ok(if adjacency == Adjacency::ReplaceOne { run.replaced() } else { run })
     }
 
-    /// The smallest noise multiplier for a target.
-    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
+    /// The smallest noise multiplier, over the sensitivity under `adjacency`, for a target.
+    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64, adjacency: Adjacency) -> Result<f64> {
         Ok(match self {
             Self::None => gaussian_noise_multiplier_upper(epsilon, delta)?,
-            Self::Poisson { rate, steps, bands: 1 } => {
-                calibrate::noise_multiplier_upper(rate, steps as u64, epsilon, delta)?
-            }
-            Self::Poisson { rate, steps, bands } => {
-                block_cyclic(rate, steps, bands).noise_multiplier_upper(epsilon, delta)?
+            Self::Poisson { .. } => {
+                let of_one = self.run(1.0, adjacency)?.noise_multiplier_upper(epsilon, delta)?;
+                // The reduction of several bands rounds the noise down again.
+                of_one.next_up() / adjacency.sensitivity_factor()
             }
         })
     }

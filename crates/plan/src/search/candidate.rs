@@ -259,12 +259,9 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
             };
             match request.adjacency {
                 Adjacency::ZeroOut => sampling.noise_multiplier_upper(request.epsilon, request.delta)?,
-                // (epsilon, delta) under zero-out implies (2 epsilon, (1 + e^epsilon) delta) here, where the
-                // noise over sensitivity is half as large.
+                // The sensitivity is twice the norm of a contribution.
                 Adjacency::ReplaceOne => {
-                    let epsilon = 0.5 * request.epsilon;
-                    let delta = request.delta / (1.0 + epsilon.exp()) * (1.0 - 1e-5);
-                    0.5 * sampling.noise_multiplier_upper(epsilon, delta)?
+                    0.5 * sampling.replaced_noise_multiplier_upper(request.epsilon, request.delta)?
                 }
             }
         }

@@ -97,8 +97,8 @@ pub struct Arguments {
     /// with every entry free, balls-in-bins sampling.
     #[arg(long)]
     quick: bool,
-    /// Number of examples that one user may have: prints the epsilon of such a user, by group privacy. The
-    /// plan's own epsilon is that of one example.
+    /// Number of examples that one user may have: prints the epsilon of such a user, all of whose examples
+    /// change together. The plan's own epsilon is that of one example.
     #[arg(long, value_name = "M", value_parser = count, conflicts_with = "sweep")]
     examples_per_user: Option<usize>,
     /// Plan for users instead of examples, for `antinoise train --user`: N and B are numbers of users, and a
