@@ -90,6 +90,11 @@ impl Destination {
         Err(Failure::input(message))
     }
 
+    /// Refuses a destination that is a file in `folder`, of which option `other` consists.
+    pub fn refuse_to_replace_in(&self, other: &str, folder: &Path) -> Result<()> {
+        self.path.file_name().map_or(Ok(()), |name| self.refuse_to_be(other, &folder.join(name)))
+    }
+
     /// Refuses a file for which the disk has no space.
     pub fn check_room(&self, bytes: u128) -> Result<()> {
         match room_in(self.folder()) {

@@ -148,6 +148,13 @@ fn predictions_and_scores_are_those_of_the_trained_model() {
     stdout(&run("predict run/model --data jsonl:new.jsonl --out late.jsonl"));
     assert_eq!(fs::read_to_string(path("late.jsonl")).unwrap(), lines);
     refused(&run("predict run/model --data jsonl:new.jsonl --out late.jsonl"), "--force");
+    for (kept, words) in
+        [("new.jsonl", "other than data"), ("run/model/model.safetensors", "other than the model's own")]
+    {
+        let before = fs::read(path(kept)).unwrap();
+        refused(&run(&format!("predict run/model --data jsonl:new.jsonl --out {kept} --force")), words);
+        assert_eq!(fs::read(path(kept)).unwrap(), before);
+    }
 }
 
 #[test]

@@ -92,6 +92,13 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
     assert_eq!((status["frozen"].as_u64(), status["published"].as_u64()), (Some(3), Some(3)));
     assert!(status["epsilon"].as_f64().unwrap() <= 2.0);
     json(folder, &["release", "report", "shops", "--out", "page.html", "--plot", "curves.svg"]);
+    for own in antinoise_release::FILES.map(|name| format!("shops/{name}")) {
+        let before = std::fs::read(folder.join(&own)).unwrap();
+        let refused = antinoise(folder, &["release", "report", "shops", "--out", &own, "--force"]);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(error.contains("other than the release's own"), "{error}");
+        assert_eq!(std::fs::read(folder.join(&own)).unwrap(), before);
+    }
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     assert!(
         page.contains("<svg") && page.contains("differential privacy of one user") && !page.contains("src=")

@@ -101,6 +101,7 @@ pub use report::{After, QueryStatus, SegmentStatus, StatusReport};
 pub use segments::{Growth, Segment, Segments};
 pub use settings::{Keep, Settings, Unit};
 pub use status::Status;
+pub use store::folder::FILES;
 pub use store::published::{Figure, Published};
 pub use store::sql::{Answer, published, query, query_while};
 pub use words::quantity;

@@ -8,7 +8,7 @@ use antinoise_input::printable;
 use antinoise_train::data::{Column, Dataset, Schema, Values};
 use antinoise_train::saved_model::SavedModel;
 
-use crate::result::percent;
+use crate::result::{NOT_PRIVATE, percent};
 use crate::results::{accuracy_error, largest_class_share};
 use crate::study::Study;
 
@@ -58,8 +58,7 @@ pub fn card(about: &Card) -> String {
     );
     text += "\n## Privacy\n\n";
     if study.insecure_seed() {
-        text += "**The noise came from a seed, which can be subtracted by anyone who knows it: this model is not \
-                 private, and none of the following holds.**\n\n";
+        let _ = write!(text, "**{NOT_PRIVATE}**\n\n");
     }
     for sentence in statement.summary() {
         let _ = writeln!(text, "- {sentence}");

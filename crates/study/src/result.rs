@@ -12,6 +12,9 @@ use crate::clip_by::ClipBy;
 use crate::named::Baseline;
 use crate::results::{accuracy_error, edge, mean_and_error};
 
+/// The warning of a page or a card whose noise came from a seed.
+pub(crate) const NOT_PRIVATE: &str = "The noise came from a seed, which can be subtracted by anyone who knows it: this model is not private, and none of the following holds.";
+
 /// The results of all mechanisms, and the files that were written.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]

@@ -45,6 +45,11 @@ impl RowOptions {
         }
     }
 
+    /// The file of the rows, if they are a table.
+    pub fn file(&self) -> Option<&Path> {
+        table_file(&self.data).map(|(_, path)| path)
+    }
+
     fn refused(&self, must_be: impl Into<String>) -> InvalidParameter {
         InvalidParameter::new("data", format!("{:?}", self.data), must_be)
     }

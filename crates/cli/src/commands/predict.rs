@@ -64,6 +64,10 @@ struct Row {
 /// Predicts, and writes the file if there is one.
 pub fn run(arguments: &Arguments) -> Result<Predictions> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
+    if let Some(out) = &out {
+        out.refuse_to_replace_in("the model's own", &arguments.model)?;
+        arguments.rows.file().map_or(Ok(()), |data| out.refuse_to_be("data", data))?;
+    }
     let model = SavedModel::load(&arguments.model)?;
     let examples = arguments.rows.examples(&model, Labels::Ignored)?;
     let classes = model.classes().to_vec();

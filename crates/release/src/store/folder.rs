@@ -7,8 +7,13 @@ use antinoise_noise::{Grid, Key, NoiseStream, StreamBuilder};
 
 use crate::{Error, Result};
 
+const DATABASE: &str = "release.db";
 const SECRET: &str = "secret";
 const SEAL: &str = "seal";
+const LOCK: &str = ".lock";
+
+/// Names of the files that a release consists of, in its folder.
+pub const FILES: [&str; 4] = [DATABASE, SECRET, SEAL, LOCK];
 
 /// The paths of a release's files.
 #[derive(Debug, Clone)]
@@ -32,7 +37,7 @@ impl Folder {
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.path.join("release.db")
+        self.path.join(DATABASE)
     }
 
     pub(crate) fn secret(&self) -> PathBuf {
@@ -45,7 +50,7 @@ impl Folder {
 
     /// Locks the folder, which must exist.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let path = self.path.join(".lock");
+        let path = self.path.join(LOCK);
         Lock::take(&path).map_err(Error::io(&path))?.ok_or_else(|| {
             let must_be = "free: one process at a time may write into a release";
             let name = format!("folder {}", self.path.display());

@@ -5,7 +5,7 @@ use antinoise_chart::page::{WHOLE, escaped, section};
 use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, Series};
 use antinoise_input::short;
 
-use super::parts::{document, with_error};
+use super::parts::{document, seed_warning, with_error};
 use crate::result::{MechanismResult, PrivateResult};
 use crate::sweep::{EpsilonSweep, TOGETHER};
 
@@ -14,7 +14,8 @@ pub fn epsilon_page(sweep: &EpsilonSweep) -> Result<String, Error> {
     let first = &sweep.epsilons[0].result;
     let delta = first.private().next().map_or(f64::NAN, |(_, private)| private.delta);
     let lead = format!(
-        "<p class=\"lead\">Test accuracy by epsilon, at &delta; = {}. {}</p>\n",
+        "{}<p class=\"lead\">Test accuracy by epsilon, at &delta; = {}. {}</p>\n",
+        seed_warning(sweep.rows()),
         three_digits_up(delta),
         escaped(TOGETHER)
     );

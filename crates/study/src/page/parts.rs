@@ -2,6 +2,8 @@
 
 use antinoise_chart::page::{self, Frame};
 
+use crate::result::{MechanismResult, NOT_PRIVATE};
+
 /// The page of a training around `head`, which follows its title, and `body`; `is_chosen`: whether learning
 /// rates were chosen by test accuracy, which adds a caveat.
 pub fn document(title: &str, head: &str, body: &str, is_chosen: bool) -> String {
@@ -17,6 +19,14 @@ pub fn document(title: &str, head: &str, body: &str, is_chosen: bool) -> String 
     );
     let eyebrow = "Private training with correlated noise";
     page::document(&Frame { kind: "private training", eyebrow, title, footer: &footer }, head, body)
+}
+
+/// A warning if the noise of one of `runs` came from a seed, and otherwise nothing.
+pub fn seed_warning<'a>(mut runs: impl Iterator<Item = &'a MechanismResult>) -> String {
+    match runs.any(|run| run.private.as_ref().is_some_and(|private| private.insecure_seed)) {
+        true => format!("<p class=\"lead\"><strong>{NOT_PRIVATE}</strong></p>\n"),
+        false => String::new(),
+    }
 }
 
 /// A share in percent, with its standard error where there is one.

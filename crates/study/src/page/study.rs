@@ -7,7 +7,7 @@ use antinoise_chart::page::{Sizes, WHOLE, details, escaped, section, sentences};
 use antinoise_chart::{Axis, Chart, Error, LineStyle, Point, SERIES, Series};
 use antinoise_input::{short, short_down};
 
-use super::parts::{document, percent, with_error};
+use super::parts::{document, percent, seed_warning, with_error};
 use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
 
 /// Entries of C and C^-1 that are shown: those far from the diagonal say little.
@@ -17,7 +17,12 @@ const LAGS: usize = 32;
 pub fn study_page(result: &StudyResult) -> Result<String, Error> {
     let body = figures(result)? + &table(result) + &privacy(result);
     let is_chosen = result.runs.iter().any(|run| run.by_learning_rate.len() > 1);
-    Ok(document(&result.title, &(lead(result) + &cards(result)), &body, is_chosen))
+    Ok(document(
+        &result.title,
+        &(seed_warning(result.runs.iter()) + &lead(result) + &cards(result)),
+        &body,
+        is_chosen,
+    ))
 }
 
 /// The comparison of the first mechanism with the best of the other private ones, or the accuracy of the only

@@ -112,6 +112,16 @@ fn it_holds_every_part_and_needs_nothing_else() {
 }
 
 #[test]
+fn noise_from_a_seed_is_said_before_any_claim() {
+    let (mut seeded, warning) = (result(), crate::result::NOT_PRIVATE);
+    assert!(!page(&seeded).unwrap().contains(warning));
+    seeded.runs[1].private.as_mut().unwrap().insecure_seed = true;
+    let html = page(&seeded).unwrap();
+    let place = |text: &str| html.find(text).unwrap();
+    assert!(place(warning) < place("reaches") && place(warning) < place("<details>"));
+}
+
+#[test]
 fn any_text_and_any_number_make_a_page() {
     let mut result = result();
     result.title = "<script>alert(1)</script>".into();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use antinoise_release::{Status, published, quantity};
+use antinoise_release::{FILES, Status, published, quantity};
 use clap::Args;
 use serde::Serialize;
 
@@ -47,6 +47,10 @@ pub struct WrittenPage {
 pub fn run(arguments: &Arguments) -> Result<WrittenPage> {
     let out = crate::destination::Destination::new("out", &arguments.out, arguments.overwriting)?;
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
+    for name in FILES {
+        let file = arguments.dir.join(name);
+        [&out].into_iter().chain(&plot).try_for_each(|to| to.refuse_to_be("the release's own", &file))?;
+    }
     let (status, rows) = (Status::of(&arguments.dir)?, published(&arguments.dir)?);
     let name = arguments.dir.file_name().map_or("release".into(), |name| name.to_string_lossy());
     out.write(page::html(&name, &status, &rows)?.as_bytes())?;
