@@ -91,6 +91,7 @@ impl Destination {
     }
 
     /// Refuses a destination that is a file in `folder`, of which option `other` consists.
+    #[cfg(feature = "train")]
     pub fn refuse_to_replace_in(&self, other: &str, folder: &Path) -> Result<()> {
         self.path.file_name().map_or(Ok(()), |name| self.refuse_to_be(other, &folder.join(name)))
     }
