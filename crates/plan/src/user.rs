@@ -128,17 +128,18 @@ mod tests {
         }
     }
 
+    fn independent_noise_in_poisson_batches(adjacency: Adjacency) -> VerifiedPlan {
+        let specs = Some(vec!["identity".parse().unwrap()]);
+        let request = Request::new(6000, 60, Length::Epochs(4), Setting::Poisson);
+        choose(&Request { adjacency, specs, epsilon: 2.0, delta: 1e-5, ..request }).unwrap().plan
+    }
+
     /// All examples of the user are sampled independently: the pair is a mixture by their number in the
     /// batch.
     #[test]
     fn examples_under_poisson_sampling_are_a_mixture() {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
-            let request = Request {
-                adjacency,
-                specs: Some(vec!["identity".parse().unwrap()]),
-                ..Request::new(6000, 60, Length::Epochs(4), Setting::Poisson)
-            };
-            let plan = choose(&Request { epsilon: 2.0, delta: 1e-5, ..request }).unwrap().plan;
+            let plan = independent_noise_in_poisson_batches(adjacency);
             let run = plan.sampled_run(plan.steps).unwrap().unwrap();
             for k in [2, 5, 20] {
                 let found = plan.epsilon_of_user(k).unwrap();
@@ -158,12 +159,7 @@ mod tests {
     #[test]
     fn every_number_of_examples_has_a_bound_under_poisson_sampling() {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
-            let request = Request {
-                adjacency,
-                specs: Some(vec!["identity".parse().unwrap()]),
-                ..Request::new(6000, 60, Length::Epochs(4), Setting::Poisson)
-            };
-            let plan = choose(&Request { epsilon: 2.0, delta: 1e-5, ..request }).unwrap().plan;
+            let plan = independent_noise_in_poisson_batches(adjacency);
             let found: Vec<f64> = [1, 2, 5, 20, 100].map(|k| plan.epsilon_of_user(k).unwrap()).to_vec();
             assert!(found.iter().all(|epsilon| epsilon.is_finite()), "{found:?}");
             assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");

@@ -149,7 +149,7 @@ fn an_amplified_plan_that_claims_too_much_is_refused() {
     }
 }
 
-/// The noise of a replaced example is that of its own pair, less than of two zero-out changes.
+/// The noise of a replaced example follows from its own pair, and is below that of two zero-out changes.
 #[test]
 fn replace_one_under_sampling_is_accounted_for_by_its_pair() {
     for epsilon in [0.5, 2.0, 8.0] {

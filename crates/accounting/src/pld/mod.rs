@@ -55,9 +55,9 @@ impl Composition {
     /// When the full-batch phases alone reveal more than [`Gdp`] can express.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
-    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
-    /// 50)?])?; assert!(run.epsilon(1e-5)?.upper < 3.0);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.epsilon(1e-5)?.upper < 3.0);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn new(phases: impl IntoIterator<Item = PoissonSampledGaussian>) -> Result<Self> {
@@ -73,9 +73,9 @@ impl Composition {
     /// When `delta` is not between 0 and 1.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
-    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
-    /// 50)?])?; assert!(run.epsilon(1e-5)?.lower > 0.5);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.epsilon(1e-5)?.lower > 0.5);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
@@ -103,9 +103,9 @@ impl Composition {
     /// When `epsilon` is negative or not finite.
     ///
     /// ```
-    /// use antinoise_accounting::{Composition, PoissonSampledGaussian}; let run =
-    /// Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05,
-    /// 50)?])?; assert!(run.delta(1.0)?.upper < 1e-3);
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 100)?, PoissonSampledGaussian::new(2.0, 0.05, 50)?])?;
+    /// assert!(run.delta(1.0)?.upper < 1e-3);
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
@@ -165,6 +165,5 @@ impl Composition {
 /// The guarantee of a phase without sampling, which is an upper bound.
 fn unamplified(phase: &PoissonSampledGaussian) -> Result<Gdp> {
     let one = Gdp::from_noise_multiplier_upper(phase.noise_multiplier)?;
-    let mu = one.mu() * phase.distance() as f64;
-    Gdp::new(if phase.distance() == 1 { mu } else { mu.next_up() })?.repeat_upper(phase.steps)
+    one.group_upper(phase.distance())?.repeat_upper(phase.steps)
 }

@@ -31,9 +31,9 @@ impl PoissonSampledGaussian {
     /// 1e15.
     ///
     /// ```
-    /// use antinoise_accounting::PoissonSampledGaussian; assert!(PoissonSampledGaussian::new(1.0, 0.01,
-    /// 1000).is_ok()); assert!(PoissonSampledGaussian::new(1.0, 1.01,
-    /// 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
+    /// use antinoise_accounting::PoissonSampledGaussian;
+    /// assert!(PoissonSampledGaussian::new(1.0, 0.01, 1000).is_ok());
+    /// assert!(PoissonSampledGaussian::new(1.0, 1.01, 1000).unwrap_err().to_string().starts_with("sampling_rate is 1.01"));
     /// ```
     pub fn new(noise_multiplier: f64, sampling_rate: f64, steps: u64) -> Result<Self> {
         positive("noise_multiplier", noise_multiplier)?;

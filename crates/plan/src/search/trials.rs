@@ -65,6 +65,7 @@ pub(super) fn named(
     let others = specs.iter().filter(|spec| spec.class != Class::Identity);
     let all: Vec<_> = std::iter::once(&StrategySpec::new(Class::Identity)).chain(others).copied().collect();
     let trial = |&spec| Trial { spec, amplified: request.setting == Setting::Poisson && is_banded(spec) };
+    work.expect(CERTIFICATE * given.len() as f64);
     all.iter().for_each(|spec| work.expect(CERTIFICATE + expected(*spec, unsampled.steps)));
     let made = all.par_iter().map(|spec| {
         let made = candidate(request, trial(spec));
@@ -91,17 +92,19 @@ fn with_b_min_sep(
     let schedule = request.schedule()?;
     let independent = Candidate::with_poisson(request, &schedule, StrategySpec::new(Class::Identity))?;
     let mut found = vec![independent];
-    work.expect((specs.len() + given.len()) as f64 * B_MIN_SEP);
-    for spec in specs.iter().filter(|spec| spec.class != Class::Identity) {
+    let others: Vec<_> = specs.iter().filter(|spec| spec.class != Class::Identity).collect();
+    work.expect((others.len() + given.len()) as f64 * B_MIN_SEP);
+    let simulated = |banded: Candidate| {
+        work.sampled(B_MIN_SEP, |drawn| banded.with_b_min_sep(request)?.certified(request, drawn))
+    };
+    for spec in others {
         if !is_banded(*spec) {
             let must_be =
                 "one with bands, which b-min-sep sampling needs (identity, banded-toeplitz:B, banded:B)";
             return Err(InvalidParameter::new("strategy", spec, must_be).into());
         }
         let banded = Candidate::with_poisson(request, &schedule, *spec)?;
-        found.push(
-            work.sampled(B_MIN_SEP, |drawn| banded.with_b_min_sep(request)?.certified(request, drawn))?,
-        );
+        found.push(simulated(banded)?);
     }
     for strategy in given {
         let banded = Candidate::given(request, &schedule, strategy)?;
@@ -109,9 +112,7 @@ fn with_b_min_sep(
             let must_be = "one with at most N / B bands, for N examples in batches of B, which b-min-sep sampling needs";
             return Err(InvalidParameter::new("strategy", banded.name(), must_be).into());
         }
-        found.push(
-            work.sampled(B_MIN_SEP, |drawn| banded.with_b_min_sep(request)?.certified(request, drawn))?,
-        );
+        found.push(simulated(banded)?);
     }
     Ok(found)
 }

@@ -80,7 +80,9 @@ mod tests {
     fn the_work_that_is_expected_is_done_and_none_is_taken_back() {
         let mut reports = 0;
         for setting in [Setting::Poisson, Setting::Cyclic, Setting::Single, Setting::BMinSep] {
-            for specs in [None, Some(vec!["banded-toeplitz:2".parse().unwrap()])] {
+            for specs in
+                [None, Some(["identity", "banded-toeplitz:2"].map(|spec| spec.parse().unwrap()).to_vec())]
+            {
                 let epochs = if setting == Setting::Single { 1 } else { 3 };
                 let mut request = Request::new(160, 20, Length::Epochs(epochs), setting);
                 request.specs = specs;
