@@ -104,13 +104,19 @@ def test_clipped_updates_are_never_longer_than_the_clip_norm():
     made, cut = np.random.default_rng(1), 0
     for _ in range(200):
         update, total = made.normal(size=50) * made.uniform(0.01, 1), np.zeros(50)
-        assert add_clipped(total, update, 0.7)
+        assert add_clipped(total, update, 0.7, None) == "aggregated"
         length, clip = np.linalg.norm(total), 0.7
         assert np.allclose(
             total, update * min(1, clip / np.linalg.norm(update)), rtol=2e-6
         ) and length <= clip * (1 - 2**-21)
         cut += np.linalg.norm(update) > clip
     assert 50 < cut < 200
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan")])
+def test_a_bound_on_updates_is_above_zero(path, bound):
+    with pytest.raises(ValueError, match="zero_beyond is .* but must be above 0"):
+        wrapped(path, zero_beyond=bound)
 
 
 def changed(record):
@@ -135,6 +141,7 @@ BROKEN = Array(dtype="float32", shape=(2, 3), stype="numpy.ndarray", data=b"no n
         (lambda r: arrays_of(np.full(DIM, np.nan)), "not_finite"),
         (lambda r: arrays_of(np.r_[np.inf, np.zeros(6)]), "not_finite"),
         (lambda r: arrays_of(np.full(DIM, 1e200), np.float64), "not_finite"),
+        (lambda r: arrays_of(np.r_[1e3, row_of(r)[1:]]), "zeroed"),
         (lambda r: ArrayRecord({"w": Array(NUMBERS)}), "malformed"),
         (lambda r: ArrayRecord({"w": Array(NUMBERS.T.copy()), "b": r["b"]}), "malformed"),
         (lambda r: ArrayRecord({"w": Array(NUMBERS.astype(int)), "b": r["b"]}), "malformed"),
@@ -145,7 +152,7 @@ BROKEN = Array(dtype="float32", shape=(2, 3), stype="numpy.ndarray", data=b"no n
 )
 def test_what_is_no_update_counts_as_zero(path, record, what):
     inner, grid = Seen(), FakeGrid(nodes=40, change=changed(record))
-    strategy = wrapped(path, inner)
+    strategy = wrapped(path, inner, zero_beyond=100.0)
     train(strategy, grid, 1)
     (report,) = strategy.reports
     assert (getattr(report, what), report.aggregated, report.missing) == (1, COHORT - 1, 0)

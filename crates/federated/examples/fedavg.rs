@@ -23,12 +23,12 @@ use antinoise_federated::{FederatedSetup, Federation, NonPrivateFederation};
 use antinoise_federated::{LocalSteps, Population};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_train::optimizer::{OptimizerConfig, Schedule, UpdateRule};
 use rayon::prelude::*;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-const OPTIONS: [(&str, &str); 23] = [
+const OPTIONS: [(&str, &str); 26] = [
     ("data", ""),
     ("folder", ""),
     ("mechanism", "blt:4"),
@@ -46,7 +46,10 @@ const OPTIONS: [(&str, &str); 23] = [
     ("clip-norm", "1"),
     ("rates", "1"),
     ("momentum", "0.9"),
-    ("workload", "momentum:0.9"),
+    ("schedule", "constant"), // of the server's rate: also cooldown:0.25,0.05 or steps:4,0.5
+    ("weight-decay", "0"),
+    ("zero-beyond", ""), // a user's update with a larger entry becomes 0; empty: no bound
+    ("workload", ""),    // empty: that of the server's optimizer
     ("local-rate", "1"),
     ("local-batch", "8"),
     ("local-steps", "4"),
@@ -79,6 +82,13 @@ impl Options {
         self.text(name).parse().map_err(|error| format!("--{name} {}: {error}", self.text(name)).into())
     }
 
+    fn if_given<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Failed> {
+        (!self.text(name).is_empty()).then(|| self.get(name)).transpose()
+    }
+
     fn list<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Vec<T>, Failed> {
         let each = |word: &str| word.parse().map_err(|error| format!("--{name} {word}: {error}").into());
         self.text(name).split(',').map(each).collect()
@@ -86,23 +96,30 @@ impl Options {
 
     fn local(&self) -> Result<LocalSteps, Failed> {
         let (learning_rate, batch_size) = (self.get("local-rate")?, self.get("local-batch")?);
-        Ok(LocalSteps { learning_rate, batch_size, epochs: 1, most_steps: self.get("local-steps")? })
+        let (most_steps, zero_beyond) = (self.get("local-steps")?, self.if_given("zero-beyond")?);
+        Ok(LocalSteps { learning_rate, batch_size, epochs: 1, most_steps, zero_beyond })
     }
 
-    fn rule(&self, learning_rate: f64) -> Result<UpdateRule, Failed> {
-        Ok(UpdateRule::Sgd { learning_rate, momentum: self.get("momentum")? })
+    fn optimizer(&self, learning_rate: f64) -> Result<OptimizerConfig, Failed> {
+        let rule = UpdateRule::Sgd { learning_rate, momentum: self.get("momentum")? };
+        let schedule = Schedule { warm_up: 0, decay: self.get("schedule")? };
+        Ok(OptimizerConfig { schedule, weight_decay: self.get("weight-decay")?, ..rule.into() })
     }
 
     /// The plan of the mechanism, its RMS loss and the RMS loss of independent noise.
     fn plan(&self, population: &UserTexts) -> Result<(VerifiedPlan, f64, f64), Failed> {
-        let limited = !self.text("max-participations").is_empty();
-        let max_participations = limited.then(|| self.get("max-participations")).transpose()?;
+        let max_participations = self.if_given("max-participations")?;
         let setting = Setting::Federated { min_sep: self.get("min-sep")?, max_participations };
-        let length = Length::Steps(self.get("rounds")?);
-        let mut request = Request::new(population.users(), self.get("cohort")?, length, setting);
+        let rounds = self.get("rounds")?;
+        let mut request =
+            Request::new(population.users(), self.get("cohort")?, Length::Steps(rounds), setting);
         (request.unit, request.dim) = (PrivacyUnit::User, population.parameters());
         (request.epsilon, request.delta) = (self.get("epsilon")?, self.get("delta")?);
-        (request.clip_norm, request.workload) = (self.get("clip-norm")?, self.get("workload")?);
+        request.clip_norm = self.get("clip-norm")?;
+        request.workload = match self.if_given("workload")? {
+            Some(workload) => workload,
+            None => self.optimizer(self.list("rates")?[0])?.workload(rounds),
+        };
         request.specs = Some(vec![self.get("mechanism")?]);
         let choice = choose(&request)?;
         let named = choice.candidates.len() - 1;
@@ -146,7 +163,7 @@ fn trained(
     plan: Option<&VerifiedPlan>,
     (rate, seed): (f64, u64),
 ) -> Result<(Vec<f32>, f64, f64), Failed> {
-    let (local, rule) = (options.local()?, options.rule(rate)?);
+    let (local, optimizer) = (options.local()?, options.optimizer(rate)?);
     let key = Key::from_seed_insecure(seed);
     let start = population.model().initial_parameters(&mut KeyedRng::new(
         &key,
@@ -158,7 +175,7 @@ fn trained(
         let reference = NonPrivateFederation {
             population,
             local,
-            rule,
+            optimizer,
             cohort: options.get("cohort")?,
             rounds: options.get("rounds")?,
             min_sep: options.get("min-sep")?,
@@ -166,7 +183,7 @@ fn trained(
         };
         return Ok((reference.train(start, &key)?, f64::NAN, f64::NAN));
     };
-    let setup = FederatedSetup { plan, population, local, rule };
+    let setup = FederatedSetup { plan, population, local, optimizer };
     let temporary = match Path::new("/dev/shm") {
         memory if memory.is_dir() => tempfile::tempdir_in(memory)?,
         _ => tempfile::tempdir()?,

@@ -13,7 +13,9 @@ use crate::population::Population;
 /// u <- 0;  for each batch of the user's examples:  u <- u + learning_rate gradient(theta - u)
 /// ```
 ///
-/// The server clips and sums the updates u (pseudo-gradients). Examples are shuffled in each epoch and cut
+/// An update with an entry larger than `zero_beyond`, or with one that is not a number, becomes 0; the server
+/// clips and sums the updates u (pseudo-gradients). Both depend on the user's own update alone, so that a
+/// user still adds at most the clip norm. Examples are shuffled in each epoch and cut
 /// into batches whose sizes differ by at most one.
 ///
 /// One step on all examples with rate 1 returns the user's mean gradient: [`LocalSteps::FEDSGD`] turns
@@ -22,7 +24,8 @@ use crate::population::Population;
 ///
 /// # Source
 /// H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, Learning Differentially Private Recurrent Language Models,
-/// arXiv:1710.06963.
+/// arXiv:1710.06963; C. Choquette-Choo et al., Multi-epoch matrix factorization mechanisms, 2023, section 5.3
+/// and Appendix F.3, for large updates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocalSteps {
     /// The learning rate, above 0.
@@ -33,11 +36,14 @@ pub struct LocalSteps {
     pub epochs: usize,
     /// Maximum number of steps, for any number of examples.
     pub most_steps: usize,
+    /// The bound on the entries of an update, above 0; `None`: no bound.
+    pub zero_beyond: Option<f64>,
 }
 
 impl LocalSteps {
     /// The user's mean gradient.
-    pub const FEDSGD: Self = Self { learning_rate: 1.0, batch_size: usize::MAX, epochs: 1, most_steps: 1 };
+    pub const FEDSGD: Self =
+        Self { learning_rate: 1.0, batch_size: usize::MAX, epochs: 1, most_steps: 1, zero_beyond: None };
 
     /// Returns these settings if their numbers are in range.
     ///
@@ -48,6 +54,9 @@ impl LocalSteps {
         at_least("local batch size", self.batch_size, 1)?;
         at_least("local epochs", self.epochs, 1)?;
         at_least("most local steps", self.most_steps, 1)?;
+        if let Some(bound) = self.zero_beyond {
+            positive("zero_beyond of updates", bound)?;
+        }
         Ok(self)
     }
 
@@ -80,6 +89,11 @@ impl LocalSteps {
                 update.iter_mut().zip(&*gradient).for_each(|(u, g)| *u += rate * g);
             }
             left = left.saturating_sub(groups);
+        }
+        if let Some(bound) = self.zero_beyond
+            && !update.iter().all(|u| f64::from(u.abs()) <= bound)
+        {
+            update.fill(0.0);
         }
         Ok(first_loss.unwrap_or(0.0))
     }

@@ -66,29 +66,58 @@ fn length(x: impl Iterator<Item = f64>) -> f64 {
     x.map(|x| x * x).sum::<f64>().sqrt()
 }
 
-const LOCAL: LocalSteps = LocalSteps { learning_rate: 0.3, batch_size: 2, epochs: 3, most_steps: 4 };
+const LOCAL: LocalSteps =
+    LocalSteps { learning_rate: 0.3, batch_size: 2, epochs: 3, most_steps: 4, zero_beyond: None };
 
 #[test]
 fn a_user_moves_the_sum_by_the_clip_norm_at_most() {
     let everybody: Vec<usize> = (0..23).collect();
     let allowed = 1.0 + sum_margin(23, CHUNK).unwrap();
+    let cases = [(1.0, 0.01), (1.0, 1e3), (1e30, 1.0), (1e-30, 1e-32), (1e20, 1e19)];
     for broken in [f32::NAN, f32::INFINITY, -3e38] {
-        for (scale, clip_norm) in [(1.0, 0.01), (1.0, 1e3), (1e30, 1.0), (1e-30, 1e-32), (1e20, 1e19)] {
-            let population = Pulls { scale, broken };
-            let whole = sum(&population, LOCAL, &everybody, clip_norm);
+        let bounds = [None, Some(0.8), Some(1e30)];
+        for ((scale, clip_norm), zero_beyond) in
+            cases.into_iter().flat_map(|case| bounds.map(|at| (case, at)))
+        {
+            let (population, local) = (Pulls { scale, broken }, LocalSteps { zero_beyond, ..LOCAL });
+            let whole = sum(&population, local, &everybody, clip_norm);
             assert!(whole.gradient.iter().all(|x| x.is_finite()));
             for left in 0..23 {
                 let others: Vec<usize> = (0..23).filter(|&user| user != left).collect();
-                let without = sum(&population, LOCAL, &others, clip_norm);
+                let without = sum(&population, local, &others, clip_norm);
                 let moved = length(whole.gradient.iter().zip(&without.gradient).map(|(x, y)| x - y));
                 assert!(moved <= clip_norm * allowed, "{broken} {scale} {clip_norm} {left}: {moved}");
                 if left == BROKEN && !broken.is_finite() {
                     assert_eq!(whole.gradient, without.gradient);
-                    assert_eq!(whole.clipped, without.clipped + 1);
+                    // An update that is NaN or infinite is clipped, unless it became 0.
+                    assert_eq!(whole.clipped, without.clipped + usize::from(zero_beyond.is_none()));
                 }
             }
         }
     }
+}
+
+/// An update whose largest entry is beyond the bound adds nothing, and every other one what it added before.
+#[test]
+fn updates_beyond_the_bound_become_zero() {
+    let population = Pulls { scale: 1.0, broken: f32::NAN };
+    let update = |user: usize, zero_beyond| {
+        let local = LocalSteps { zero_beyond, ..LOCAL };
+        cohort_sum(&population, local, &[0.0; DIM], &[user], None, rng).unwrap().gradient
+    };
+    let mut kept = 0;
+    for user in (0..23).filter(|&user| user != BROKEN) {
+        let free = update(user, None);
+        let largest = free.iter().fold(0f64, |most, x| most.max(x.abs()));
+        for bound in [0.2, 0.6, 0.9, 2.0] {
+            let is_kept = largest <= bound;
+            kept += usize::from(is_kept);
+            let wanted = if is_kept { free.clone() } else { vec![0.0; DIM] };
+            assert_eq!(update(user, Some(bound)), wanted, "{user} {bound} {largest}");
+        }
+    }
+    assert!((23..80).contains(&kept), "{kept} of 88");
+    assert_eq!(update(BROKEN, Some(1e9)), vec![0.0; DIM]);
 }
 
 #[test]
@@ -159,6 +188,7 @@ fn steps_are_as_many_as_said() {
         LocalSteps { batch_size: 0, ..LOCAL },
         LocalSteps { epochs: 0, ..LOCAL },
         LocalSteps { most_steps: 0, ..LOCAL },
+        LocalSteps { zero_beyond: Some(f64::NAN), ..LOCAL },
     ] {
         assert!(bad.check().is_err(), "{bad:?}");
     }

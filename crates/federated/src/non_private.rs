@@ -2,7 +2,7 @@
 
 use antinoise_input::at_least;
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_train::optimizer::{Optimizer, UpdateRule};
+use antinoise_train::optimizer::{Optimizer, OptimizerConfig};
 
 use crate::Error;
 use crate::cohort::{cohort_sum, drawn};
@@ -15,8 +15,8 @@ pub struct NonPrivateFederation<'a, P> {
     pub population: &'a P,
     /// The local training of a user in a round.
     pub local: LocalSteps,
-    /// The server's optimizer on the mean of updates.
-    pub rule: UpdateRule,
+    /// The server's optimizer on the mean of updates, with its schedule over the rounds.
+    pub optimizer: OptimizerConfig,
     /// Number of users in a round, and the divisor of the sum.
     pub cohort: usize,
     /// Number of rounds.
@@ -38,7 +38,7 @@ impl<P: Population> NonPrivateFederation<'_, P> {
         at_least("min_sep", self.min_sep, 1)?;
         let local = self.local.check()?;
         let (mut parameters, mut optimizer) =
-            (start, Optimizer::new(self.rule, self.population.parameters())?);
+            (start, Optimizer::of_run(self.optimizer, self.population.parameters(), self.rounds)?);
         let (run, users) = (RunId::default(), self.population.users());
         let mut free_from = vec![0; users];
         for round in 0..self.rounds {

@@ -29,7 +29,7 @@ use crate::setup::FederatedSetup;
 /// let setting = Setting::Federated { min_sep: 3, max_participations: Some(2) };
 /// let plan = &choose(&Request { unit: PrivacyUnit::User, ..Request::new(40, 8, Length::Steps(6), setting) })?.plan;
 /// let rule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 };
-/// let setup = FederatedSetup { plan, population, local: LocalSteps::FEDSGD, rule };
+/// let setup = FederatedSetup { plan, population, local: LocalSteps::FEDSGD, optimizer: rule.into() };
 /// let folder = tempfile::tempdir().unwrap();
 /// let mut run = Federation::begin(setup, folder.path(), RunId::default(), vec![0.0; 650], Key::from_os()?)?;
 /// let round = run.round(|_, user| user != 7)?; // user 7 is not there

@@ -41,7 +41,7 @@ impl<'a, P: Population> Federation<'a, P> {
             let (what, got) = (format!("folder {}", folder.display()), "that of a run that was begun");
             return Err(InvalidParameter::new(what, got, "empty, or resumed").into());
         }
-        let run = RunState::begin(setup.identity(), setup.plan, setup.rule.into(), run, start, key)?;
+        let run = RunState::begin(setup.identity(), setup.plan, setup.optimizer, run, start, key)?;
         let mut begun = Self { setup, run, ledger, checkpoints, numbers };
         // Saved before anyone is charged, so that the key survives a kill.
         begun.save()?;
@@ -59,7 +59,7 @@ impl<'a, P: Population> Federation<'a, P> {
     pub fn resume(setup: FederatedSetup<'a, P>, folder: &Path, run: RunId) -> Result<Self, Error> {
         let numbers = setup.numbers()?;
         let checkpoints = Checkpoints::open(folder, run.clone())?;
-        let state = RunState::resume(setup.identity(), setup.plan, setup.rule.into(), &checkpoints)?;
+        let state = RunState::resume(setup.identity(), setup.plan, setup.optimizer, &checkpoints)?;
         setup.check(&state.parameters)?;
         let path = folder.join(LEDGER);
         if !path.exists() {

@@ -4,7 +4,7 @@ use antinoise_input::{InvalidParameter, hex};
 use antinoise_plan::{CLIP_ROUNDING, VerifiedPlan};
 use antinoise_train::checkpoint::Identity;
 use antinoise_train::clip::sum_margin;
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_train::optimizer::OptimizerConfig;
 
 use crate::Error;
 use crate::cohort::CHUNK;
@@ -19,8 +19,8 @@ pub struct FederatedSetup<'a, P> {
     pub population: &'a P,
     /// The local training of a user in a round.
     pub local: LocalSteps,
-    /// The server's optimizer on the noisy mean of updates.
-    pub rule: UpdateRule,
+    /// The server's optimizer on the noisy mean of updates, with its schedule over the rounds.
+    pub optimizer: OptimizerConfig,
 }
 
 impl<P> Clone for FederatedSetup<'_, P> {
@@ -37,7 +37,7 @@ impl<P: Population> FederatedSetup<'_, P> {
     /// # Errors
     /// Names the part that does not fit.
     pub fn check(&self, start: &[f32]) -> Result<(), Error> {
-        self.rule.check()?;
+        self.optimizer.check(self.plan.steps)?;
         self.local.check()?;
         self.plan.participation_limits()?;
         let (users, parameters) = (self.population.users(), self.population.parameters());
@@ -65,7 +65,7 @@ impl<P: Population> FederatedSetup<'_, P> {
             ("plan", hex(&self.plan.digest())),
             ("users and model", self.population.identity()),
             ("local steps", format!("{:?}", self.local)),
-            ("optimizer", format!("{:?}", self.rule)),
+            ("optimizer", self.optimizer.identity()),
         ])
     }
 

@@ -68,6 +68,7 @@ fn decays() -> impl Strategy<Value = Decay> {
         (0f64..=1.0).prop_map(|last| Decay::Linear { last }),
         (0f64..=1.0).prop_map(|last| Decay::Cosine { last }),
         (0.01f64..=1.0, 0f64..=1.0).prop_map(|(share, last)| Decay::Cooldown { share, last }),
+        (1usize..=9, 0f64..=1.0).prop_map(|(parts, factor)| Decay::Steps { parts, factor }),
     ]
 }
 

@@ -64,11 +64,12 @@ class RoundReport:
     aggregated: int = 0
     not_finite: int = 0
     malformed: int = 0
+    zeroed: int = 0
 
     @property
     def missing(self) -> int:
         """Users without a reply."""
-        return self.requested - self.aggregated - self.not_finite - self.malformed
+        return self.requested - self.aggregated - self.not_finite - self.zeroed - self.malformed
 
 
 @dataclass
@@ -109,6 +110,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         evaluation_is_public: Let the wrapped strategy evaluate on clients. The caller says that the
             evaluation data need no protection.
         threads: Number of threads that make noise.
+        zero_beyond: Bound on the entries of an update: an update with a larger one adds nothing, as if it
+            were zero. Default: no bound.
         any_arrays: Accept arrays other than the ledger's last two models. Users stay protected, but later
             noise cancels noise that such a model lacks, so that it is less accurate.
 
@@ -129,9 +132,13 @@ class CorrelatedNoise(NotCopied, Strategy):
         timeout: float = 60.0,
         evaluation_is_public: bool = False,
         threads: int | None = None,
+        zero_beyond: float | None = None,
         any_arrays: bool = False,
     ) -> None:
         check_terms(plan, 0, plan.batch_size)
+        if zero_beyond is not None and not zero_beyond > 0:
+            raise ValueError(f"zero_beyond is {zero_beyond} but must be above 0, or None")
+        self._zero_beyond = zero_beyond
         self._strategy, self._plan, self._key, self._run, self._threads = strategy, plan, key, run, threads
         self._users, self._timeout, self._evaluate = users or QueryUsers(), timeout, evaluation_is_public
         self._any_arrays = any_arrays
@@ -380,13 +387,13 @@ class CorrelatedNoise(NotCopied, Strategy):
                 continue
             for trained in _trained(users, reply.content.array_records):
                 try:
-                    finite = add_clipped(total, now.model.update(trained), self._plan.clip_norm)
+                    update = now.model.update(trained)
+                    fate = add_clipped(total, update, self._plan.clip_norm, self._zero_beyond)
                 except Malformed as reason:
                     log(WARNING, "An update was dropped: %s", reason)
                     report.malformed += 1
                     continue
-                report.aggregated += finite
-                report.not_finite += not finite
+                setattr(report, fate, getattr(report, fate) + 1)
         log(INFO, "Step %d: %s", report.step, report)
         self.reports.append(report)
         return total

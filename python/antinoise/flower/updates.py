@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from flwr.app import Array, ArrayRecord
 from numpy.typing import NDArray
 
 from .._sums import SHORTER
+
+
+Fate = Literal["aggregated", "not_finite", "zeroed"]
 
 
 class Malformed(Exception):
@@ -75,16 +78,20 @@ class Model:
         return ArrayRecord(made)
 
 
-def add_clipped(total: NDArray[np.float64], update: NDArray[np.float64], clip_norm: float) -> bool:
-    """Adds an update, clipped to `clip_norm`, to `total` and returns True. Returns False, and adds nothing,
-    if the update is not finite.
+def add_clipped(
+    total: NDArray[np.float64], update: NDArray[np.float64], clip_norm: float, zero_beyond: float | None
+) -> Fate:
+    """Adds an update, clipped to `clip_norm`, to `total`. An update that is not finite, or has an entry
+    larger than `zero_beyond`, adds nothing. The fate depends on the update alone.
     """
     with np.errstate(all="ignore"):
         length = float(np.sqrt(np.dot(update, update)))
     if not np.isfinite(length):
-        return False
+        return "not_finite"
+    if zero_beyond is not None and not np.abs(update).max() <= zero_beyond:
+        return "zeroed"
     most = SHORTER * clip_norm
     if length > most:
         update = update * (most / length)
     total += update
-    return True
+    return "aggregated"

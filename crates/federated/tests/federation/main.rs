@@ -50,7 +50,7 @@ fn without_noise_the_same_rounds_learn() {
     let reference = |clip_norm| NonPrivateFederation {
         population: &population,
         local: LOCAL,
-        rule: UpdateRule::Sgd { learning_rate: 0.3, momentum: 0.0 },
+        optimizer: UpdateRule::Sgd { learning_rate: 0.3, momentum: 0.0 }.into(),
         cohort: 6,
         rounds: 40,
         min_sep: 3,

@@ -9,14 +9,21 @@ use antinoise_federated::{LocalSteps, Population};
 use antinoise_input::{BadInput, InvalidParameter};
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, PrivacyUnit, Request, Setting, VerifiedPlan, choose};
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
 use tempfile::TempDir;
 
 pub const USERS: usize = 30;
 pub const DIM: usize = 50;
 pub const ROUNDS: usize = 12;
 pub const RULE: UpdateRule = UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 };
-pub const LOCAL: LocalSteps = LocalSteps { learning_rate: 0.2, batch_size: 1, epochs: 1, most_steps: 2 };
+pub const OPTIMIZER: OptimizerConfig = OptimizerConfig {
+    rule: RULE,
+    schedule: Schedule { warm_up: 0, decay: Decay::Cooldown { share: 0.5, last: 0.1 } },
+    weight_decay: 0.01,
+    zero_beyond: None,
+};
+pub const LOCAL: LocalSteps =
+    LocalSteps { learning_rate: 0.2, batch_size: 1, epochs: 1, most_steps: 2, zero_beyond: None };
 /// The users.
 pub struct Pulls {
     pub names: Vec<String>,
@@ -94,7 +101,7 @@ pub fn plan() -> VerifiedPlan {
 }
 
 pub fn setup<'a>(plan: &'a VerifiedPlan, population: &'a Pulls) -> FederatedSetup<'a, Pulls> {
-    FederatedSetup { plan, population, local: LOCAL, rule: RULE }
+    FederatedSetup { plan, population, local: LOCAL, optimizer: OPTIMIZER }
 }
 
 pub fn begin<'a>(setup: FederatedSetup<'a, Pulls>, folder: &Path) -> Result<Federation<'a, Pulls>, Error> {

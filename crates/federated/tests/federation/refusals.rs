@@ -5,7 +5,7 @@ use antinoise_federated::{FederatedSetup, Federation, NonPrivateFederation};
 use antinoise_ledger::Ledger;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, choose};
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_train::optimizer::{OptimizerConfig, Schedule, UpdateRule};
 
 use crate::pulls::{
     DIM, LOCAL, Pulls, ROUNDS, RULE, USERS, begin, folder, plan, plan_of, refused, resume, setup, there,
@@ -123,7 +123,15 @@ fn what_does_not_fit_is_refused() {
         "most local steps",
     );
     let rule = UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 0.0 };
-    refused(begin(FederatedSetup { rule, ..setup(&plan, &population) }, folder().path()), "epsilon of Adam");
+    let of = |optimizer| FederatedSetup { optimizer, ..setup(&plan, &population) };
+    refused(begin(of(rule.into()), folder().path()), "epsilon of Adam");
+    let schedule = Schedule { warm_up: ROUNDS, ..Schedule::default() };
+    refused(begin(of(OptimizerConfig { schedule, ..RULE.into() }), folder().path()), "warm_up");
+    let local = LocalSteps { zero_beyond: Some(0.0), ..LOCAL };
+    refused(
+        begin(FederatedSetup { local, ..setup(&plan, &population) }, folder().path()),
+        "zero_beyond of updates",
+    );
     let key = || Key::from_seed_insecure(1);
     let long =
         Federation::begin(setup(&plan, &population), folder().path(), RunId::default(), vec![0.0; 51], key());
@@ -132,7 +140,7 @@ fn what_does_not_fit_is_refused() {
     let reference = NonPrivateFederation {
         population: &population,
         local: LOCAL,
-        rule: RULE,
+        optimizer: RULE.into(),
         cohort: 0,
         rounds: 1,
         min_sep: 1,

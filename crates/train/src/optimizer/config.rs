@@ -31,8 +31,8 @@ use super::schedule::Schedule;
 ///
 /// # Source
 /// I. Loshchilov, F. Hutter, Decoupled weight decay, arXiv:1711.05101; C. Choquette-Choo et al., Multi-epoch
-/// matrix factorization mechanisms, 2023, Appendix F.3, which drops large updates of users before the sum;
-/// here, the noisy mean is dropped.
+/// matrix factorization mechanisms, 2023, Appendix F.3, which drops large updates of users before the sum, as
+/// `LocalSteps::zero_beyond` of antinoise-federated does; here, the noisy mean is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
@@ -77,7 +77,13 @@ impl OptimizerConfig {
 
     /// The text that identifies this optimizer in checkpoints: that of the update rule alone, if no option is
     /// set.
-    pub(crate) fn identity(&self) -> String {
+    ///
+    /// ```
+    /// use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
+    /// let rule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.0 };
+    /// assert_eq!(OptimizerConfig::from(rule).identity(), format!("{rule:?}"));
+    /// ```
+    pub fn identity(&self) -> String {
         if *self == self.rule.into() { format!("{:?}", self.rule) } else { format!("{self:?}") }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 /// The learning rate over a run: it rises over `warm_up` steps, stays constant, and falls according to
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 /// from 1 at s to `last` at the last step       after it
 /// ```
 ///
-/// s is the last step of the warm-up for [`Decay::Linear`] and [`Decay::Cosine`].
+/// s is the last step of the warm-up for [`Decay::Linear`] and [`Decay::Cosine`]. [`Decay::Steps`] falls in
+/// jumps instead.
 ///
 /// ```
 /// use antinoise_train::optimizer::{Decay, Schedule};
@@ -64,6 +65,14 @@ pub enum Decay {
         /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
+    /// Falls in jumps: the steps after the warm-up are cut into `parts` equal parts, and part i = 0, 1, ...
+    /// has the full rate times `factor`^i.
+    Steps {
+        /// Number of parts, at least 1.
+        parts: usize,
+        /// Factor from one part to the next, in \[0, 1\].
+        factor: f64,
+    },
 }
 
 impl Schedule {
@@ -96,6 +105,10 @@ impl Schedule {
             Decay::Constant => 1.0,
             Decay::Linear { last } | Decay::Cooldown { last, .. } => 1.0 - (1.0 - last) * way,
             Decay::Cosine { last } => last + (1.0 - last) * 0.5 * (1.0 + (std::f64::consts::PI * way).cos()),
+            Decay::Steps { parts, factor } => {
+                let part = (step - start) as f64 * parts as f64 / (steps - start) as f64;
+                factor.powi(part as i32)
+            }
         }
     }
 
@@ -125,6 +138,12 @@ impl Decay {
         {
             return Err(InvalidParameter::new("share of the cooldown", share, "above 0 and at most 1"));
         }
+        if let Self::Steps { parts, factor } = self {
+            between("parts of the schedule", parts, 1, MAX_PARTS, "the most jumps of a rate")?;
+            if !(0.0..=1.0).contains(&factor) {
+                return Err(InvalidParameter::new("factor of the schedule", factor, "from 0 to 1"));
+            }
+        }
         match self {
             Self::Linear { last } | Self::Cosine { last } | Self::Cooldown { last, .. }
                 if !(0.0..=1.0).contains(&last) =>
@@ -137,8 +156,11 @@ impl Decay {
     }
 }
 
+/// Maximum number of parts of [`Decay::Steps`].
+const MAX_PARTS: usize = 1_000_000;
+
 /// The forms on the command line.
-const FORMS: &str = "constant, linear[:LAST], cosine[:LAST] or cooldown:SHARE[,LAST]";
+const FORMS: &str = "constant, linear[:LAST], cosine[:LAST], cooldown:SHARE[,LAST] or steps:PARTS,FACTOR";
 
 impl fmt::Display for Decay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,6 +169,7 @@ impl fmt::Display for Decay {
             Self::Linear { last } => write!(f, "linear:{last}"),
             Self::Cosine { last } => write!(f, "cosine:{last}"),
             Self::Cooldown { share, last } => write!(f, "cooldown:{share},{last}"),
+            Self::Steps { parts, factor } => write!(f, "steps:{parts},{factor}"),
         }
     }
 }
@@ -180,6 +203,9 @@ impl FromStr for Decay {
             ("cosine", &[last]) => Self::Cosine { last },
             ("cooldown", &[share]) => Self::Cooldown { share, last: 0.0 },
             ("cooldown", &[share, last]) => Self::Cooldown { share, last },
+            ("steps", &[parts, factor]) if parts.fract() == 0.0 && parts >= 0.0 => {
+                Self::Steps { parts: parts as usize, factor }
+            }
             _ => return Err(refused()),
         };
         decay.check()?;
