@@ -67,8 +67,8 @@ def plan(
         examples: Number of examples, or of users where `unit` is `"user"`.
         batch_size: Number of examples in a batch; the expected number where batches are sampled.
         epsilon: Upper bound on epsilon, above 0.
-        delta: Delta of the claim, from 0 to 1; by default the power of ten at or below 0.1 / examples. From
-            1 / examples on, a warning is given.
+        delta: Delta of the claim, from 0 to 1; by default the power of ten at or below 0.1 / examples,
+            at most 1e-5. From 1 / examples on, a warning is given.
         epochs: Number of passes over the examples. Either this or `steps`.
         steps: Number of steps, which are batches.
         setting: How batches are formed. `"cyclic"`: shuffled once, batches in cyclic order. `"poisson"`:

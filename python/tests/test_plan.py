@@ -66,8 +66,8 @@ def test_a_plan_makes_the_round_trip(plan, tmp_path):
 
 
 def test_delta_is_by_default_that_of_the_command_line():
-    made = {examples: small_plan(examples=examples, delta=None).delta for examples in (240, 1000, 1001)}
-    assert made == {240: 1e-4, 1000: 1e-4, 1001: 1e-5}
+    made = {examples: small_plan(examples=examples, delta=None).delta for examples in (240, 10_000, 10_001)}
+    assert made == {240: 1e-5, 10_000: 1e-5, 10_001: 1e-6}
 
 
 @pytest.mark.parametrize("field", ["noise_multiplier", "epsilon", "clip_norm", "value"])

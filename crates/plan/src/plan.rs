@@ -104,7 +104,7 @@ impl Plan {
             Schedule { steps: self.steps, sampler, participation, amplified: stated.is_amplified() };
         let implied = schedule.accountant();
         if implied != stated {
-            let found = format!("{} for sampler {:?}", implied.name(), self.sampler);
+            let found = format!("{} for sampler {}", implied.name(), self.sampler);
             return Err(unsound(Figure::Accountant, stated.name(), found));
         }
         Ok(schedule)

@@ -3,6 +3,8 @@
 //! A sampler draws from a secure random generator of the caller, so that a run can be resumed with the same
 //! batches.
 
+use std::fmt;
+
 use antinoise_input::{InvalidParameter, between};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,18 @@ pub enum Sampler {
 
 fn one() -> usize {
     1
+}
+
+impl fmt::Display for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Cyclic { groups } | Self::Poisson { groups } => write!(f, " (groups: {groups})"),
+            Self::BallsInBins { bins } => write!(f, " (bins: {bins})"),
+            Self::BMinSep { min_sep } => write!(f, " (min_sep: {min_sep})"),
+            Self::Stream | Self::External => Ok(()),
+        }
+    }
 }
 
 impl Sampler {

@@ -153,7 +153,7 @@ impl Schedule {
         if keeps {
             return Ok(());
         }
-        Err(unsound(Figure::Participation, &self.participation, format!("sampler {:?}", self.sampler)))
+        Err(unsound(Figure::Participation, &self.participation, format!("sampler {}", self.sampler)))
     }
 
     /// Whether the schema contains all sets of steps that have its separation and number of participations.

@@ -249,7 +249,7 @@ impl Plan {
         let same_proof = stated.kind == found.kind && stated.source == found.source;
         let covers = stated.value >= found.value * (1.0 - ROUNDING);
         if !covers || !same_proof {
-            let text = |s: &Sensitivity| format!("{} ({:?}: {})", s.value, s.kind, s.source);
+            let text = |s: &Sensitivity| format!("{} ({}: {})", s.value, s.kind, s.source);
             return Err(unsound(Figure::Sensitivity, text(stated), text(&found)));
         }
         self.check_range(noise.norms)?;
@@ -264,7 +264,9 @@ impl Plan {
         let privacy = &self.privacy;
         let failure = privacy.accountant.failure_probability();
         if privacy.failure != failure {
-            return Err(unsound(Figure::Failure, format!("{:?}", privacy.failure), format!("{failure:?}")));
+            let text =
+                |failure: Option<f64>| failure.map_or("absent".into(), |failure| format!("{failure:e}"));
+            return Err(unsound(Figure::Failure, text(privacy.failure), text(failure)));
         }
         if let Some(curve) = curve {
             self.check_simulated_claim(curve)?;

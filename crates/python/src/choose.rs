@@ -18,8 +18,8 @@ use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 /// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how
 /// batches are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which
 /// amplifies privacy), `single` (each example at most once), `federated` (users who are available, with
-/// `min_sep` and `max_participations`). `delta` is by default the power of ten at or below 0.1 / `examples`.
-/// `mechanism` names the mechanism, or several to choose from;
+/// `min_sep` and `max_participations`). `delta` is by default the power of ten at or below 0.1 / `examples`,
+/// at most 1e-5. `mechanism` names the mechanism, or several to choose from;
 /// `strategy` is a finished one, or any matrix C, to be taken as it is; `arithmetic` is `grid` or `plain`.
 ///
 /// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a

@@ -109,6 +109,7 @@ impl Status {
         }
         let stated = self.plan.statement();
         PrivacyStatement {
+            unit: unit.to_string(),
             epsilon: self.epsilon(),
             sampler: "no sampling: events are counted as they arrive, and the release itself enforces the participation \
                       above"

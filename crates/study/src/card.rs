@@ -123,8 +123,17 @@ fn listed<'a>(words: impl ExactSizeIterator<Item = &'a str>) -> String {
     named.join(", ") + &more
 }
 
+/// `text` in one line of Markdown, in which none of its characters marks up.
 fn one_line(text: &str) -> String {
-    printable(text).replace('\n', " ")
+    const MARKS: &str = "\\`*_[]<>|&#";
+    let mut line = String::new();
+    for c in printable(text).replace('\n', " ").chars() {
+        if MARKS.contains(c) {
+            line.push('\\');
+        }
+        line.push(c);
+    }
+    line
 }
 
 /// How the model is used: on the command line, from Rust and from PyTorch.
@@ -150,7 +159,7 @@ fn usage(saved: &SavedModel, data: &str) -> String {
                 [column] => column.name.clone(),
                 columns => format!("{} to {}", columns[0].name, columns[columns.len() - 1].name),
             };
-            let name = one_line(&name).replace('|', "\\|");
+            let name = one_line(&name);
             let encoding = match &columns[0].values {
                 Values::Range(low, high) => {
                     format!("2 (x - {low}) / {} - 1, x limited to {low} to {high}", high - low)

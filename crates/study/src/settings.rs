@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, PrivacyUnit, Workload};
-use antinoise_plan::{ArithmeticKind, Length, Request, Setting};
+use antinoise_plan::{ArithmeticKind, Length, Request, Setting, default_delta};
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 
 use crate::clip_by::ClipBy;
@@ -40,8 +40,8 @@ pub struct Settings {
     pub plan: Option<PathBuf>,
     /// Target epsilons of one model; several repeat the study in subfolders, none is 4.
     pub epsilons: Vec<f64>,
-    /// Target delta.
-    pub delta: f64,
+    /// Target delta; `None`: [`default_delta`] of the training examples or persons.
+    pub delta: Option<f64>,
     /// Steps or passes over the data; `None`: the default of the data.
     pub length: Option<Length>,
     /// Expected number of examples, or users, in a batch; `None`: the default of the data.
@@ -92,7 +92,7 @@ impl Settings {
             model: None,
             plan: None,
             epsilons: Vec::new(),
-            delta: 1e-5,
+            delta: None,
             length: None,
             batch_size: None,
             settings: vec![Setting::Cyclic, Setting::Poisson],
@@ -206,7 +206,7 @@ impl Settings {
         };
         let request = Request {
             epsilon: self.epsilons.first().copied().unwrap_or(4.0),
-            delta: self.delta,
+            delta: self.delta.unwrap_or_else(|| default_delta(units)),
             unit: if has_users { PrivacyUnit::User } else { PrivacyUnit::Example },
             max_examples_per_user: has_users.then(|| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER)),
             adjacency: self.adjacency,

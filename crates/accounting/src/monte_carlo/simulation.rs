@@ -24,6 +24,9 @@ const TAILS: f64 = 1e-12;
 
 /// Tolerance of the pilot's suggestion, relative to the epsilon without amplification.
 const SUGGESTION: f64 = 1e-3;
+/// Half-width of a curve's confidence intervals that the search for the suggestion expects, in units of the
+/// precision.
+const HALF_WIDTH: f64 = 1.5;
 /// Maximum |ln(delta / target)| that the search for the suggestion uses; of larger values it uses only the
 /// sign.
 const FAR: f64 = 8.0;
@@ -243,17 +246,20 @@ pub(crate) fn epsilon(
     Err(Error::OutOfReach { parameter: "epsilon", reason: reason.into() })
 }
 
-/// Estimates epsilon at `delta` from a small sample; the estimate is between 0 and the epsilon without
-/// amplification.
+/// Estimates from a small sample the epsilon at which the upper bound of a curve will be `delta`; the
+/// estimate is between 0 and the epsilon without amplification. Where delta hardly depends on epsilon, it is
+/// far above the epsilon whose delta is `delta`.
 fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
     let source = Source::of_seed(settings.seed);
+    let resolved = (delta - settings.failure_probability) / (1.0 + HALF_WIDTH * settings.precision);
+    let target = if resolved > 0.0 { resolved } else { delta };
     // Far from the target, only the sign is used.
     let excess = |epsilon: f64| {
         let means = Direction::BOTH.map(|direction| {
             let proposal = proposal(pair, direction, epsilon, settings, &source);
             pair.tally(direction, epsilon, &proposal, PILOT, &source.for_purpose(FOR_PILOT)).mean()
         });
-        (largest(means).max(f64::MIN_POSITIVE) / delta).ln().clamp(-FAR, FAR)
+        (largest(means).max(f64::MIN_POSITIVE) / target).ln().clamp(-FAR, FAR)
     };
     let unamplified = Gdp::new(pair.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
     let high = unamplified.unwrap_or(1e6);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use antinoise_accounting::{Bounds, Gdp, MonteCarloMechanism};
-use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, non_negative, positive};
+use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
 use antinoise_mechanism::design::{Objective, StrategySpec};
@@ -15,7 +15,7 @@ use clap::Args;
 use super::observed::Observed;
 use super::privacy::PrivacyFigures;
 use super::sampling::{Sampling, SamplingOptions, refuse_replace_one};
-use super::simulated::Simulated;
+use super::simulated::{Simulated, SimulatedPoint};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::{count, real};
@@ -191,35 +191,33 @@ impl Arguments {
         Ok(report.of_plan(plan))
     }
 
-    /// Report for a plan with a Monte Carlo accountant: its own claim at its own delta. Elsewhere, the curve
-    /// that verified the claim, or a new simulation where the curve ends.
+    /// Report for a plan with a Monte Carlo accountant: its own claim at its own delta or epsilon. Elsewhere,
+    /// the curve that verified the claim, a new simulation where the curve ends, or the bound without
+    /// amplification, if it is smaller; a group has this bound alone.
     fn simulated_plan(&self, plan: &VerifiedPlan, mechanism: &MonteCarloMechanism) -> Result<PrivacyFigures> {
-        if let Some(size) = self.group_size {
-            let must_be = "left out: a plan with a statistical accountant has no epsilon of a group";
-            return Err(InvalidParameter::new("group_size", size, must_be).into());
-        }
-        let (sigma, failure) = (plan.noise_multiplier, plan.privacy.failure.unwrap_or(0.0));
-        let figures = |delta: f64, bounds: Bounds, failure: f64| -> Result<PrivacyFigures> {
-            let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
-            Ok(PrivacyFigures::statistical(sigma, delta, bounds, failure, of)?.of_plan(plan))
+        let Privacy { epsilon, epsilon_lower, delta, failure, .. } = plan.privacy;
+        let claim =
+            SimulatedPoint { epsilon: Bounds { lower: epsilon_lower, upper: epsilon }, delta, failure };
+        let unsampled = Gdp::from_noise_multiplier_upper(plan.noise_multiplier)?;
+        let simulated = Simulated { mechanism, verified: plan.curve(), failure: failure.unwrap_or(0.0) };
+        let size = self.group_size.unwrap_or(1);
+        at_least("group_size", size, 1)?;
+        let point = match (self.point.epsilon, in_open_unit("delta", self.point.delta.unwrap_or(delta))?) {
+            (Some(at), _) if at == epsilon => claim,
+            (Some(at), _) => simulated.delta(at)?.or_delta(unsampled.delta_upper(at)?),
+            (None, at) if size > 1 => SimulatedPoint::of_epsilon(
+                at,
+                Bounds {
+                    lower: plan.curve().map_or(0.0, |curve| curve.epsilon(at).lower),
+                    upper: unsampled.group_upper(size as u64)?.epsilon_upper(at)?,
+                },
+            ),
+            (None, at) if at == delta => claim,
+            (None, at) => simulated.epsilon(at)?.or_epsilon(unsampled.epsilon_upper(at)?),
         };
-        let unsampled = Gdp::from_noise_multiplier_upper(sigma)?;
-        if let Some(epsilon) = self.point.epsilon {
-            let epsilon = non_negative("epsilon", epsilon)?;
-            let found = plan.curve().map_or(1.0, |curve| curve.delta(epsilon).upper);
-            let delta = found.min(unsampled.delta_upper(epsilon)?);
-            let lower = plan.curve().map_or(0.0, |curve| curve.epsilon(delta).lower).min(epsilon);
-            return figures(delta, Bounds { lower, upper: epsilon }, failure);
-        }
-        let delta = in_open_unit("delta", self.point.delta.unwrap_or(plan.privacy.delta))?;
-        if delta == plan.privacy.delta {
-            let Privacy { epsilon, epsilon_lower, .. } = plan.privacy;
-            return figures(delta, Bounds { lower: epsilon_lower, upper: epsilon }, failure);
-        }
-        let found = Simulated { mechanism, verified: plan.curve(), failure }.epsilon(delta)?;
-        let without = unsampled.epsilon_upper(delta)?;
-        let bounds = Bounds { lower: found.bounds.lower, upper: found.bounds.upper.min(without) };
-        figures(delta, bounds, found.failure)
+        let of = (plan.sampler, plan.steps, plan.strategy.class().name().to_string());
+        let figures = PrivacyFigures::simulated(plan.noise_multiplier, point, of)?.of_plan(plan);
+        Ok(figures.for_group(size as u64))
     }
 
     /// Refuses a ledger, since this program was built without them.
@@ -262,7 +260,7 @@ impl Arguments {
         let mechanism = MonteCarloMechanism::balls_in_bins(&columns, bins, noise_std)?;
         let of = (Sampler::BallsInBins { bins }, steps, spec.to_string());
         let found = Simulated { mechanism: &mechanism, verified: None, failure: 0.0 }.epsilon(delta)?;
-        PrivacyFigures::statistical(sigma, delta, found.bounds, found.failure, of)
+        PrivacyFigures::simulated(sigma, found, of)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 /// Propose delta, batch size, passes over the data and sampling, for a compute budget.
 ///
 /// All proposals have 1000 steps, or fewer for small data. A larger budget gives larger batches, over which
-/// the same noise is averaged. Delta is the power of ten at or below 0.1 / N.
+/// the same noise is averaged. Delta is the power of ten at or below 0.1 / N, at most 1e-5.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,

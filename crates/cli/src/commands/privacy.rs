@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::observed::Observed;
 use super::sampling::Sampling;
+use super::simulated::SimulatedPoint;
 use crate::failure::Result;
 
 /// A privacy guarantee as (epsilon, delta), mu and rho, and its mechanism.
@@ -98,12 +99,11 @@ impl PrivacyFigures {
         Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho_upper), ..report })
     }
 
-    /// Epsilon at this delta by the statistical accountant of the sampler.
-    pub fn statistical(
+    /// A point of the privacy curve by the statistical accountant of the sampler, or without amplification
+    /// where that has no failure.
+    pub fn simulated(
         sigma: f64,
-        delta: f64,
-        epsilon: Bounds,
-        failure: f64,
+        SimulatedPoint { epsilon, delta, failure }: SimulatedPoint,
         (sampler, steps, strategy): (Sampler, usize, String),
     ) -> Result<Self> {
         let report = Self::new(epsilon, delta, sigma, Sampling::None, Adjacency::ZeroOut)?;
@@ -114,14 +114,19 @@ impl PrivacyFigures {
             mu: None,
             rho: None,
             steps: Some(steps),
-            failure: Some(failure),
+            failure,
             bins: spacing(true),
             min_sep: spacing(false),
             strategy: Some(strategy),
             adjacency: "add-or-remove".into(),
-            accountant: sampler.name(),
+            accountant: if failure.is_some() { sampler.name() } else { report.accountant },
             ..report
         })
+    }
+
+    /// The figures, marked as those of a group of `size` units.
+    pub fn for_group(self, size: u64) -> Self {
+        Self { group_size: size, ..self }
     }
 
     /// The figures, with the adjacency of the plan.
@@ -169,7 +174,7 @@ impl PrivacyFigures {
 
 impl fmt::Display for PrivacyFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.failure.is_some();
+        let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.strategy.is_some();
         let of = if is_of_this_accountant { "this accountant: " } else { "" };
         writeln!(
             f,

@@ -36,6 +36,9 @@ pub struct Verification {
     digest: Option<String>,
     statement: Option<String>,
     problems: Vec<String>,
+    /// Whether the file was read as a plan.
+    #[serde(skip)]
+    is_plan: bool,
 }
 
 /// Reads the plan and recomputes its claim.
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<Verification> {
             digest: Some(hex(&plan.digest())),
             statement: Some(plan.statement().to_string()),
             problems: Vec::new(),
+            is_plan: true,
         }),
         // An absent file is a failure of the command, not a plan whose claim does not hold.
         Err(error @ Error::Io { .. }) => Err(error.into()),
@@ -57,6 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Verification> {
             digest: None,
             statement: None,
             problems: vec![error.to_string()],
+            is_plan: !matches!(error, Error::Format { .. }),
         }),
         Err(error) => Err(error.into()),
     }
@@ -65,7 +70,8 @@ pub fn run(arguments: &Arguments) -> Result<Verification> {
 impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.holds {
-            return self.problems.iter().try_for_each(|problem| writeln!(f, "DOES NOT HOLD: {problem}"));
+            let verdict = if self.is_plan { "DOES NOT HOLD" } else { "CANNOT BE READ" };
+            return self.problems.iter().try_for_each(|problem| writeln!(f, "{verdict}: {problem}"));
         }
         writeln!(f, "The plan holds: every figure was recomputed from its numbers.")?;
         writeln!(f, "SHA-256 {}\n", self.digest.as_deref().unwrap_or("none"))?;

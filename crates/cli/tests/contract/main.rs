@@ -118,6 +118,41 @@ fn account_knows_bands_groups_and_bins() {
     assert!((mu - 0.5).abs() < 1e-12, "the group's, not one unit's");
 }
 
+/// Of a plan in bins: its claim at its own point, simulated figures with their failure on both sides of the
+/// verified curve, and the bound without amplification where it is smaller, and for groups.
+#[test]
+fn account_simulates_a_plan_at_any_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("bins.toml");
+    let plan = plan.to_str().unwrap();
+    let made = "plan --examples 200 --batch-size 20 --epochs 2 --epsilon 1 --delta 1e-3 --setting poisson --strategy blt:2 --out";
+    json(&made.split(' ').chain([plan]).collect::<Vec<_>>());
+    let at = |more: &str| {
+        json(&["account", "--plan", plan].into_iter().chain(more.split(' ')).collect::<Vec<_>>())
+    };
+    let delta = |epsilon: &str| at(&format!("--epsilon {epsilon}"));
+    assert_eq!(delta("1")["delta"].as_f64(), Some(1e-3));
+    let mut last = 1.0;
+    for epsilon in ["0", "0.2", "0.6", "1", "1.8", "2.5", "40"] {
+        let found = delta(epsilon);
+        let (delta, failure) = (found["delta"].as_f64().unwrap(), found["failure"].as_f64());
+        assert!(delta < last && found["epsilon_lower"].as_f64() <= found["epsilon"].as_f64(), "{found}");
+        let is_simulated = epsilon != "40";
+        assert_eq!(found["accountant"] == "balls-in-bins", is_simulated, "{found}");
+        assert_eq!(
+            failure.is_some_and(|failure| 0.0 < failure && failure < 0.02 * delta),
+            is_simulated,
+            "{found}"
+        );
+        last = delta;
+    }
+    let group = at("--group-size 3");
+    let sigma = group["noise_multiplier"].as_f64().unwrap();
+    let wanted =
+        number(&format!("account --noise-multiplier {sigma} --delta 1e-3 --group-size 3"), "epsilon");
+    assert_eq!((group["epsilon"].as_f64(), group["failure"].as_f64()), (Some(wanted), None));
+}
+
 /// What a ledger recorded costs no more than what its plan allows, and only where that can be said.
 #[test]
 fn account_tells_what_was_observed() {

@@ -1,5 +1,7 @@
 //! The value of a sensitivity, and the theorem that proves it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::numeric::limits::{norm_in_range, out_of_range};
@@ -13,6 +15,15 @@ pub enum Kind {
     Exact,
     /// An upper bound: no pair of adjacent inputs exceeds it.
     UpperBound,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exact => "exact",
+            Self::UpperBound => "upper bound",
+        })
+    }
 }
 
 /// sens(C, Pi) for gradients of norm at most 1, and the result that proves it.

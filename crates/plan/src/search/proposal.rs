@@ -58,7 +58,7 @@ const EPOCHS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 /// Returns proposals in the order of increasing passes over the data; for each number of passes, first with
 /// sampled and then with cyclic batches.
 ///
-/// All proposals have 1000 steps, or fewer for small data, and delta is the power of ten at or below 0.1 / N.
+/// All proposals have 1000 steps, or fewer for small data, and delta is [`default_delta`].
 /// A larger budget gives larger batches, over which the same noise is averaged: Ponomareva et al. (2023),
 /// "How to DP-fy ML", section 5.
 ///
@@ -117,13 +117,15 @@ fn proposal(budget: &Budget, epochs: f64, setting: Setting) -> Result<Proposal> 
     })
 }
 
-/// The default delta for N units: the largest power of ten that is at most 0.1 / N.
+/// The default delta for N units: the largest power of ten that is at most 0.1 / N, and at most 1e-5.
 ///
 /// ```
-/// assert_eq!(antinoise_plan::default_delta(60_000), 1e-6);
+/// use antinoise_plan::default_delta;
+///
+/// assert_eq!((default_delta(60_000), default_delta(20)), (1e-6, 1e-5));
 /// ```
-pub fn default_delta(examples: usize) -> f64 {
-    let digits = (examples.max(1) as f64).log10().ceil() as i32 + 1;
+pub fn default_delta(units: usize) -> f64 {
+    let digits = ((units.max(1) as f64).log10().ceil() as i32 + 1).max(5);
     // Parsed, since decimal literals are rounded correctly, and `10f64.powi(-digits)` is not.
     format!("1e-{digits}").parse().expect("a decimal literal")
 }

@@ -95,8 +95,13 @@ impl SavedModel {
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(DESCRIPTION);
         if !std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_DESCRIPTION) {
-            let must_be =
-                format!("a folder with {DESCRIPTION}, as `antinoise train --out DIR` writes DIR/model");
+            let inside = folder.join("model");
+            let must_be = match inside.join(DESCRIPTION).is_file() {
+                true => format!("{}, the folder of the model in it", inside.display()),
+                false => {
+                    format!("a folder with {DESCRIPTION}, as `antinoise train --out DIR` writes DIR/model")
+                }
+            };
             return Err(InvalidParameter::new("model folder", folder.display(), must_be).into());
         }
         let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;

@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Target epsilon.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
-    /// Target delta [default: the power of ten at or below 0.1 / N, for N examples].
+    /// Target delta [default: the power of ten at or below 0.1 / N, for N examples, at most 1e-5].
     #[arg(long, value_name = "D", value_parser = real)]
     delta: Option<f64>,
     /// How batches are formed, which decides which privacy units take part in which step.

@@ -35,7 +35,12 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let is_part = (1..all).contains(&shown) && !query.is_of_users();
         let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
         let set_in = if query.is_of_users() { "" } else { &set_in };
-        let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}");
+        let hidden = if query.is_of_users() && rows.iter().any(|row| row.lower.value() <= 0.0) {
+            " An interval that contains 0 shows no such user beyond the noise; its upper end bounds their number."
+        } else {
+            ""
+        };
+        let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}{hidden}");
         let (title, caption) = (escaped(figure::title(&name)), escaped(&caption));
         body += &if published.is_empty() {
             panel(&title, &caption, "<p class=\"note\">No period is published yet.</p>")

@@ -92,7 +92,8 @@ pub struct Arguments {
     /// all published models together is larger, and is reported [default: 4].
     #[arg(long, value_name = "E", value_delimiter = ',', value_parser = real)]
     pub epsilon: Vec<f64>,
-    /// Target delta [default: 1e-5].
+    /// Target delta [default: the power of ten at or below 0.1 / N, for N training examples or persons, at
+    /// most 1e-5].
     #[arg(long, value_name = "D", value_parser = real)]
     pub delta: Option<f64>,
     /// Passes over the data [default: 20 for digits, 4 for other data].
@@ -215,7 +216,7 @@ impl Arguments {
             model: self.model,
             plan: self.plan.clone(),
             epsilons: self.epsilon.clone(),
-            delta: self.delta.unwrap_or(defaults.delta),
+            delta: self.delta,
             length,
             batch_size: self.batch_size,
             settings: self.setting.0.clone(),

@@ -129,6 +129,9 @@ impl TableOptions {
             (Some(TestRows::Last), None) => None,
             (Some(TestRows::Drawn) | None, seed) => Some(seed.unwrap_or(0)),
         };
+        if !path.exists() {
+            return Err(InvalidParameter::new("data", data, "a file that exists").into());
+        }
         Ok(Some(Table {
             test: self.test.clone(),
             test_share: self.test_share.unwrap_or(0.2),
@@ -165,9 +168,25 @@ impl TableOptions {
             Some(MissingName::Refuse) | None => Missing::Refuse,
         };
         let schema = Schema { label, classes, missing, columns };
-        schema.check()?;
+        schema.check().map_err(with_option)?;
         Ok(schema)
     }
+}
+
+/// The error of a schema, with the option that it concerns unless its name begins with it.
+fn with_option(mut error: InvalidParameter) -> InvalidParameter {
+    let option = [
+        ("classes of ", "--label"),
+        ("categories of ", "--category"),
+        ("features of ", "--text"),
+        ("column ", "--label, --range, --category, --text"),
+    ]
+    .into_iter()
+    .find_map(|(of, option)| error.parameter.contains(of).then_some(option));
+    if let Some(option) = option.filter(|_| !error.parameter.starts_with("range")) {
+        error.parameter += &format!(" ({option})");
+    }
+    error
 }
 
 fn range(text: &str) -> Result<Column> {
