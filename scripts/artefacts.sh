@@ -14,8 +14,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 made=$target/artefacts
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 host=$(rustc -vV | sed -n 's/^host: //p')
-most_program_bytes=16000000
-most_wheel_bytes=6000000
+. scripts/sizes.sh
 
 # tools: an environment with the build tools, in versions that were tried together.
 tools() {
@@ -25,14 +24,6 @@ tools() {
     [ -d "$bin" ] || bin=$home/Scripts
     "$bin/python" -m pip install --quiet --disable-pip-version-check 'maturin==1.16.0' 'ziglang==0.17.1' 'cargo-zigbuild==0.24.1'
     export PATH=$bin:$PATH
-}
-
-# at_most BYTES FILE
-at_most() {
-    local bytes
-    bytes=$(wc -c <"$2")
-    echo "${2##*/}: $bytes bytes"
-    [ "$bytes" -le "$1" ] || { echo "${2##*/}: more than $1 bytes" >&2 && exit 1; }
 }
 
 build() {

@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-most_bytes=6000000
+. scripts/sizes.sh
 
 # environment NAME PACKAGE...: a virtual environment with these packages.
 environment() {
@@ -42,9 +42,7 @@ esac
 rm -f "$target"/wheels/antinoise-*.whl
 (cd python && "$target/python/build/bin/maturin" build --profile wheel --compression-level 9 --quiet --out "$target/wheels")
 wheel=("$target"/wheels/antinoise-*.whl)
-bytes=$(stat -c %s "${wheel[0]}")
-echo "${wheel[0]##*/}: $bytes bytes"
-[ "$bytes" -le "$most_bytes" ] || { echo "more than $most_bytes bytes" >&2 && exit 1; }
+at_most "$most_wheel_bytes" "${wheel[0]}"
 [ "${1-test}" != wheel ] || exit 0
 
 # in_environment NAME TEST...: the tests with the wheel just built, from their folder: not those files of this checkout.
