@@ -60,15 +60,15 @@ class Site(pages.Browser):
         self.asked = []
         super().go(address)
 
-    def until(self, script, what):
+    def until(self, script, what, seconds=SECONDS):
         """Waits until a script returns something, and returns that."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             found = self.value(script)
             if found:
                 return found
             time.sleep(0.05)
-        raise SystemExit(f"not within {SECONDS} s: {what}")
+        raise SystemExit(f"not within {seconds} s: {what}")
 
     def click(self, selector, words=""):
         """Clicks the middle of the first element in sight that matches, and has these words."""

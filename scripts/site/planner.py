@@ -8,7 +8,8 @@ scripts but no other files. `compare` opens the page as a file in headless Chrom
 its address, a tenth of them for the thorough search, and runs the command that the page shows for each. Both
 must choose the same mechanism with the same batches, every number of the two plans must agree within `CLOSE`,
 the command line must verify the plan of the page, and the page must ask no host for anything. A request that
-one refuses, the other must refuse with the same message.
+one refuses, the other must refuse with the same message. The panel of other batch sizes must choose as the
+command does at each of them, begin only when it is opened, and give way to a newer request.
 """
 
 import argparse
@@ -140,6 +141,23 @@ class Planner:
         ]
         return seconds, *text
 
+    def batch_sizes(self, request):
+        """Rows of the panel of other batch sizes, which a newer request interrupts first."""
+        self.answer({**request, "batch_size": 2 * request["batch_size"]})
+        state = "document.querySelector('.planner .sizes').dataset.state"
+        if self.browser.value(state) is not None:
+            raise SystemExit("other batch sizes were planned before their panel was open")
+        self.browser.value("void document.querySelector('.planner .sizes summary').click()")
+        self.browser.until(f"{state} === 'working'", "the panel of other batch sizes")
+        time.sleep(0.5)
+        self.answer(request)
+        self.browser.until(f"{state} === 'planned'", "plans at other batch sizes", SECONDS)
+        rows = "document.querySelectorAll('.planner .sizes tbody tr')"
+        found = self.browser.value(f"[...{rows}].map(row => [...row.children].map(cell => cell.textContent))")
+        drawn = self.browser.value("document.querySelectorAll('.planner .sizes svg').length")
+        self.browser.value("void document.querySelector('.planner .sizes summary').click()")
+        return found, drawn
+
     def faults(self):
         """What the page wrote to the console, and whom it asked."""
         own = (self.origin, "data:", "blob:", "about:")
@@ -167,6 +185,38 @@ def command_of(request):
     options = {name.replace("_", "-"): value for name, value in request.items() if name != "thorough"}
     given = " ".join(f"--{name} {value}" for name, value in options.items())
     return f"antinoise plan {given} --out plan.toml" + ("" if request["thorough"] == "true" else " --quick")
+
+
+def compare_batch_sizes(planner, program, folder):
+    """What differs between the panel of other batch sizes and the command line."""
+    request = {"examples": 20000, "batch_size": 1000, "epochs": 3, "epsilon": 3, "thorough": "false"}
+    for setting in ("poisson", "cyclic"):
+        asked = {**request, "setting": setting}
+        rows, drawn = planner.batch_sizes(asked)
+        if [row[0] for row in rows] != [
+            "125",
+            "250",
+            "500",
+            "1,000",
+            "2,000",
+            "4,000",
+            "8,000",
+        ] or drawn != 2:
+            yield f"{setting}: {drawn} figures and rows {rows}"
+        for batch_size, steps, name, _ in rows:
+            command = command_of({**asked, "batch_size": int(batch_size.replace(",", ""))})
+            ended = subprocess.run(
+                [program, *shlex.split(command)[1:], "--force", "--json"],
+                cwd=folder,
+                capture_output=True,
+                check=True,
+                text=True,
+            )
+            made = json.loads(ended.stdout)
+            chosen = made["candidates"][made["chosen"]]
+            expected = chosen["spec"] + ", sampled" * chosen["amplified"], f"{made['plan']['steps']:,}"
+            if (name, steps) != expected:
+                yield f"{command}: {name} over {steps} steps, but {expected} on the command line"
 
 
 def compare(site, program, requests, seed):
@@ -209,6 +259,7 @@ def compare(site, program, requests, seed):
             )
             if verified.returncode:
                 wrong.append(f"{command}: the command line refuses the page's plan: {verified.stderr}")
+        wrong += compare_batch_sizes(planner, program, folder)
         wrong += planner.faults()
         first = planner.first
         planner.browser.close()

@@ -5,7 +5,7 @@ use antinoise_plan::{Candidate, Choice, Request};
 
 /// Width of a figure, and height of what its axes enclose, in pixels.
 const WIDTH: u32 = 520;
-const PLOT_HEIGHT: u32 = 220;
+pub(crate) const PLOT_HEIGHT: u32 = 220;
 /// Height of a row of an axis of names.
 const NAME_HEIGHT: u32 = 22;
 /// Maximum number of steps whose errors are drawn, since each is computed.
@@ -23,7 +23,8 @@ pub(crate) fn all(choice: &Choice, request: &Request) -> Result<Vec<String>, Err
     errors.into_iter().chain([losses]).chain(columns).collect()
 }
 
-fn svg(chart: Chart, plot_height: u32) -> Result<String, Error> {
+/// One chart as SVG.
+pub(crate) fn svg(chart: Chart, plot_height: u32) -> Result<String, Error> {
     Figure { width: WIDTH, plot_height, background: false, rows: vec![vec![chart.into()]] }.svg()
 }
 

@@ -14,9 +14,11 @@
 //! ```layers
 //! query: the request of a page, and its forms elsewhere
 //! figures: the figures of a choice
+//! batches: the choices at other batch sizes, and their figures
 //! reply: the answer to a request
 //! ```
 
+mod batches;
 mod figures;
 mod query;
 mod reply;

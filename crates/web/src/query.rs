@@ -23,6 +23,9 @@ pub(crate) struct Query {
     /// Whether the search leaves out candidates that take seconds.
     #[serde(default)]
     quick: bool,
+    /// Whether the answer is the choice at other batch sizes too, in place of a plan.
+    #[serde(default)]
+    pub(crate) across_batch_sizes: bool,
 }
 
 impl Query {

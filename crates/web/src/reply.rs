@@ -1,9 +1,11 @@
-//! The answer to a request: a plan with its statement, figures and candidates, or what is wrong.
+//! The answer to a request: a plan with its statement, figures and candidates, the choices at other batch
+//! sizes, or what is wrong.
 
 use antinoise_accounting::PrivacyStatement;
 use antinoise_plan::{Candidate, Choice, Error, Request, choose};
 use serde::Serialize;
 
+use crate::batches::{self, Batches};
 use crate::figures;
 use crate::query::Query;
 
@@ -11,6 +13,7 @@ use crate::query::Query;
 #[serde(rename_all = "snake_case")]
 enum Reply {
     Plan(Box<Planned>),
+    Batches(Batches),
     Error(Refusal),
 }
 
@@ -27,6 +30,8 @@ struct Planned {
     candidates: Vec<Row>,
     /// Independent noise with the other kind of batches.
     baselines: Vec<Row>,
+    /// What the plan is measured against.
+    reference: Row,
     left_out: Vec<(String, String)>,
     summary: Vec<String>,
     details: Vec<(&'static str, String)>,
@@ -57,19 +62,23 @@ struct Refusal {
 
 /// The answer to a request in JSON, in JSON.
 pub(crate) fn to(text: &str) -> String {
-    let reply = match planned(text) {
-        Ok(planned) => Reply::Plan(Box::new(planned)),
-        Err(refusal) => Reply::Error(refusal),
-    };
+    let reply = answered(text).unwrap_or_else(Reply::Error);
     serde_json::to_string(&reply).expect("strings and numbers are JSON")
 }
 
-fn planned(text: &str) -> Result<Planned, Refusal> {
+fn answered(text: &str) -> Result<Reply, Refusal> {
     let query: Query = serde_json::from_str(text).map_err(Refusal::nameless)?;
     let request = query.request()?;
-    let choice = choose(&request)?;
-    let figures = figures::all(&choice, &request).map_err(Refusal::nameless)?;
-    let row = |candidate: &Candidate| Row::new(candidate, &request);
+    if query.across_batch_sizes {
+        return Ok(Reply::Batches(batches::around(&request)?));
+    }
+    Ok(Reply::Plan(Box::new(planned(&query, &request)?)))
+}
+
+fn planned(query: &Query, request: &Request) -> Result<Planned, Refusal> {
+    let choice = choose(request)?;
+    let figures = figures::all(&choice, request).map_err(Refusal::nameless)?;
+    let row = |candidate: &Candidate| Row::new(candidate, request);
     let Choice { candidates, baselines, chosen, plan, rejected, .. } = &choice;
     let statement = plan.statement();
     let summary = statement.summary();
@@ -85,6 +94,7 @@ fn planned(text: &str) -> Result<Planned, Refusal> {
         chosen: *chosen,
         candidates: candidates.iter().map(row).collect(),
         baselines: baselines.iter().map(row).collect(),
+        reference: row(batches::reference(&choice)),
         left_out: rejected.iter().map(|r| (r.spec.to_string(), r.reason.clone())).collect(),
         summary,
         details,
@@ -129,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    fn answered(text: &str) -> Value {
+    fn value(text: &str) -> Value {
         serde_json::from_str(&to(text)).unwrap()
     }
 
@@ -142,7 +152,7 @@ mod tests {
             );
             let query: Query = serde_json::from_str(&text).unwrap();
             let choice = choose(&query.request().unwrap()).unwrap();
-            let plan = &answered(&text)["plan"];
+            let plan = &value(&text)["plan"];
             assert_eq!(plan["toml"], choice.plan.to_toml());
             assert_eq!(plan["candidates"].as_array().unwrap().len(), choice.candidates.len());
             assert_eq!(plan["figures"].as_array().unwrap().len(), 4, "{setting}");
@@ -162,10 +172,10 @@ mod tests {
             (r#""examples": 100, "batch_size": 50, "epochs": 1, "epsilon": 2, "unknown": 1"#, ""),
         ];
         for (fields, parameter) in wrong {
-            let answer = answered(&format!(r#"{{{fields}, "setting": "cyclic"}}"#));
+            let answer = value(&format!(r#"{{{fields}, "setting": "cyclic"}}"#));
             assert_eq!(answer["error"]["parameter"], parameter, "{answer}");
             assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
         }
-        assert_eq!(answered("not JSON")["error"]["parameter"], "");
+        assert_eq!(value("not JSON")["error"]["parameter"], "");
     }
 }

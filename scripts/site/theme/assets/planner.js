@@ -101,6 +101,28 @@
     worker.postMessage({ module });
   }
 
+  // The choices at other batch sizes, when their panel is open and the fields rest: in a worker of their own, so that no
+  // plan waits for them, and dropped as soon as a field changes.
+  const REST = 300;
+  let across, rest;
+  function drop() {
+    clearTimeout(rest);
+    across?.terminate();
+  }
+  function askAcross(shown) {
+    drop();
+    const request = JSON.stringify({ ...JSON.parse(current), across_batch_sizes: true });
+    rest = setTimeout(() => {
+      across = new Worker(source);
+      across.onmessage = ({ data }) => {
+        if (data.ready) return across.postMessage({ request });
+        across.terminate();
+        shown(data);
+      };
+      across.postMessage({ module });
+    }, REST);
+  }
+
   function next() {
     if (answering || !waiting) return;
     [answering, waiting, begun] = [waiting, null, performance.now()];
@@ -109,6 +131,7 @@
 
   // Plans the newest request; an older one that takes long is dropped.
   function plan() {
+    drop();
     const { request, wrong } = read();
     history.replaceState(null, "", "#" + link());
     current = waiting = wrong ? null : JSON.stringify(request);
@@ -248,11 +271,8 @@
   function show(answer, seconds) {
     clear();
     if (answer.error) return refuse(answer.error);
-    const plan = answer.plan, chosen = plan.candidates[plan.chosen];
-    const independent = plan.candidates[0];
-    const dpSgd = [independent, ...plan.baselines].find(row => row.amplified);
-    const reference = dpSgd ?? independent, share = chosen.loss / reference.loss;
-    const name = dpSgd ? "DP-SGD" : "independent noise";
+    const { plan } = answer, { reference } = plan, chosen = plan.candidates[plan.chosen];
+    const share = chosen.loss / reference.loss, name = reference.amplified ? "DP-SGD" : "independent noise";
     const gain = share < 0.995 ? `${Math.round(100 * (1 - share))}% less noise than ${name}`
       : share > 1.005 ? `${Math.round(100 * (share - 1))}% more noise than ${name}` : `As much noise as ${name}`;
     const why = share > 1.005 ? `${name} needs its batches drawn at random at every step.`
@@ -262,14 +282,46 @@
       fact("Mechanism", chosen.name), fact("Noise multiplier", digits(chosen.noise_multiplier, 4)),
       fact("Noise on a step's sum", digits(plan.noise_std, 4)), fact("Delta", plan.delta.toExponential()),
       ...(chosen.state_bytes == null ? [] : [fact("Memory for noise", bytes(chosen.state_bytes))]));
-    const figures = make("div", { className: "figures" });
-    figures.innerHTML = plan.figures.map(svg => `<div>${svg}</div>`).join("");
     result.replaceChildren(
       make("div", { className: "head" }, make("strong", {}, gain), make("p", {}, why)), facts,
-      heading("What it promises"), ...plan.summary.map(text => make("p", {}, text)), details(plan), figures,
+      heading("What it promises"), ...plan.summary.map(text => make("p", {}, text)), details(plan),
+      drawn(plan.figures), otherSizes(),
       heading("Mechanisms tried"), candidates(plan), heading("Take it along"), ...taken(plan));
     page.dataset.state = "planned";
     page.dataset.seconds = seconds;
+  }
+
+  function drawn(figures) {
+    return make("div", { className: "figures", innerHTML: figures.map(svg => `<div>${svg}</div>`).join("") });
+  }
+
+  // A mechanism, with its batches.
+  const BATCHES = { "gdp": "", "sampled-gaussian": ", sampled", "balls-in-bins": ", in bins", "b-min-sep": ", at a distance" };
+  const named = row => row.name + BATCHES[row.accountant];
+
+  // The panel of other batch sizes, which are planned once it is opened.
+  function otherSizes() {
+    const content = make("div", { role: "status" }), state = word => { panel.dataset.state = word; };
+    const panel = make("details", { className: "sizes" }, make("summary", {}, "Bands against batch size"), content);
+    const shown = ({ failed, answer }) => {
+      state(answer?.batches ? "planned" : "failed");
+      if (!answer?.batches) return content.replaceChildren(failed ?? answer.error.message);
+      const { rows, figures } = answer.batches, own = JSON.parse(current).batch_size;
+      const cells = row => [many(row.batch_size), many(row.steps), named(row), digits(row.share)];
+      content.replaceChildren(drawn(figures), table(["Batch size", "Steps", "Mechanism", "Noise"], rows.map(row => make("tr",
+        row.batch_size === own ? { className: "chosen" } : {}, ...cells(row).map(text => make("td", {}, text))))),
+      make("p", { className: "hint" }, "Quick searches, all else as in the fields. The noise is relative to that of "
+        + `${rows.every(row => row.is_dp_sgd) ? "DP-SGD" : "independent noise"} with the same batch size.`));
+    };
+    panel.ontoggle = () => {
+      if (!panel.open || !panel.isConnected) return drop();
+      if (panel.dataset.state === "planned") return;
+      state("working");
+      content.textContent = "Planning at seven batch sizes\u2026";
+      askAcross(shown);
+    };
+    panel.open = result.querySelector(".sizes")?.open ?? false;
+    return panel;
   }
 
   const heading = text => make("h3", {}, text);
@@ -291,9 +343,8 @@
   function candidates(plan) {
     const known = plan.candidates.some(row => row.state_bytes != null);
     const head = ["Mechanism", "Noise multiplier", "Noise", "Independent = 1", ...(known ? ["Memory"] : [])];
-    const batches = { "gdp": "", "sampled-gaussian": ", sampled", "balls-in-bins": ", in bins", "b-min-sep": ", at a distance" };
     const row = (found, chosen) => make("tr", chosen ? { className: "chosen" } : {},
-      ...[found.name + batches[found.accountant] + (chosen ? " \u2190" : ""), digits(found.noise_multiplier, 4),
+      ...[named(found) + (chosen ? " \u2190" : ""), digits(found.noise_multiplier, 4),
         digits(found.loss), digits(found.relative_to_independent), ...(known ? [bytes(found.state_bytes)] : [])]
         .map(text => make("td", {}, text)));
     const sorted = plan.candidates.map((found, i) => [found, i === plan.chosen])
