@@ -3,9 +3,10 @@
 #
 #     scripts/artefacts.sh build [TARGET...]   wheel and program for each Rust target (this machine's by default), in target/artefacts
 #     scripts/artefacts.sh sources             source distribution for Python, crates, list of components, in target/artefacts
+#     scripts/artefacts.sh site                the site, with the reference of the program that was built for this machine
 #     scripts/artefacts.sh test                installs what is there for this machine into empty environments and uses it
 #     scripts/artefacts.sh checksums           SHA256SUMS of all files in target/artefacts
-#     scripts/artefacts.sh                     all four for this machine: a dry run of a version, which publishes nothing
+#     scripts/artefacts.sh                     all five for this machine: a dry run of a version, which publishes nothing
 #
 # Linux targets are linked by Zig against glibc 2.17 (manylinux2014), or against musl.
 set -euo pipefail
@@ -86,7 +87,7 @@ sources() {
     tools
     mkdir -p "$made/crates"
     (cd python && maturin sdist --out "$made")
-    cargo package --workspace --exclude antinoise-python --no-verify --quiet --target-dir "$target/packages"
+    cargo package --workspace --exclude antinoise-python --exclude antinoise-web --no-verify --quiet --target-dir "$target/packages"
     cp "$target"/packages/package/antinoise-*-"$version".crate "$made/crates"
     digest=$(sha256sum "$made/antinoise-$version.tar.gz" | cut -d' ' -f1)
     sed "s/VERSION/$version/; s/SHA256/$digest/" packaging/conda/recipe.yaml >"$made/recipe.yaml"
@@ -96,6 +97,11 @@ sources() {
     else
         echo "left out: the list of components (cargo install cargo-cyclonedx --locked)" >&2
     fi
+}
+
+site() {
+    ANTINOISE_PROGRAM=$target/$host/wheel/antinoise scripts/site.sh build
+    tar -czf "$made/antinoise-$version-site.tar.gz" -C "$target" --transform "s/^site/antinoise-$version-site/" site
 }
 
 # In a folder without the checkout, with an environment that holds only the wheel and what it asks for.
@@ -145,14 +151,16 @@ checksums() {
 case "${1-all}" in
 build) build "${@:2}" ;;
 sources) sources ;;
+site) site ;;
 test) test_made ;;
 checksums) checksums ;;
 all)
     rm -rf "$made"
     build
     sources
+    site
     test_made
     checksums
     ;;
-*) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+*) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

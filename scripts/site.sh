@@ -7,8 +7,9 @@
 #     scripts/site.sh look     the built site in headless Chromium, clicked and searched; by hand, since a browser is not a given
 #     scripts/site.sh planner  the planner of the built site in Chromium, against the command line on 100 random requests (or N)
 #
-# The reference of the command line is taken from target/release/antinoise (cargo build --release), that of the crates
-# from target/doc, if cargo doc has written it, and that of Python from its sources and stubs.
+# The reference of the command line is taken from target/release/antinoise (cargo build --release) or the program that
+# ANTINOISE_PROGRAM names, that of the crates from target/doc, if cargo doc has written it, and that of Python from its
+# sources and stubs.
 #
 # The environment lies in target/python/site; the first time, what it holds comes from the package index.
 set -euo pipefail

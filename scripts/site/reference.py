@@ -10,7 +10,7 @@ import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-PROGRAM = TARGET / "release" / "antinoise"
+PROGRAM = Path(os.environ.get("ANTINOISE_PROGRAM", TARGET / "release" / "antinoise"))
 RUSTDOC = TARGET / "doc"
 MODULES = [
     "antinoise",
@@ -24,7 +24,9 @@ MODULES = [
 def pages():
     """(path, Markdown) of each page."""
     if not PROGRAM.exists():
-        raise FileNotFoundError(f"{PROGRAM} is absent: cargo build --release makes it")
+        raise FileNotFoundError(
+            f"{PROGRAM} is absent: cargo build --release makes it, or ANTINOISE_PROGRAM names another"
+        )
     yield "reference/commands.md", commands.page(PROGRAM)
     for module in MODULES:
         yield f"reference/{module}.md", f"# {module}\n\n::: {module}\n"
