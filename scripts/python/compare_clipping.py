@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times a private step of the small CNN in PyTorch: clipped_sum_ and Opacus, alternating in one process.
 
-    PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 125]
+    PYTHONPATH=python python3 scripts/python/compare_clipping.py [--threads 1] [--rounds 15] [--micro-batch 125] [--json]
 
 The model is that of antinoise-train, `Model::cnn` on 28x28 images: 26,010 parameters; images are random, a
 batch has 500. A step clips, sums, adds noise (torch's in every variant, since only clipping is compared) and
@@ -18,6 +18,7 @@ import time
 import warnings
 
 import torch
+from rounds import as_json, seconds
 from torch import nn
 
 from antinoise.torch import clipped_sum_
@@ -97,6 +98,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--micro-batch", type=int, default=125)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(options.threads)
@@ -104,9 +106,9 @@ def main():
     random.seed(0)
     model, images, labels = cnn(), torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % 10
     ways = {
-        "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.microbatch_size, *how),
-        "antinoise each": lambda *how: own({"norms": "each"}, options.microbatch_size, *how),
-        "antinoise exact": lambda *how: own({"grid_spacing": 2.0**-18}, options.microbatch_size, *how),
+        "antinoise ghost": lambda *how: own({"norms": "ghost"}, options.micro_batch, *how),
+        "antinoise per example": lambda *how: own({"norms": "per_example"}, options.micro_batch, *how),
+        "antinoise exact": lambda *how: own({"grid_spacing": 2.0**-18}, options.micro_batch, *how),
         "Opacus ghost": lambda *how: opacus("ghost", *how),
         "Opacus hooks": lambda *how: opacus("hooks", *how),
         "without privacy": plain,
@@ -117,19 +119,18 @@ def main():
             steps[name] = make(copy.deepcopy(model), images, labels)
         except ImportError:
             print(f"left out: {name}")
-    times = {name: [] for name in steps}
-    for round in range(options.rounds + 2):
-        for name in random.sample(list(steps), len(steps)):
-            start = time.perf_counter()
-            steps[name]()
-            if round >= 2:
-                times[name].append(1e3 * (time.perf_counter() - start))
+    clock = time.process_time if options.json else time.perf_counter
+    times = seconds(steps, options.rounds, clock=clock)
     base = "Opacus ghost" if "Opacus ghost" in steps else "without privacy"
+    if options.json:
+        setting = f"26,010 parameters, batch {BATCH}, {options.threads} thread"
+        print(as_json("A private step of a CNN", setting, "antinoise ghost", times))
+        return
     print(f"a step of the CNN, batch {BATCH}, {options.threads} threads, {options.rounds} rounds")
-    print(f"{'':16}  median ms  over {base} (middle half)")
+    print(f"{'':21}  median ms  over {base} (middle half)")
     for name, found in times.items():
         low, middle, high = statistics.quantiles([own / other for own, other in zip(found, times[base])])
-        print(f"{name:16}  {statistics.median(found):9.1f}  {middle:.2f} ({low:.2f} to {high:.2f})")
+        print(f"{name:21}  {1e3 * statistics.median(found):9.1f}  {middle:.2f} ({low:.2f} to {high:.2f})")
 
 
 if __name__ == "__main__":

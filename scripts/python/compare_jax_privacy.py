@@ -2,7 +2,7 @@
 """Times rows of correlated noise for JAX: antinoise.jax compared with jax-privacy, both BLTs of order 4, on
 the same cores.
 
-    python scripts/python/compare_jax_privacy.py [--dim 10000000] [--threads 1] [--rounds 9]
+    python scripts/python/compare_jax_privacy.py [--dim 10000000] [--threads 1] [--rounds 9] [--json]
 
 Run it with a Python that has antinoise, jax, optax and jax-privacy. Each variant has a process of its own,
 bound to the same `--threads` cores. In every round each makes one row in turn while the others wait, so that
@@ -17,6 +17,8 @@ import sys
 import time
 from collections.abc import Callable
 from statistics import median
+
+from rounds import as_json
 
 THEIRS = "jax-privacy's BLT, jitted, float32"
 
@@ -78,18 +80,19 @@ CONTESTANTS = [
 
 
 def contest(what: str, dim: int, threads: int) -> None:
-    """Makes a row for each line on standard input, and prints its time."""
+    """Makes a row for each line on standard input, and prints its time and its processor time."""
     make = of_jax_privacy(dim) if what == THEIRS else of_antinoise(what, dim, threads)
     for _ in range(3):
         make()
     print("ready", flush=True)
     for _ in sys.stdin:
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         make()
-        print((time.perf_counter() - start) / dim * 1e9, flush=True)
+        found = time.perf_counter() - start, time.process_time() - used
+        print(*(1e9 * seconds / dim for seconds in found), flush=True)
 
 
-def compare(dim: int, threads: int, rounds: int) -> None:
+def compare(dim: int, threads: int, rounds: int, in_json: bool) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": str(threads)}
     if threads == 1:
@@ -115,10 +118,15 @@ def compare(dim: int, threads: int, rounds: int) -> None:
         for what, process in running.items():
             process.stdin.write("\n")
             process.stdin.flush()
-            times[what].append(float(process.stdout.readline()))
+            times[what].append(float(process.stdout.readline().split()[in_json]))
     for process in running.values():
         process.stdin.close()
         process.wait()
+    if in_json:
+        in_seconds = {what: [1e-9 * dim * row for row in rows] for what, rows in times.items()}
+        setting = f"BLT of 4 buffers, {dim:,} coordinates, {threads} thread"
+        print(as_json("Correlated noise", setting, CONTESTANTS[2], in_seconds))
+        return
     print(
         f"{dim} coordinates, {threads} thread(s), {rounds} rounds; nanoseconds a coordinate: median (least to"
         " greatest)"
@@ -135,12 +143,13 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--contestant", choices=CONTESTANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contestant:
         contest(options.contestant, options.dim, options.threads)
     else:
-        compare(options.dim, options.threads, options.rounds)
+        compare(options.dim, options.threads, options.rounds, options.json)
 
 
 if __name__ == "__main__":

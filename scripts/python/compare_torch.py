@@ -2,11 +2,11 @@
 """Times rows of noise for PyTorch: antinoise into a tensor, compared with PyTorch's own normals and
 antinoise's Rust, on the same cores.
 
-    python scripts/python/compare_torch.py [--dim 10000000] [--threads 1] [--rounds 9]
+    python scripts/python/compare_torch.py [--dim 10000000] [--threads 1] [--rounds 9] [--json]
 
-Run it with a Python that has antinoise and torch, best on a quiet machine. In every round PyTorch and
-antinoise make one row each, in turn; Rust is timed before and after them by `antinoise bench noise`, which
-runs the same code. Printed are the median, the smallest and the largest time of a row, in nanoseconds per
+Run it with a Python that has antinoise and torch, best on a quiet machine. In every round PyTorch, NumPy and
+antinoise make one row each; Rust is timed before and after them by `antinoise bench noise`, which runs the
+same code. Printed are the median, the smallest and the largest time of a row, in nanoseconds per
 coordinate.
 """
 
@@ -18,17 +18,24 @@ import time
 from collections.abc import Callable
 from statistics import median
 
+import numpy as np
 import torch
+from rounds import as_json, seconds
 
 import antinoise as an
 
-THEIRS, BLT = "tensor.normal_()", "BLT of 4 buffers into a tensor"
+THEIRS, BLT = "PyTorch's normal_()", "BLT of 4 buffers into a tensor"
+INDEPENDENT, NUMPY = "independent into a tensor", "NumPy's standard_normal"
 
 
 def contestants(dim: int, threads: int) -> dict[str, Callable[[], object]]:
-    made: dict[str, Callable[[], object]] = {THEIRS: torch.empty(dim).normal_}
+    generator, normals = np.random.default_rng(), np.empty(dim, np.float32)
+    made: dict[str, Callable[[], object]] = {
+        THEIRS: torch.empty(dim).normal_,
+        NUMPY: lambda: generator.standard_normal(dtype=np.float32, out=normals),
+    }
     for name, mechanism, arithmetic in (
-        ("independent into a tensor", "identity", "plain"),
+        (INDEPENDENT, "identity", "plain"),
         (BLT, "blt:4", "plain"),
         ("BLT of 4 buffers, on the grid", "blt:4", "grid"),
     ):
@@ -83,17 +90,18 @@ def main() -> None:
     arguments.add_argument("--dim", type=int, default=10_000_000)
     arguments.add_argument("--threads", type=int, default=1)
     arguments.add_argument("--rounds", type=int, default=9)
+    arguments.add_argument("--json", action="store_true")
     how = arguments.parse_args()
     torch.set_num_threads(how.threads)
+    if how.json:
+        all, setting = contestants(how.dim, how.threads), f"{how.dim:,} coordinates, {how.threads} thread"
+        steps = {name: all[name] for name in (INDEPENDENT, THEIRS, NUMPY)}
+        times = seconds(steps, how.rounds, clock=time.process_time)
+        print(as_json("Independent noise", setting, INDEPENDENT, times))
+        return
     before, steps = rust(how.dim, how.threads), contestants(how.dim, how.threads)
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for round in range(how.rounds + 1):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            # The first round only fills memory and is not counted.
-            if round:
-                times[name].append((time.perf_counter() - start) / how.dim * 1e9)
+    of_rows = seconds(steps, how.rounds, warm=1)
+    times = {name: [1e9 * row / how.dim for row in rows] for name, rows in of_rows.items()}
     after = rust(how.dim, how.threads)
     for name, found in times.items():
         print(f"{name:40} {median(found):6.2f} ns ({min(found):.2f} to {max(found):.2f})")
