@@ -12,6 +12,7 @@ mod poisson_sampled;
 mod profile;
 mod side;
 mod tilt;
+mod truncation;
 
 use antinoise_input::{in_open_unit, non_negative};
 
@@ -28,6 +29,8 @@ use side::Side;
 /// It is computed by privacy loss distributions: each step is bounded by discrete distributions from above
 /// (connect-the-dots) and from below, whose sums are evaluated in Fourier space. Rounding, truncation and
 /// smoothing are always on the safe side. Compositions of full-batch phases alone are exact, by [`Gdp`].
+/// Where batches are cut at a maximum size, its cost is added to delta
+/// ([`truncation_delta_upper`](PoissonSampledGaussian::truncation_delta_upper)).
 ///
 /// # Source
 /// Doroshenko et al., "Connect the dots" (2022); Zhu, Dong and Wang, "Optimal accounting of differential
@@ -62,7 +65,7 @@ impl Composition {
     /// ```
     pub fn new(phases: impl IntoIterator<Item = PoissonSampledGaussian>) -> Result<Self> {
         let (full, sampled): (Vec<_>, Vec<_>) =
-            phases.into_iter().partition(|phase| phase.sampling_rate == 1.0);
+            phases.into_iter().partition(|phase| phase.sampling_rate == 1.0 && phase.truncation.is_none());
         let full = Gdp::compose_upper(full.iter().map(unamplified).collect::<Result<Vec<_>>>()?)?;
         Ok(Self { sampled, full })
     }
@@ -80,6 +83,12 @@ impl Composition {
     /// ```
     pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
         in_open_unit("delta", delta)?;
+        if self.is_truncated() {
+            let (rest, unamplified) = (self.uncut_delta(delta), self.unamplified()?.epsilon_upper(delta)?);
+            let upper = if rest > 0.0 { self.uncut()?.epsilon(rest)?.upper } else { f64::INFINITY };
+            let lower = self.thinned()?.epsilon(delta)?.lower;
+            return Ok(Bounds { lower, upper }.capped(upper.min(unamplified)));
+        }
         if self.sampled.is_empty() {
             return Ok(Bounds {
                 lower: self.full.epsilon_lower(delta)?,
@@ -110,6 +119,13 @@ impl Composition {
     /// ```
     pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
         non_negative("epsilon", epsilon)?;
+        if self.is_truncated() {
+            let cost = self.truncation_delta_upper();
+            let uncut = if cost < 1.0 { self.uncut()?.delta(epsilon)?.upper } else { 1.0 };
+            let upper = (uncut + cost).next_up().min(self.unamplified()?.delta_upper(epsilon)?).min(1.0);
+            let lower = self.thinned()?.delta(epsilon)?.lower;
+            return Ok(Bounds { lower, upper }.capped(upper));
+        }
         if self.sampled.is_empty() {
             return Ok(Bounds {
                 lower: self.full.delta_lower(epsilon)?,
@@ -134,10 +150,43 @@ impl Composition {
 
     /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.
     pub(crate) fn epsilon_near(&self, delta: f64) -> f64 {
-        if self.sampled.is_empty() {
-            return self.full.epsilon_upper(delta).unwrap_or(f64::INFINITY);
+        let rest = self.uncut_delta(delta);
+        if self.sampled.is_empty() || rest <= 0.0 {
+            let unamplified = self.unamplified().and_then(|all| all.epsilon_upper(delta));
+            return unamplified.unwrap_or(f64::INFINITY);
         }
-        fit::Fit::new(&self.side(Direction::Remove).parts, delta.ln()).target
+        fit::Fit::new(&self.side(Direction::Remove).parts, rest.ln()).target
+    }
+
+    /// Whether batches of some phase are cut at a maximum size.
+    fn is_truncated(&self) -> bool {
+        self.sampled.iter().any(|phase| phase.truncation.is_some())
+    }
+
+    /// An upper bound on what cutting batches adds to delta.
+    fn truncation_delta_upper(&self) -> f64 {
+        let costs = self.sampled.iter().map(PoissonSampledGaussian::truncation_delta_upper);
+        costs.fold(0.0, |sum, cost| if cost == 0.0 { sum } else { (sum + cost).next_up() })
+    }
+
+    /// What cutting batches leaves of `delta`, rounded down; not positive if it leaves nothing.
+    fn uncut_delta(&self, delta: f64) -> f64 {
+        if self.is_truncated() { (delta - self.truncation_delta_upper()).next_down() } else { delta }
+    }
+
+    /// The same phases without maximum batch sizes, to whose delta the cost of cutting is added.
+    fn uncut(&self) -> Result<Self> {
+        self.mapped(PoissonSampledGaussian::uncut)
+    }
+
+    /// Phases without maximum batch sizes that are no less private.
+    fn thinned(&self) -> Result<Self> {
+        self.mapped(PoissonSampledGaussian::thinned)
+    }
+
+    fn mapped(&self, change: impl Fn(PoissonSampledGaussian) -> PoissonSampledGaussian) -> Result<Self> {
+        let Self { sampled, full } = Self::new(self.sampled.iter().copied().map(change))?;
+        Ok(Self { sampled, full: Gdp::compose_upper([full, self.full])? })
     }
 
     /// The privacy of the same steps without sampling, which is an upper bound.

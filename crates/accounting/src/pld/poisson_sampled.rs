@@ -3,6 +3,7 @@ use antinoise_input::{InvalidParameter, positive};
 use super::mixtures::Mixtures;
 use super::pair::Pair;
 use super::profile::{Direction, Profile};
+use super::truncation::{Truncation, least_max_batch_size};
 use crate::Result;
 
 /// Steps of DP-SGD with Poisson sampling, each of which adds Gaussian noise to the sum over a random batch.
@@ -18,6 +19,7 @@ pub struct PoissonSampledGaussian {
     pub(super) steps: u64,
     pub(super) group: u32,
     pub(super) is_replaced: bool,
+    pub(super) truncation: Option<Truncation>,
 }
 
 /// Largest number of examples that change together.
@@ -51,7 +53,7 @@ impl PoissonSampledGaussian {
         if !(1..=1_000_000_000_000_000).contains(&steps) {
             return Err(InvalidParameter::new("steps", steps, "from 1 to 1e15").into());
         }
-        Ok(Self { noise_multiplier, sampling_rate, steps, group: 1, is_replaced: false })
+        Ok(Self { noise_multiplier, sampling_rate, steps, group: 1, is_replaced: false, truncation: None })
     }
 
     /// The noise multiplier.
@@ -121,6 +123,95 @@ impl PoissonSampledGaussian {
         Self { is_replaced: true, ..self }
     }
 
+    /// The same steps where a batch of more than `max_batch_size` examples is cut to that size by a rule that
+    /// does not see the examples' content, such as a uniform draw. `examples` is an upper bound on the number
+    /// of examples from which a batch is drawn, in both neighbouring data sets. An example that was removed
+    /// from a batch contributes nothing; one that contributes zero keeps its place.
+    ///
+    /// # Errors
+    /// When `max_batch_size` is 0, or `examples` is not from 1 to 2^53.
+    ///
+    /// # Source
+    /// Chua et al., "Scalable DP-SGD: shuffling vs. Poisson subsampling" (2024), section 3, with a smaller
+    /// cost, which docs/accounting.md proves.
+    ///
+    /// ```
+    /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
+    /// let run = PoissonSampledGaussian::new(1.0, 0.01, 1000)?;
+    /// let uncut = Composition::new([run])?.epsilon(1e-6)?.upper;
+    /// let epsilon = |size| Composition::new([run.truncated(size, 50_000)?])?.epsilon(1e-6);
+    /// assert!(epsilon(640)?.upper < 1.001 * uncut && epsilon(600)?.upper > 1.01 * uncut);
+    /// assert_eq!(epsilon(50_000)?.upper, uncut);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn truncated(self, max_batch_size: u64, examples: u64) -> Result<Self> {
+        Ok(Self { truncation: Truncation::new(max_batch_size, examples)?, ..self })
+    }
+
+    /// The smallest maximum batch size for which cutting the batches of these steps adds at most `delta` to
+    /// the delta of one example.
+    ///
+    /// # Errors
+    /// When `examples` is not from 1 to 2^53.
+    ///
+    /// ```
+    /// use antinoise_accounting::PoissonSampledGaussian;
+    /// let run = PoissonSampledGaussian::new(1.0, 0.01, 1000)?;
+    /// let size = run.least_max_batch_size(50_000, 1e-8)?;
+    /// assert!((620..650).contains(&size), "{size}");
+    /// assert!(run.truncated(size, 50_000)?.truncation_delta_upper() <= 1e-8);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn least_max_batch_size(&self, examples: u64, delta: f64) -> Result<u64> {
+        least_max_batch_size(self.sampling_rate, self.steps, examples, delta)
+    }
+
+    /// An upper bound on what cutting the batches of all steps adds to delta: 0 if no batch can be larger
+    /// than the maximum.
+    ///
+    /// ```
+    /// use antinoise_accounting::PoissonSampledGaussian;
+    /// let run = PoissonSampledGaussian::new(1.0, 0.01, 1000)?;
+    /// assert_eq!(run.truncation_delta_upper(), 0.0);
+    /// assert!(run.truncated(600, 50_000)?.truncation_delta_upper() > 1e-6);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn truncation_delta_upper(&self) -> f64 {
+        self.truncation.map_or(0.0, |truncation| {
+            truncation.cost_upper_of(self.sampling_rate, self.steps, u64::from(self.group))
+        })
+    }
+
+    /// The same steps without a maximum batch size.
+    pub(super) fn uncut(self) -> Self {
+        Self { truncation: None, ..self }
+    }
+
+    /// Steps without a maximum batch size that are no less private: one example is in a batch at most as
+    /// often as after a uniform cut.
+    pub(super) fn thinned(self) -> Self {
+        let Some(truncation) = self.truncation else { return self };
+        let sampling_rate = truncation.kept_rate_lower(self.sampling_rate);
+        Self { sampling_rate, group: 1, truncation: None, ..self }
+    }
+
+    /// `steps` steps like these.
+    ///
+    /// # Errors
+    /// When `steps` is 0 or above 1e15.
+    ///
+    /// ```
+    /// use antinoise_accounting::PoissonSampledGaussian;
+    /// let run = PoissonSampledGaussian::new(1.5, 0.1, 10)?;
+    /// assert_eq!(run.with_steps(20)?, PoissonSampledGaussian::new(1.5, 0.1, 20)?);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn with_steps(self, steps: u64) -> Result<Self> {
+        let Self { noise_multiplier, sampling_rate, .. } = self;
+        let Self { steps, .. } = Self::new(noise_multiplier, sampling_rate, steps)?;
+        Ok(Self { steps, ..self })
+    }
+
     /// The same steps with another noise multiplier.
     ///
     /// # Errors
@@ -138,15 +229,16 @@ impl PoissonSampledGaussian {
         Ok(Self { noise_multiplier, ..self })
     }
 
-    /// How far the examples that change can move the sum, in norms of one contribution.
+    /// How far the examples that change can move the sum, in norms of one contribution. An example that is
+    /// absent from a batch that would be cut leaves its place to another.
     pub(crate) fn distance(&self) -> u64 {
-        u64::from(self.group) * if self.is_replaced { 2 } else { 1 }
+        u64::from(self.group) * if self.is_replaced || self.truncation.is_some() { 2 } else { 1 }
     }
 
     /// The pair of one step.
     pub(crate) fn pair(&self, direction: Direction) -> Box<dyn Pair> {
         let (mu, q) = (1.0 / self.noise_multiplier, self.sampling_rate);
-        if self.distance() == 1 {
+        if self.group == 1 && !self.is_replaced {
             return Box::new(Profile { mu, q, direction });
         }
         let others = if self.is_replaced { self.group } else { 0 };
