@@ -61,26 +61,8 @@ impl BlockCyclicPoisson {
     /// # Errors
     /// As [`block_cyclic_poisson_reduction`] and [`PoissonSampledGaussian::noise_multiplier_upper`].
     pub fn noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
-        self.least_noise(epsilon, delta, |run| run)
-    }
-
-    /// [`noise_multiplier_upper`](Self::noise_multiplier_upper) where one example is replaced by another,
-    /// still relative to the norm of one contribution.
-    ///
-    /// # Errors
-    /// As [`noise_multiplier_upper`](Self::noise_multiplier_upper).
-    pub fn replaced_noise_multiplier_upper(&self, epsilon: f64, delta: f64) -> Result<f64> {
-        self.least_noise(epsilon, delta, PoissonSampledGaussian::replaced)
-    }
-
-    fn least_noise(
-        &self,
-        epsilon: f64,
-        delta: f64,
-        change: impl Fn(PoissonSampledGaussian) -> PoissonSampledGaussian,
-    ) -> Result<f64> {
         let (steps, rate) = self.steps_and_rate_upper()?;
-        let run = change(PoissonSampledGaussian::new(1.0, rate, steps)?);
+        let run = PoissonSampledGaussian::new(1.0, rate, steps)?;
         // The reduction rounds the noise multiplier down again.
         Ok(run.noise_multiplier_upper(epsilon, delta)?.next_up())
     }

@@ -75,6 +75,12 @@ impl Composition {
             antinoise_input::at_least("size", size as usize, 1)?;
             return self.epsilon(delta);
         }
+        // The cost of cutting batches is counted once for the group, not converted.
+        let rest = self.uncut_delta(delta, size);
+        if self.is_truncated() && rest > 0.0 {
+            let upper = self.uncut()?.group_epsilon(rest, size)?.upper;
+            return Ok(Bounds { lower: self.epsilon(delta)?.lower.min(upper), upper });
+        }
         let (k, mut one) = (size as f64, delta / size as f64);
         // A bound on epsilon bounds the growth factor, which bounds delta for one unit, which gives a better
         // bound on epsilon: iterate.

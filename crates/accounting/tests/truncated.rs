@@ -103,6 +103,13 @@ fn groups_and_other_phases_compose() {
     let by_size: Vec<f64> =
         [1, 2, 5, 64].map(|size| epsilon(one.of_group(size).unwrap(), 1e-6).upper).to_vec();
     assert!(by_size.windows(2).all(|pair| 1.5 * pair[0] < pair[1]), "{by_size:?}");
+    // By conversion, the cost is not multiplied by e^epsilon.
+    let (cut, uncut) = (composed(one), composed(run(2.0, 0.01, 300)));
+    for size in [2, 5] {
+        let (cut, uncut) = (cut.group_epsilon(1e-6, size).unwrap(), uncut.group_epsilon(1e-6, size).unwrap());
+        assert!(cut.lower <= cut.upper && cut.upper >= uncut.lower, "{size}: {cut:?} {uncut:?}");
+        assert!(cut.upper < 1.02 * uncut.upper, "{size}: {cut:?} {uncut:?}");
+    }
     let both = Composition::new([one, run(4.0, 1.0, 2), run(3.0, 0.1, 10)]).unwrap();
     let uncut = Composition::new([run(2.0, 0.01, 300), run(4.0, 1.0, 2), run(3.0, 0.1, 10)]).unwrap();
     let (found, least) = (both.epsilon(1e-6).unwrap(), uncut.epsilon(1e-6).unwrap());

@@ -29,7 +29,8 @@
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! arithmetic: how noise is added to sums
 //! schedule, setting, monte_carlo, unit: sampler, schema and the accountant that they imply; what a caller says about participation; strategies under Monte Carlo accountants; the unit that is drawn
-//! request, plan: the request; the numbers of a plan
+//! plan: the numbers of a plan
+//! request: the request
 //! verified: plans whose claim follows from their numbers
 //! participations: the steps of each example, checked against the schema during a run
 //! io, statement_text: plans in files, and in words
@@ -67,7 +68,7 @@ pub use io::write_atomically;
 pub use participations::Participations;
 pub use persons::{ByExamples, by_examples_in_words};
 pub use plan::{Plan, Privacy};
-pub use request::{Length, Request};
+pub use request::{Length, MaxBatchSize, Request};
 pub use sampler::{Batches, Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};
 pub use search::{

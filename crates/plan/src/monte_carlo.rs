@@ -50,7 +50,11 @@ pub(crate) fn mechanism(
             let columns = lower_columns(encoder, "b-min-sep needs")?;
             Some(MonteCarloMechanism::b_min_sep(&columns, min_sep, batch_size as f64, examples, noise_std)?)
         }
-        Sampler::Cyclic { .. } | Sampler::Poisson { .. } | Sampler::Stream | Sampler::External => None,
+        Sampler::Cyclic { .. }
+        | Sampler::Poisson { .. }
+        | Sampler::TruncatedPoisson { .. }
+        | Sampler::Stream
+        | Sampler::External => None,
     })
 }
 

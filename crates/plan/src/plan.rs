@@ -174,7 +174,7 @@ impl Plan {
     /// examples under amplified Poisson sampling were accounted for at first; `None` for other plans.
     pub(crate) fn by_two_changes(&self) -> Result<Option<Bounds>> {
         let Some(run) = self.sampled_run(self.steps)? else { return Ok(None) };
-        if self.privacy.adjacency == Adjacency::ZeroOut {
+        if self.privacy.adjacency == Adjacency::ZeroOut || self.sampler.max_batch_size().is_some() {
             return Ok(None);
         }
         let one = PoissonSampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), run.steps())?;
@@ -198,13 +198,8 @@ impl Plan {
                 format!("at least {bands}, the bands of the strategy"),
             ));
         }
-        let sampling = BlockCyclicPoisson {
-            bands: groups,
-            steps,
-            batch_size: self.batch_size as f64,
-            examples: self.examples,
-        };
-        let run = block_cyclic_poisson_reduction(&sampling, self.accounted_noise())?;
+        let sizes = (self.batch_size, self.examples);
+        let run = dp_sgd(self.sampler, groups, steps, sizes, self.accounted_noise())?;
         Ok(Some(under(self.privacy.adjacency, run)))
     }
 
@@ -272,8 +267,8 @@ impl Plan {
         .map_err(Error::from)
     }
 
-    /// (n, p): the size of the batch of step `step` is Binomial(n, p). `None` if the sampler forms no
-    /// batches.
+    /// (n, p): the size of the batch of step `step`, before it is cut at [`Sampler::max_batch_size`], is
+    /// Binomial(n, p). `None` if the sampler forms no batches.
     ///
     /// ```
     /// # use antinoise_plan::{Length, Request, Setting, choose};
@@ -283,6 +278,23 @@ impl Plan {
     /// ```
     pub fn batch_size_law(&self, step: usize) -> Option<(usize, f64)> {
         self.sampler.batch_size_law(step, self.examples, self.batch_size)
+    }
+
+    /// The size to which all batches can be padded: the largest one that the sampler can form. `None` if
+    /// sizes are random and not cut, or the sampler forms no batches.
+    ///
+    /// ```
+    /// # use antinoise_plan::{Length, Request, Setting, choose};
+    /// # let plan = choose(&Request::new(1010, 50, Length::Epochs(2), Setting::Cyclic))?.plan;
+    /// assert_eq!(plan.max_batch_size(), Some(51));
+    /// # Ok::<(), antinoise_plan::Error>(())
+    /// ```
+    pub fn max_batch_size(&self) -> Option<usize> {
+        match self.sampler {
+            Sampler::Cyclic { groups } => Some(self.examples.div_ceil(groups)),
+            Sampler::Stream => Some(self.batch_size),
+            other => other.max_batch_size(),
+        }
     }
 
     /// The number by which a noisy sum is divided to give a mean gradient.
@@ -298,6 +310,25 @@ pub(crate) struct Rounding {
     /// Upper bound on how far rounding of the history term shifts the mean of C G + Z, in standard deviations
     /// of the seed noise.
     pub history: f64,
+}
+
+/// A DP-SGD run that is no more private than `steps` steps of a strategy with `groups` bands under `sampler`,
+/// which forms batches of `batch_size` out of `examples` examples; the noise is relative to the norm of one
+/// contribution.
+pub(crate) fn dp_sgd(
+    sampler: Sampler,
+    groups: usize,
+    steps: usize,
+    (batch_size, examples): (usize, usize),
+    noise_multiplier: f64,
+) -> Result<PoissonSampledGaussian> {
+    let sampling = BlockCyclicPoisson { bands: groups, steps, batch_size: batch_size as f64, examples };
+    let run = block_cyclic_poisson_reduction(&sampling, noise_multiplier)?;
+    Ok(match sampler.max_batch_size() {
+        // A batch is drawn from one group.
+        Some(most) => run.truncated(most as u64, examples.div_ceil(groups) as u64)?,
+        None => run,
+    })
 }
 
 /// `run`, whose noise is relative to the norm of one contribution, under `adjacency`.

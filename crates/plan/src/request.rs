@@ -1,10 +1,13 @@
 //! The request for a plan, and the schedule that follows from it.
 
+use std::fmt;
+
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, PrivacyUnit, Workload};
 
 use crate::arithmetic::in_single_precision;
+use crate::plan::dp_sgd;
 use crate::unit::check_unit;
 use crate::{ArithmeticKind, Result, Schedule, Setting};
 
@@ -16,6 +19,29 @@ pub enum Length {
     /// Number of steps.
     Steps(usize),
 }
+
+/// The maximum size at which Poisson batches are cut, so that all batches can be padded to one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxBatchSize {
+    /// The smallest size for which cutting costs at most a hundredth of delta.
+    Auto,
+    /// This size.
+    Of(usize),
+}
+
+impl fmt::Display for MaxBatchSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Of(size) => size.fmt(f),
+        }
+    }
+}
+
+/// The largest share of delta that cutting batches may cost at the size of [`MaxBatchSize::Auto`], and at any
+/// other.
+const AUTO_SHARE: f64 = 0.01;
+const MAX_SHARE: f64 = 0.5;
 
 /// The data, batches, privacy target and setting of a plan.
 ///
@@ -37,6 +63,8 @@ pub struct Request {
     pub length: Length,
     /// How batches are formed, or units participate.
     pub setting: Setting,
+    /// Maximum size of Poisson batches, which are cut at it. Default `None`: their size is not bounded.
+    pub max_batch_size: Option<MaxBatchSize>,
     /// Target epsilon. Default 1.
     pub epsilon: f64,
     /// Target delta. Default 1e-6.
@@ -90,6 +118,7 @@ impl Request {
             batch_size,
             length,
             setting,
+            max_batch_size: None,
             epsilon: 1.0,
             delta: 1e-6,
             unit: PrivacyUnit::Example,
@@ -112,7 +141,35 @@ impl Request {
 
     /// The same request with another setting.
     pub(crate) fn under(&self, setting: Setting) -> Self {
-        Self { setting, ..self.clone() }
+        let max_batch_size = self.max_batch_size.filter(|_| setting == Setting::Poisson);
+        Self { setting, max_batch_size, ..self.clone() }
+    }
+
+    /// `schedule` under amplified block-cyclic Poisson sampling with `groups` groups. Batches are cut at the
+    /// maximum size, if the request has one; it is refused where this costs half of delta.
+    pub(crate) fn sampled(&self, schedule: &Schedule, groups: usize) -> Result<Schedule> {
+        let sampled = schedule.with_poisson(groups);
+        let Some(wanted) = self.max_batch_size else { return Ok(sampled) };
+        let run = dp_sgd(sampled.sampler, groups, sampled.steps, (self.batch_size, self.examples), 1.0)?;
+        let least = |share: f64| -> Result<usize> {
+            let of_group = self.examples.div_ceil(groups) as u64;
+            Ok((run.least_max_batch_size(of_group, share * self.delta)? as usize).max(self.batch_size))
+        };
+        let size = match wanted {
+            MaxBatchSize::Auto => least(AUTO_SHARE)?,
+            MaxBatchSize::Of(size) => {
+                let least = least(MAX_SHARE)?;
+                if !(least..=self.examples).contains(&size) {
+                    let must_be = format!(
+                        "from {least} to {}: at a smaller size, cutting batches costs more than half of delta",
+                        self.examples
+                    );
+                    return Err(InvalidParameter::new("max_batch_size", size, must_be).into());
+                }
+                size
+            }
+        };
+        Ok(sampled.with_truncated_poisson(groups, size))
     }
 
     /// Whether the request names the mechanisms from which to choose.
@@ -127,6 +184,10 @@ impl Request {
         in_open_unit("delta", self.delta)?;
         in_single_precision("clip_norm", self.clip_norm)?;
         self.workload.check()?;
+        if let Some(wanted) = self.max_batch_size.filter(|_| self.setting != Setting::Poisson) {
+            let must_be = format!("left out: {}", self.setting.why_not_cut());
+            return Err(InvalidParameter::new("max_batch_size", wanted, must_be).into());
+        }
         let is_external = matches!(self.setting, Setting::Federated { .. });
         check_unit(self.unit, is_external, self.max_examples_per_user)?;
         below_one("tolerance", self.tolerance)?;

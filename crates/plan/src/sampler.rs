@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::{InvalidParameter, at_least, between};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,14 @@ pub enum Sampler {
         /// Number of groups: an example's group has its turn in every `groups`-th step.
         #[serde(default = "one")]
         groups: usize,
+    },
+    /// Truncated Poisson: as Poisson, but of a batch of more than `max_batch_size` examples, that many are
+    /// drawn uniformly at random, so that batches can be padded to one size.
+    TruncatedPoisson {
+        /// Number of groups, as for Poisson batches.
+        groups: usize,
+        /// Maximum number of examples in a batch.
+        max_batch_size: usize,
     },
     /// Balls in bins: every example is assigned to a bin, uniformly at random, independently and for the
     /// whole run; step t takes the examples of bin t mod bins.
@@ -57,6 +65,9 @@ impl fmt::Display for Sampler {
         f.write_str(self.name())?;
         match self {
             Self::Cyclic { groups } | Self::Poisson { groups } => write!(f, " (groups: {groups})"),
+            Self::TruncatedPoisson { groups, max_batch_size } => {
+                write!(f, " (groups: {groups}, max_batch_size: {max_batch_size})")
+            }
             Self::BallsInBins { bins } => write!(f, " (bins: {bins})"),
             Self::BMinSep { min_sep } => write!(f, " (min_sep: {min_sep})"),
             Self::Stream | Self::External => Ok(()),
@@ -75,7 +86,11 @@ impl Sampler {
     pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
         match self {
             Self::Cyclic { groups } | Self::BallsInBins { bins: groups } => examples as f64 / groups as f64,
-            Self::Poisson { .. } | Self::BMinSep { .. } | Self::Stream | Self::External => batch_size as f64,
+            Self::Poisson { .. }
+            | Self::TruncatedPoisson { .. }
+            | Self::BMinSep { .. }
+            | Self::Stream
+            | Self::External => batch_size as f64,
         }
     }
 
@@ -88,6 +103,7 @@ impl Sampler {
         match self {
             Self::Cyclic { .. } => "cyclic",
             Self::Poisson { .. } => "poisson",
+            Self::TruncatedPoisson { .. } => "truncated-poisson",
             Self::BallsInBins { .. } => "balls-in-bins",
             Self::BMinSep { .. } => "b-min-sep",
             Self::Stream => "stream",
@@ -104,16 +120,37 @@ impl Sampler {
     /// ```
     pub fn spacing(self) -> Option<Spacing> {
         let (steps, is_exact) = match self {
-            Self::Cyclic { groups } | Self::Poisson { groups } | Self::BallsInBins { bins: groups } => {
-                (groups, true)
-            }
+            Self::Cyclic { groups }
+            | Self::Poisson { groups }
+            | Self::TruncatedPoisson { groups, .. }
+            | Self::BallsInBins { bins: groups } => (groups, true),
             Self::BMinSep { min_sep } => (min_sep, false),
             Self::Stream | Self::External => return None,
         };
         Some(Spacing { steps, is_exact })
     }
 
-    /// (n, p): the size of the batch of step `step` is Binomial(n, p). `None` if no batches are formed.
+    /// The maximum size at which batches are cut, and to which loaders pad them; `None` if they are not cut.
+    ///
+    /// ```
+    /// use antinoise_plan::Sampler;
+    /// let sampler = Sampler::TruncatedPoisson { groups: 1, max_batch_size: 64 };
+    /// assert_eq!((sampler.max_batch_size(), Sampler::Stream.max_batch_size()), (Some(64), None));
+    /// ```
+    pub fn max_batch_size(self) -> Option<usize> {
+        match self {
+            Self::TruncatedPoisson { max_batch_size, .. } => Some(max_batch_size),
+            Self::Cyclic { .. }
+            | Self::Poisson { .. }
+            | Self::BallsInBins { .. }
+            | Self::BMinSep { .. }
+            | Self::Stream
+            | Self::External => None,
+        }
+    }
+
+    /// (n, p): the size of the batch of step `step`, before it is cut at its maximum, is Binomial(n, p).
+    /// `None` if no batches are formed.
     pub(crate) fn batch_size_law(
         self,
         step: usize,
@@ -127,7 +164,9 @@ impl Sampler {
         };
         match self {
             Self::Cyclic { groups } => Some((group(groups), 1.0)),
-            Self::Poisson { groups } => Some((group(groups), rate(groups))),
+            Self::Poisson { groups } | Self::TruncatedPoisson { groups, .. } => {
+                Some((group(groups), rate(groups)))
+            }
             Self::BallsInBins { bins } => Some((examples, 1.0 / bins as f64)),
             Self::BMinSep { .. } => Some((examples, rate(1))),
             Self::Stream => Some((batch_size, 1.0)),
@@ -160,6 +199,8 @@ pub struct Batches {
     repeats: bool,
     /// An example of the step's group takes part if 64 random bits, as a number, are below this threshold.
     threshold: u128,
+    /// The maximum size of a batch, if batches are cut.
+    max_batch_size: Option<usize>,
 }
 
 /// The threshold for which every example takes part.
@@ -187,6 +228,11 @@ impl Batches {
         match sampler {
             Sampler::Cyclic { groups } => Self::cyclic(examples, groups, rng),
             Sampler::Poisson { groups } => Self::poisson(examples, batch_size, groups, rng),
+            Sampler::TruncatedPoisson { groups, max_batch_size } => {
+                at_least("max_batch_size", max_batch_size, 1)?;
+                let uncut = Self::poisson(examples, batch_size, groups, rng)?;
+                Ok(Self { max_batch_size: Some(max_batch_size), ..uncut })
+            }
             Sampler::BallsInBins { bins } => Self::balls_in_bins(examples, bins, rng),
             Sampler::BMinSep { min_sep } => Self::b_min_sep(examples, batch_size, min_sep, steps, rng),
             Sampler::Stream => Self::stream(examples, batch_size),
@@ -210,7 +256,13 @@ impl Batches {
             order.swap(last, below(last as u64 + 1, rng) as usize);
         }
         let start = |g: usize| start_of_group(g, groups, examples);
-        Ok(Self { order, starts: (0..=groups).map(start).collect(), repeats: true, threshold: ALL })
+        Ok(Self {
+            order,
+            starts: (0..=groups).map(start).collect(),
+            repeats: true,
+            threshold: ALL,
+            max_batch_size: None,
+        })
     }
 
     /// Balls in bins: the bin of every example is drawn from `rng`.
@@ -229,7 +281,7 @@ impl Batches {
             order[next[bin]] = example;
             next[bin] += 1;
         }
-        Ok(Self { order, starts, repeats: true, threshold: ALL })
+        Ok(Self { order, starts, repeats: true, threshold: ALL, max_batch_size: None })
     }
 
     /// b-min-sep batches of expected size `batch_size` in `steps` steps. All batches are drawn from `rng`
@@ -268,7 +320,13 @@ impl Batches {
             *end += batch.len();
             Some(*end)
         }));
-        Ok(Self { starts: starts.collect(), order: of_step.concat(), repeats: false, threshold: ALL })
+        Ok(Self {
+            starts: starts.collect(),
+            order: of_step.concat(),
+            repeats: false,
+            threshold: ALL,
+            max_batch_size: None,
+        })
     }
 
     /// Batches of `batch_size` examples in their given order, and empty batches after the last full one.
@@ -279,7 +337,13 @@ impl Batches {
         let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         let steps = examples / between("batch_size", batch_size, 1, examples, "examples")?;
         let starts = (0..=steps).map(|step| step * batch_size).collect();
-        Ok(Self { order: (0..steps * batch_size).collect(), starts, repeats: false, threshold: ALL })
+        Ok(Self {
+            order: (0..steps * batch_size).collect(),
+            starts,
+            repeats: false,
+            threshold: ALL,
+            max_batch_size: None,
+        })
     }
 
     /// Block-cyclic Poisson batches of expected size `batch_size` from `groups` groups, drawn from `rng`.
@@ -316,10 +380,14 @@ impl Batches {
     /// ```
     pub fn at(&self, step: usize, rng: &mut impl Rng) -> Vec<usize> {
         let group = self.turn(step);
-        if self.threshold == ALL {
-            return group.to_vec();
+        let mut batch: Vec<usize> = match self.threshold {
+            ALL => group.to_vec(),
+            _ => group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect(),
+        };
+        if let Some(most) = self.max_batch_size.filter(|&most| most < batch.len()) {
+            cut(&mut batch, most, rng);
         }
-        group.iter().copied().filter(|_| u128::from(rng.next_u64()) < self.threshold).collect()
+        batch
     }
 
     /// The group of step `step`: its batch, or the examples from which its Poisson batch is drawn.
@@ -331,6 +399,16 @@ impl Batches {
         let group = step % groups;
         &self.order[self.starts[group]..self.starts[group + 1]]
     }
+}
+
+/// Keeps `most` of `batch`, drawn uniformly at random, in increasing order.
+fn cut(batch: &mut Vec<usize>, most: usize, rng: &mut impl Rng) {
+    for place in 0..most {
+        let left = (batch.len() - place) as u64;
+        batch.swap(place, place + below(left, rng) as usize);
+    }
+    batch.truncate(most);
+    batch.sort_unstable();
 }
 
 /// A coin with exactly the probability `chances / of`. 64 random bits decide a toss, unless they equal the

@@ -15,7 +15,8 @@ pub enum Accountant {
     /// Gaussian differential privacy with mu = 1/sigma, which is exact; no amplification is claimed.
     Gdp,
     /// Privacy loss distributions, for banded noise under block-cyclic Poisson sampling: amplified. They are
-    /// those of a DP-SGD run that is no more private.
+    /// those of a DP-SGD run that is no more private. Where batches are cut at a maximum size, delta includes
+    /// the cost of that.
     SampledGaussian,
     /// Balls-in-bins sampling of non-negative correlated noise, by Monte Carlo: amplified, with a stated
     /// failure probability.
@@ -47,7 +48,10 @@ impl Accountant {
     /// sampling, whose figures are upper bounds if batches are sampled.
     pub(crate) fn dp_sgd_groups(self, sampler: Sampler) -> Option<usize> {
         match (self, sampler) {
-            (Self::SampledGaussian, Sampler::Poisson { groups }) => Some(groups),
+            (
+                Self::SampledGaussian,
+                Sampler::Poisson { groups } | Sampler::TruncatedPoisson { groups, .. },
+            ) => Some(groups),
             (Self::Gdp | Self::SampledGaussian | Self::BallsInBins | Self::BMinSep, _) => None,
         }
     }
@@ -92,6 +96,14 @@ impl Schedule {
         Self { steps: self.steps, sampler, participation, amplified: true }
     }
 
+    /// The same schedule under amplified block-cyclic Poisson sampling, with batches that are cut at
+    /// `max_batch_size`.
+    #[must_use]
+    pub(crate) fn with_truncated_poisson(&self, groups: usize, max_batch_size: usize) -> Self {
+        let sampler = Sampler::TruncatedPoisson { groups, max_batch_size };
+        Self { sampler, ..self.with_poisson(groups) }
+    }
+
     /// The same schedule and schema under amplified balls-in-bins sampling.
     #[must_use]
     pub(crate) fn with_balls_in_bins(&self, bins: usize) -> Self {
@@ -113,7 +125,7 @@ impl Schedule {
         match self.sampler {
             _ if !self.amplified => Accountant::Gdp,
             Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => Accountant::Gdp,
-            Sampler::Poisson { .. } => Accountant::SampledGaussian,
+            Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. } => Accountant::SampledGaussian,
             Sampler::BallsInBins { .. } => Accountant::BallsInBins,
             Sampler::BMinSep { .. } => Accountant::BMinSep,
         }
@@ -137,6 +149,11 @@ impl Schedule {
                     true => self.participation == Participation::Single,
                     false => groups == 1 && self.participation == Participation::FullBatch,
                 }
+            }
+            Sampler::TruncatedPoisson { groups, max_batch_size } => {
+                at_least("groups", groups, 1)?;
+                between("max_batch_size", max_batch_size, batch_size, examples, "examples")?;
+                self.amplified && self.participation == Participation::Single
             }
             Sampler::BMinSep { min_sep } => {
                 let limit = "examples / batch_size, the largest number of disjoint batches";

@@ -98,6 +98,22 @@ impl Setting {
         }
     }
 
+    /// Why batches of this setting are not cut at a maximum size; empty if they can be.
+    pub(crate) fn why_not_cut(self) -> &'static str {
+        match self {
+            Self::Poisson => "",
+            Self::BMinSep => {
+                "whether an example that is cut from a batch sits out the next steps decides the privacy of b-min-sep \
+                 sampling, and no proof covers either; setting poisson takes it"
+            }
+            Self::Cyclic | Self::Single => {
+                "batches of shuffled data have one size, or sizes that differ by one"
+            }
+            Self::Stream => "batches of a stream have one size",
+            Self::Federated { .. } => "batches are formed by the program that runs the plan",
+        }
+    }
+
     /// The setting in which independent noise is listed for comparison.
     pub(crate) fn compared(self) -> Option<Self> {
         match self {

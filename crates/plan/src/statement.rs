@@ -48,9 +48,7 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
                 full.push(gdp.repeat_upper(times as u64)?);
             }
             Some(run) => {
-                let steps = run.steps().saturating_mul(times as u64);
-                let all = PoissonSampledGaussian::new(run.noise_multiplier(), run.sampling_rate(), steps)?;
-                sampled.push(under(adjacency, all));
+                sampled.push(run.with_steps(run.steps().saturating_mul(times as u64))?);
             }
         }
     }

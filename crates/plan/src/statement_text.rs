@@ -1,5 +1,6 @@
 //! The text of a privacy statement.
 
+use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, Participation};
 
@@ -57,28 +58,18 @@ pub(crate) fn schema(plan: &VerifiedPlan) -> String {
 
 pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
     let Plan { examples, batch_size, .. } = &**plan;
-    let (unit, units) = drawn(plan);
+    let (_, units) = drawn(plan);
     match plan.sampler {
         Sampler::Cyclic { groups } => {
             format!(
                 "{examples} {units} are shuffled once into {groups} batches, which are used in cyclic order"
             )
         }
-        Sampler::Poisson { groups: 1 } => {
-            let rate = *batch_size as f64 / *examples as f64;
-            format!(
-                "each of {examples} {units} joins a batch independently with probability {}",
-                figure(rate)
-            )
-        }
-        Sampler::Poisson { groups } => {
-            let rate = groups as f64 * *batch_size as f64 / *examples as f64;
-            format!(
-                "{examples} {units} are shuffled once into {groups} groups, one for each step in cyclic order; each \
-                 {unit} of a step's group joins the batch independently with probability {} (block-cyclic Poisson)",
-                figure(rate)
-            )
-        }
+        Sampler::Poisson { groups } => poisson(plan, groups),
+        Sampler::TruncatedPoisson { groups, max_batch_size } => format!(
+            "{}; of more than {max_batch_size}, that many are drawn uniformly at random (truncated)",
+            poisson(plan, groups)
+        ),
         Sampler::BallsInBins { bins } => format!(
             "each of {examples} {units} is put in one of {bins} bins, uniformly and independently, once for the whole \
              run; the bins are used as batches in turn (balls in bins)"
@@ -103,6 +94,19 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
         Sampler::External => {
             "formed outside antinoise, by a program that must enforce the participation above".into()
         }
+    }
+}
+
+/// Batches of Poisson sampling from `groups` groups.
+fn poisson(plan: &VerifiedPlan, groups: usize) -> String {
+    let (Plan { examples, batch_size, .. }, (unit, units)) = (&**plan, drawn(plan));
+    let rate = figure(groups as f64 * *batch_size as f64 / *examples as f64);
+    match groups {
+        1 => format!("each of {examples} {units} joins a batch independently with probability {rate}"),
+        _ => format!(
+            "{examples} {units} are shuffled once into {groups} groups, one for each step in cyclic order; each {unit} of \
+             a step's group joins the batch independently with probability {rate} (block-cyclic Poisson)"
+        ),
     }
 }
 
@@ -139,13 +143,21 @@ pub(crate) fn accountant(plan: &VerifiedPlan) -> String {
             "amplification by sampling: at least as private as DP-SGD with one step for each step in which a unit's group \
              is sampled, at the same sampling probability and noise multiplier (theorem 3.21 of the monograph on \
              correlated noise, arXiv 2506.08201); that DP-SGD's privacy is computed by privacy loss distributions with \
-             upper and lower bounds{}",
+             upper and lower bounds{}{}",
             match plan.privacy.adjacency {
                 Adjacency::ZeroOut => String::new(),
                 Adjacency::ReplaceOne => format!(
                     ". A sampled {unit} is replaced by one whose contribution is the opposite, and the two mixtures of \
                      Gaussians are compared; no replacement is worse"
                 ),
+            },
+            match plan.truncation_delta() {
+                Some(cost) => format!(
+                    ". Delta includes {}, a bound on the expected number of steps in which a {unit} is sampled into a \
+                     batch that is cut (docs/accounting.md)",
+                    three_digits_up(cost)
+                ),
+                None => String::new(),
             }
         ),
         Accountant::BallsInBins => format!(

@@ -165,6 +165,24 @@ impl VerifiedPlan {
         self.simulated(self.history_error)
     }
 
+    /// An upper bound on what cutting batches at their maximum size adds to delta, which the claim includes;
+    /// `None` if batches are not cut.
+    ///
+    /// ```
+    /// use antinoise_plan::{Length, MaxBatchSize, Request, Setting, choose};
+    /// let mut request = Request::new(4000, 100, Length::Epochs(2), Setting::Poisson);
+    /// (request.max_batch_size, request.specs) = (Some(MaxBatchSize::Auto), Some(vec!["identity".parse()?]));
+    /// let plan = choose(&request)?.plan;
+    /// let (size, cost) = (plan.sampler.max_batch_size().unwrap(), plan.truncation_delta().unwrap());
+    /// assert!(size < 200 && cost <= 0.01 * plan.privacy.delta);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn truncation_delta(&self) -> Option<f64> {
+        self.sampler.max_batch_size()?;
+        let run = self.sampled_run(self.steps).ok().flatten()?;
+        Some(run.truncation_delta_upper())
+    }
+
     /// The noise multiplier 1 / mu, rounded down, if the sensitivity of the rounded strategy is `rounded`, in
     /// clip norms.
     pub(crate) fn noise_over(&self, rounded: f64) -> f64 {

@@ -276,7 +276,7 @@ fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
     match (plan.sampler, &plan.participation) {
         (Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups }, _) => every(groups, plan.steps),
         (Sampler::BMinSep { min_sep }, _) => every(min_sep, plan.steps),
-        (Sampler::Poisson { .. }, _) => every(1, plan.steps),
+        (Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. }, _) => every(1, plan.steps),
         (Sampler::Stream, _) => every(plan.steps, 1),
         (Sampler::External, Participation::Single) => every(plan.steps, 1),
         (Sampler::External, Participation::FullBatch) => every(1, plan.steps),

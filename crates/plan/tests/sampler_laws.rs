@@ -104,6 +104,36 @@ fn block_cyclic_poisson_batches_are_coins_within_groups() {
     });
 }
 
+/// Inclusion of each example, of each two, and the sizes, where batches are often cut.
+#[test]
+fn truncated_batches_are_uniform_cuts_of_poisson_batches() {
+    for law in [Law::truncated(1, 11, 4, 5), Law::truncated(3, 11, 2, 2)] {
+        holds(&law);
+        let uncut = |run| {
+            Batches::new(
+                match law.sampler {
+                    Sampler::TruncatedPoisson { groups, .. } => Sampler::Poisson { groups },
+                    other => panic!("{other:?}"),
+                },
+                11,
+                law.batch_size,
+                STEPS,
+                &mut Seeded::new(run, Purpose::DataOrder, 0),
+            )
+            .unwrap()
+        };
+        let most = law.sampler.max_batch_size().unwrap();
+        is_rejected(&law, "batches that are not cut", |run| {
+            let batches = uncut(run);
+            std::array::from_fn(|step| at(&batches, run, step, Seeded::new))
+        });
+        is_rejected(&law, "the first examples are kept", |run| {
+            let batches = uncut(run);
+            std::array::from_fn(|step| at(&batches, run, step, Seeded::new).into_iter().take(most).collect())
+        });
+    }
+}
+
 #[test]
 fn bins_are_drawn_once_for_each_example_on_its_own() {
     let law = Law::bins(11, 3);
@@ -150,6 +180,7 @@ fn batches_depend_on_key_and_step_alone() {
         Law::grouped(Sampler::Cyclic { groups: 3 }, 11, 3),
         Law::grouped(Sampler::Poisson { groups: 1 }, 11, 4),
         Law::grouped(Sampler::Poisson { groups: 3 }, 11, 2),
+        Law::truncated(1, 11, 4, 5),
         Law::bins(11, 3),
         Law::b_min_sep(12, 3, 3),
     ];

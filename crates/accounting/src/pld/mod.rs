@@ -84,7 +84,7 @@ impl Composition {
     pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
         in_open_unit("delta", delta)?;
         if self.is_truncated() {
-            let (rest, unamplified) = (self.uncut_delta(delta), self.unamplified()?.epsilon_upper(delta)?);
+            let (rest, unamplified) = (self.uncut_delta(delta, 1), self.unamplified()?.epsilon_upper(delta)?);
             let upper = if rest > 0.0 { self.uncut()?.epsilon(rest)?.upper } else { f64::INFINITY };
             let lower = self.thinned()?.epsilon(delta)?.lower;
             return Ok(Bounds { lower, upper }.capped(upper.min(unamplified)));
@@ -120,7 +120,7 @@ impl Composition {
     pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
         non_negative("epsilon", epsilon)?;
         if self.is_truncated() {
-            let cost = self.truncation_delta_upper();
+            let cost = self.truncation_delta_upper(1);
             let uncut = if cost < 1.0 { self.uncut()?.delta(epsilon)?.upper } else { 1.0 };
             let upper = (uncut + cost).next_up().min(self.unamplified()?.delta_upper(epsilon)?).min(1.0);
             let lower = self.thinned()?.delta(epsilon)?.lower;
@@ -150,7 +150,7 @@ impl Composition {
 
     /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.
     pub(crate) fn epsilon_near(&self, delta: f64) -> f64 {
-        let rest = self.uncut_delta(delta);
+        let rest = self.uncut_delta(delta, 1);
         if self.sampled.is_empty() || rest <= 0.0 {
             let unamplified = self.unamplified().and_then(|all| all.epsilon_upper(delta));
             return unamplified.unwrap_or(f64::INFINITY);
@@ -159,23 +159,24 @@ impl Composition {
     }
 
     /// Whether batches of some phase are cut at a maximum size.
-    fn is_truncated(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         self.sampled.iter().any(|phase| phase.truncation.is_some())
     }
 
-    /// An upper bound on what cutting batches adds to delta.
-    fn truncation_delta_upper(&self) -> f64 {
-        let costs = self.sampled.iter().map(PoissonSampledGaussian::truncation_delta_upper);
+    /// An upper bound on what cutting batches adds to the delta of `groups` times as many examples.
+    fn truncation_delta_upper(&self, groups: u64) -> f64 {
+        let costs = self.sampled.iter().map(|phase| phase.truncation_delta_upper_of(groups));
         costs.fold(0.0, |sum, cost| if cost == 0.0 { sum } else { (sum + cost).next_up() })
     }
 
-    /// What cutting batches leaves of `delta`, rounded down; not positive if it leaves nothing.
-    fn uncut_delta(&self, delta: f64) -> f64 {
-        if self.is_truncated() { (delta - self.truncation_delta_upper()).next_down() } else { delta }
+    /// What cutting batches leaves of the `delta` of `groups` times as many examples, rounded down; not
+    /// positive if it leaves nothing.
+    pub(crate) fn uncut_delta(&self, delta: f64, groups: u64) -> f64 {
+        if self.is_truncated() { (delta - self.truncation_delta_upper(groups)).next_down() } else { delta }
     }
 
     /// The same phases without maximum batch sizes, to whose delta the cost of cutting is added.
-    fn uncut(&self) -> Result<Self> {
+    pub(crate) fn uncut(&self) -> Result<Self> {
         self.mapped(PoissonSampledGaussian::uncut)
     }
 

@@ -177,9 +177,14 @@ impl PoissonSampledGaussian {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn truncation_delta_upper(&self) -> f64 {
-        self.truncation.map_or(0.0, |truncation| {
-            truncation.cost_upper_of(self.sampling_rate, self.steps, u64::from(self.group))
-        })
+        self.truncation_delta_upper_of(1)
+    }
+
+    /// The same for `groups` times as many examples that change together.
+    pub(super) fn truncation_delta_upper_of(&self, groups: u64) -> f64 {
+        let size = u64::from(self.group).saturating_mul(groups);
+        self.truncation
+            .map_or(0.0, |truncation| truncation.cost_upper_of(self.sampling_rate, self.steps, size))
     }
 
     /// The same steps without a maximum batch size.

@@ -26,11 +26,10 @@ impl Truncation {
         Ok((max_batch_size < examples).then_some(Self { max_batch_size, examples }))
     }
 
-    /// An upper bound on the probability that, in one step at rate `rate`, a member of a group of `group`
-    /// examples is drawn while the others might fill the batch: q' Pr[Bin(N - K, q) > B - K], where
-    /// q' = min(1, K q) bounds the probability that a member is drawn.
+    /// An upper bound on the expected number of members of a group of `group` examples that are drawn in one
+    /// step at rate `rate` while the others might fill the batch: K q Pr[Bin(N - K, q) > B - K].
     fn cost_upper(self, rate: f64, group: u64) -> f64 {
-        let drawn = (group as f64 * rate * (1.0 + ROUNDING)).min(1.0);
+        let drawn = group as f64 * rate * (1.0 + ROUNDING);
         let others = self.examples.saturating_sub(group);
         let filling = (self.max_batch_size + 1).saturating_sub(group);
         let tail = binomial_tail_upper(others, rate, filling);

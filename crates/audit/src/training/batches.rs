@@ -41,7 +41,7 @@ pub(super) fn tests(plan: &VerifiedPlan, runs: [&[StepRecord]; 2], alpha: f64) -
 }
 
 /// Number of participations that are too few steps after the example's previous one, exceed its maximum
-/// number, or are duplicates in a batch.
+/// number, exceed the maximum size of a batch, or are duplicates in a batch.
 fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let (apart, most) = match (plan.dp_sgd_groups(), &plan.participation) {
         // An example participates at most once in a round.
@@ -55,6 +55,7 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
     let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];
     let mut found = 0;
     for (step, batch) in batches.iter().enumerate() {
+        found += plan.sampler.max_batch_size().map_or(0, |most| batch.len().saturating_sub(most));
         for &example in *batch {
             let Some((count, last)) = turns.get_mut(example) else {
                 found += 1;
@@ -96,7 +97,10 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
     let far = |n: usize, k: usize, p: f64| deviation(n as f64, k as f64, p);
     let each = |(step, batch): (usize, &&[usize])| {
         let (n, p) = trials(plan, step);
-        far(n, batch.len(), p)
+        match plan.sampler.max_batch_size() {
+            Some(most) if batch.len() >= most && batch.len() as f64 <= n as f64 * p => 0.0,
+            _ => far(n, batch.len(), p),
+        }
     };
     let mut found: Vec<f64> = batches.iter().enumerate().map(each).collect();
     let total = |batches: &[&[usize]]| batches.iter().map(|batch| batch.len()).sum::<usize>();
@@ -109,6 +113,8 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
             let n = (0..batches.len()).map(|step| trials(plan, step).0).sum();
             found.push(far(n, total(batches), trials(plan, 0).1));
         }
+        // A batch that was cut says less about the others.
+        Sampler::TruncatedPoisson { .. } => (),
         // Each example has at most this number of turns, independently of other examples.
         other => {
             if let Some(Spacing { steps, is_exact: false }) = other.spacing() {
@@ -134,7 +140,7 @@ fn overlaps(plan: &VerifiedPlan, [batches, others]: &[Vec<&[usize]>; 2]) -> Vec<
     let compared = batches.len().min(COMPARED);
     let mut found: Vec<f64> =
         (0..compared).map(|step| shared(batches[step], others[step], plan.examples)).collect();
-    if let Sampler::Poisson { groups } = plan.sampler {
+    if let Sampler::Poisson { groups } | Sampler::TruncatedPoisson { groups, .. } = plan.sampler {
         let of_round = |step: usize| shared(batches[step + groups], batches[step], trials(plan, step).0);
         found.extend((0..batches.len().saturating_sub(groups).min(COMPARED)).map(of_round));
     }

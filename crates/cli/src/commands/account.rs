@@ -14,7 +14,7 @@ use clap::Args;
 #[cfg(feature = "ledger")]
 use super::observed::Observed;
 use super::privacy::PrivacyFigures;
-use super::sampling::{Sampling, SamplingOptions, refuse_replace_one};
+use super::sampling::{Sampling, SamplingOptions, Truncation, refuse_replace_one};
 use super::simulated::{Simulated, SimulatedPoint};
 use crate::arguments::parsed;
 use crate::failure::Result;
@@ -33,6 +33,8 @@ use crate::source::load_plan;
       --steps 1000
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --bands 8
+  antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
+      --steps 1000 --examples 50k --max-batch-size 620
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --group-size 3
@@ -81,7 +83,7 @@ struct NoiseOptions {
     mu: Option<f64>,
     /// Use noise, sampling and adjacency of this plan, made by `antinoise plan --out`, at its delta, or
     /// at --delta or --epsilon.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "balls_in_bins", "strategy", "adjacency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "max_batch_size", "examples", "balls_in_bins", "strategy", "adjacency"])]
     plan: Option<PathBuf>,
 }
 
@@ -181,7 +183,11 @@ impl Arguments {
         let sampling = match plan.dp_sgd_groups() {
             Some(groups) => {
                 let rate = plan.batch_size as f64 / plan.examples as f64;
-                Sampling::Poisson { rate, steps: plan.steps, bands: groups }
+                let truncation = plan
+                    .sampler
+                    .max_batch_size()
+                    .map(|max_batch_size| Truncation { max_batch_size, examples: plan.examples });
+                Sampling::Poisson { rate, steps: plan.steps, bands: groups, truncation }
             }
             None => Sampling::None,
         };

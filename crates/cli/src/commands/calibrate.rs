@@ -66,9 +66,9 @@ impl Arguments {
     /// The sampling; of the number of steps and the sampling rate, the one that is not given is computed.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
         refuse_replace_one(self.adjacency, "under which steps and sampling rates are searched for")?;
-        if let Some(bands) = self.sampling.bands {
-            let must_be = "left out with --noise-multiplier";
-            return Err(InvalidParameter::new("bands", bands, must_be).into());
+        let without = [("bands", self.sampling.bands), ("max_batch_size", self.sampling.max_batch_size)];
+        if let Some((name, got)) = without.into_iter().find_map(|(name, got)| Some((name, got?))) {
+            return Err(InvalidParameter::new(name, got, "left out with --noise-multiplier").into());
         }
         let (epsilon, delta) = (self.epsilon, self.delta);
         let (rate, steps) = match (self.sampling.sampling_rate, self.sampling.steps) {
@@ -85,6 +85,6 @@ impl Arguments {
                 return Err(InvalidParameter::new("noise_multiplier", sigma, must_be).into());
             }
         };
-        Ok(Sampling::Poisson { rate, steps, bands: 1 })
+        Ok(Sampling::Poisson { rate, steps, bands: 1, truncation: None })
     }
 }

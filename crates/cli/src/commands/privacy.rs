@@ -26,6 +26,8 @@ pub struct PrivacyFigures {
     sampling_rate: Option<f64>,
     steps: Option<usize>,
     bands: Option<usize>,
+    /// The size at which batches are cut.
+    max_batch_size: Option<usize>,
     /// Probability that the figures of a statistical accountant do not hold.
     failure: Option<f64>,
     /// Number of bins for balls in bins, with `strategy`.
@@ -141,9 +143,11 @@ impl PrivacyFigures {
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let (gdp, rate, steps, bands) = match sampling {
-            Sampling::None => (Some(Gdp::from_noise_multiplier_upper(sigma)?), None, None, None),
-            Sampling::Poisson { rate, steps, bands } => (None, Some(rate), Some(steps), Some(bands)),
+        let (gdp, rate, steps, bands, truncation) = match sampling {
+            Sampling::None => (Some(Gdp::from_noise_multiplier_upper(sigma)?), None, None, None, None),
+            Sampling::Poisson { rate, steps, bands, truncation } => {
+                (None, Some(rate), Some(steps), Some(bands), truncation)
+            }
         };
         Ok(Self {
             epsilon: epsilon.upper,
@@ -155,6 +159,7 @@ impl PrivacyFigures {
             sampling_rate: rate,
             steps,
             bands,
+            max_batch_size: truncation.map(|truncation| truncation.max_batch_size),
             failure: None,
             bins: None,
             min_sep: None,
@@ -196,6 +201,9 @@ impl fmt::Display for PrivacyFigures {
                 f,
                 "bands             {bands}, block-cyclic, at {bands} times that rate in a group's turn"
             )?;
+        }
+        if let Some(size) = self.max_batch_size {
+            writeln!(f, "maximum batch     {size}, at which batches are cut; delta includes the cost")?;
         }
         if let (Some(steps), Some(strategy)) = (self.steps, &self.strategy) {
             if let Some(bins) = self.bins {

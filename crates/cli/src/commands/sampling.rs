@@ -25,6 +25,20 @@ pub struct SamplingOptions {
     /// the largest column norm of C.
     #[arg(long, value_name = "B", value_parser = count, requires = "sampling_rate")]
     pub bands: Option<usize>,
+    /// Truncated Poisson batches: a batch of more than this many examples is cut to this size, uniformly at
+    /// random, so that all batches can be padded to one size. Delta includes the cost.
+    #[arg(long, value_name = "SIZE", value_parser = count, requires_all = ["sampling_rate", "examples"])]
+    pub max_batch_size: Option<usize>,
+    /// With --max-batch-size: the number of examples, or an upper bound on it.
+    #[arg(long, value_name = "N", value_parser = count, requires = "max_batch_size")]
+    pub examples: Option<usize>,
+}
+
+/// Truncation of batches at a maximum size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truncation {
+    pub max_batch_size: usize,
+    pub examples: usize,
 }
 
 /// Sampling of the examples of a step.
@@ -33,7 +47,7 @@ pub enum Sampling {
     /// No amplification: one Gaussian mechanism.
     None,
     /// Block-cyclic Poisson sampling for a C with `bands` bands; one band is plain Poisson sampling.
-    Poisson { rate: f64, steps: usize, bands: usize },
+    Poisson { rate: f64, steps: usize, bands: usize, truncation: Option<Truncation> },
 }
 
 /// Refuses replace-one adjacency, `because`.
@@ -66,7 +80,11 @@ impl SamplingOptions {
         let bands = self.bands.unwrap_or(1);
         let most = steps.min((1.0 / rate * (1.0 + 1e-12)) as usize);
         between("bands", bands, 1, most, "the steps, and 1 / sampling_rate")?;
-        Ok(Sampling::Poisson { rate, steps, bands })
+        let truncation = match (self.max_batch_size, self.examples) {
+            (Some(max_batch_size), Some(examples)) => Some(Truncation { max_batch_size, examples }),
+            _ => None,
+        };
+        Ok(Sampling::Poisson { rate, steps, bands, truncation })
     }
 }
 
@@ -84,14 +102,19 @@ impl Sampling {
     pub fn run(self, sigma: f64, adjacency: Adjacency) -> Result<PoissonSampledGaussian> {
         // A sampled run is relative to the norm of one contribution.
         let of_one = sigma * adjacency.sensitivity_factor();
-        let run = match self {
-            Self::None => return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?),
-            Self::Poisson { rate, steps, bands: 1 } => {
-                PoissonSampledGaussian::new(of_one, rate, steps as u64)?
+        let Self::Poisson { rate, steps, bands, truncation } = self else {
+            return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?);
+        };
+        let run = match bands {
+            1 => PoissonSampledGaussian::new(of_one, rate, steps as u64)?,
+            _ => block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), of_one)?,
+        };
+        let run = match truncation {
+            // A batch is drawn from one group.
+            Some(Truncation { max_batch_size, examples }) => {
+                run.truncated(max_batch_size as u64, examples.div_ceil(bands) as u64)?
             }
-            Self::Poisson { rate, steps, bands } => {
-                block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), of_one)?
-            }
+            None => run,
         };
         Ok(if adjacency == Adjacency::ReplaceOne { run.replaced() } else { run })
     }

@@ -174,9 +174,10 @@ fn probability_one_takes_everyone() {
     assert_eq!(all, (0..9).collect::<Vec<_>>());
 }
 
-const EVERY_KIND: [Sampler; 6] = [
+const EVERY_KIND: [Sampler; 7] = [
     Sampler::Cyclic { groups: 7 },
     Sampler::Poisson { groups: 3 },
+    Sampler::TruncatedPoisson { groups: 3, max_batch_size: 17 },
     Sampler::BallsInBins { bins: 4 },
     Sampler::BMinSep { min_sep: 3 },
     Sampler::Stream,

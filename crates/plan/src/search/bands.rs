@@ -85,7 +85,7 @@ pub fn sweep_bands(requests: &[Request], bands: &[usize]) -> Result<Vec<Vec<Band
                 .map(|(&bands, (spec, design))| {
                     let calibrated =
                         |schedule: Schedule| Candidate::calibrated(request, schedule, *spec, design.clone());
-                    let poisson = request.under(Setting::Poisson).schedule()?.with_poisson(bands);
+                    let poisson = request.sampled(&request.under(Setting::Poisson).schedule()?, bands)?;
                     let cyclic = request.under(Setting::Cyclic).schedule()?;
                     Ok(Bands { bands, amplified: calibrated(poisson)?, unamplified: calibrated(cyclic)? })
                 })

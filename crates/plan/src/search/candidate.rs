@@ -1,12 +1,13 @@
 //! Candidates: mechanisms that are designed for a request, with the noise that the privacy target needs, and
 //! their costs.
 
-use antinoise_accounting::{BlockCyclicPoisson, gaussian_noise_multiplier_upper};
+use antinoise_accounting::gaussian_noise_multiplier_upper;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
+use crate::plan::{dp_sgd, under};
 use crate::verified::Progress;
 use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
@@ -64,7 +65,7 @@ impl Candidate {
     /// bands.
     pub(crate) fn with_poisson(request: &Request, schedule: &Schedule, spec: StrategySpec) -> Result<Self> {
         let design = design(request, schedule.steps, Participation::Single, spec)?;
-        let schedule = schedule.with_poisson(design.value.encoder()?.bandwidth());
+        let schedule = request.sampled(schedule, design.value.encoder()?.bandwidth())?;
         Self::calibrated(request, schedule, spec, design)
     }
 
@@ -114,7 +115,8 @@ impl Candidate {
         }
         let bands = strategy.encoder()?.bandwidth().max(strategy.recursion()?.bandwidth(steps));
         let is_sampled = request.setting.is_sampled() && bands <= request.examples / request.batch_size;
-        let schedule = if is_sampled { request.schedule()?.with_poisson(bands) } else { unsampled.clone() };
+        let schedule =
+            if is_sampled { request.sampled(&request.schedule()?, bands)? } else { unsampled.clone() };
         let design = Solution::closed_form(strategy.clone());
         let found = Self::calibrated(request, schedule, StrategySpec::of(strategy)?, design)?;
         Ok(Self { is_given: true, ..found })
@@ -250,20 +252,13 @@ fn monte_carlo_noise(
 fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64> {
     Ok(match schedule.accountant().dp_sgd_groups(schedule.sampler) {
         Some(groups) => {
-            let batch_size = request.batch_size as f64;
-            let sampling = BlockCyclicPoisson {
-                bands: groups,
-                steps: schedule.steps,
-                batch_size,
-                examples: request.examples,
-            };
-            match request.adjacency {
-                Adjacency::ZeroOut => sampling.noise_multiplier_upper(request.epsilon, request.delta)?,
-                // The sensitivity is twice the norm of a contribution.
-                Adjacency::ReplaceOne => {
-                    0.5 * sampling.replaced_noise_multiplier_upper(request.epsilon, request.delta)?
-                }
-            }
+            let sizes = (request.batch_size, request.examples);
+            let run = dp_sgd(schedule.sampler, groups, schedule.steps, sizes, 1.0)?;
+            let of_one =
+                under(request.adjacency, run).noise_multiplier_upper(request.epsilon, request.delta)?;
+            // The reduction rounds the noise down again. Under replace-one the sensitivity is twice the norm
+            // of a contribution.
+            of_one.next_up() / request.adjacency.sensitivity_factor()
         }
         None => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })

@@ -140,7 +140,10 @@ fn with_balls_in_bins(
     drawn: &Progress<'_>,
 ) -> Option<Candidate> {
     let bins = request.examples / request.batch_size;
-    let may = request.setting == Setting::Poisson && request.adjacency == Adjacency::ZeroOut;
+    // The sizes of bins are random, and the proof of the cut is that of Poisson sampling.
+    let may = request.setting == Setting::Poisson
+        && request.adjacency == Adjacency::ZeroOut
+        && request.max_batch_size.is_none();
     if !may || cyclic.is_amplified() || !monte_carlo::is_affordable(bins, cyclic.schedule.steps) {
         return None;
     }

@@ -55,6 +55,8 @@ pub struct Law {
     paths: Vec<[f64; PATHS]>,
     /// The size of each step's batch is a sum of this number of coins of this probability.
     sizes: [(usize, f64); STEPS],
+    /// The size at which batches are cut.
+    most: usize,
 }
 
 impl Law {
@@ -88,7 +90,60 @@ impl Law {
             (0..groups).map(|g| (0..groups).map(|h| of(g, h)).sum::<f64>()).sum()
         };
         let sizes = std::array::from_fn(|t| (size(t % groups), coin));
-        Self { sampler, examples, batch_size, paths: table(both), sizes }
+        Self { sampler, examples, batch_size, paths: table(both), sizes, most: examples }
+    }
+
+    /// As for Poisson batches of `groups` groups; of a batch of more than `most` examples, each set of that
+    /// many is kept with the same probability. The number that is kept varies less than a sum of coins.
+    pub fn truncated(groups: usize, examples: usize, batch_size: usize, most: usize) -> Self {
+        let uncut = Self::grouped(Sampler::Poisson { groups }, examples, batch_size);
+        let coin = uncut.sizes[0].1;
+        let size = |g: usize| uncut.sizes[g].0;
+        // The mean of f(k) over the number k of heads among `coins` coins.
+        let mean = |coins: usize, f: &dyn Fn(usize) -> f64| -> f64 {
+            let (mut sum, mut ways) = (0.0, 1.0);
+            for k in 0..=coins {
+                sum += ways * coin.powi(k as i32) * (1.0 - coin).powi((coins - k) as i32) * f(k);
+                ways *= (coins - k) as f64 / (k + 1) as f64;
+            }
+            sum
+        };
+        let kept = |of: usize| (most as f64 / of as f64).min(1.0);
+        let one = |g: usize| coin * mean(size(g) - 1, &|k| kept(k + 1));
+        let two = |g: usize| {
+            coin * coin
+                * mean(size(g) - 2, &|k| {
+                    let both = |of: usize| (most * (most - 1)) as f64 / (of * (of - 1)) as f64;
+                    both(k + 2).min(1.0)
+                })
+        };
+        let alone = |g: usize, path: usize| -> f64 {
+            let step = |t: usize| match (t % groups == g, path >> t & 1 == 1) {
+                (true, true) => one(g),
+                (true, false) => 1.0 - one(g),
+                (false, takes_part) => f64::from(!takes_part),
+            };
+            (0..STEPS).map(step).product()
+        };
+        let together = |g: usize, a: usize, b: usize| -> f64 {
+            let step = |t: usize| match (t % groups == g, a >> t & 1 == 1, b >> t & 1 == 1) {
+                (true, true, true) => two(g),
+                (true, false, false) => 1.0 - 2.0 * one(g) + two(g),
+                (true, ..) => one(g) - two(g),
+                (false, a, b) => f64::from(!a && !b),
+            };
+            (0..STEPS).map(step).product()
+        };
+        let ways = (examples * (examples - 1)) as f64;
+        let of = |g: usize, h: usize, a: usize, b: usize| match g == h {
+            true => (size(g) * (size(g) - 1)) as f64 / ways * together(g, a, b),
+            false => (size(g) * size(h)) as f64 / ways * alone(g, a) * alone(h, b),
+        };
+        let both = |a: usize, b: usize| -> f64 {
+            (0..groups).map(|g| (0..groups).map(|h| of(g, h, a, b)).sum::<f64>()).sum()
+        };
+        let sampler = Sampler::TruncatedPoisson { groups, max_batch_size: most };
+        Self { sampler, paths: table(both), most, ..uncut }
     }
 
     /// Each example in one bin for the run, uniformly and on its own.
@@ -97,7 +152,8 @@ impl Law {
         let path = |path: usize| (0..bins).filter(|&bin| turns(bin) == path).count() as f64 / bins as f64;
         let sizes = [(examples, 1.0 / bins as f64); STEPS];
         let sampler = Sampler::BallsInBins { bins };
-        Self { sampler, examples, batch_size: 1, paths: table(|a, b| path(a) * path(b)), sizes }
+        let paths = table(|a, b| path(a) * path(b));
+        Self { sampler, examples, batch_size: 1, paths, sizes, most: examples }
     }
 
     /// Each example waits 1 to b - 1 steps with probability B / N each, else none; then it joins with
@@ -124,7 +180,8 @@ impl Law {
         };
         let single: Vec<f64> = (0..PATHS).map(path).collect();
         let (sampler, sizes) = (Sampler::BMinSep { min_sep }, [(examples, share); STEPS]);
-        Self { sampler, examples, batch_size, paths: table(|a, b| single[a] * single[b]), sizes }
+        let paths = table(|a, b| single[a] * single[b]);
+        Self { sampler, examples, batch_size, paths, sizes, most: examples }
     }
 
     /// A run of b-min-sep in the words of its definition: first waits below `first`, then turns `wait` apart
@@ -294,11 +351,17 @@ impl Runs {
         for (t, (&(coins, coin), counts)) in
             law.sizes.iter().zip(self.sizes.chunks_exact(self.examples + 1)).enumerate()
         {
-            let mut ways = 1.0;
+            let (mut ways, mut fewer) = (1.0, 0.0);
             for (size, &count) in counts.iter().enumerate() {
                 let rest = coins as i32 - size as i32;
-                let probability =
+                let uncut =
                     if rest < 0 { 0.0 } else { ways * coin.powi(size as i32) * (1.0 - coin).powi(rest) };
+                let probability = match size.cmp(&law.most) {
+                    std::cmp::Ordering::Less => uncut,
+                    std::cmp::Ordering::Equal => 1.0 - fewer,
+                    std::cmp::Ordering::Greater => 0.0,
+                };
+                fewer += uncut;
                 figures.push((
                     format!("size {size} at step {t}"),
                     f64::from(count),

@@ -12,7 +12,7 @@ use antinoise_accounting::Markup;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::Objective;
-use antinoise_plan::{Request, Setting, choose_with, default_delta, read_strategy};
+use antinoise_plan::{MaxBatchSize, Request, Setting, choose_with, default_delta, read_strategy};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -36,6 +36,8 @@ use sweep::{Sweep, Swept};
       --delta 1e-5 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
       --setting poisson --long
+  antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 \\
+      --delta 1e-6 --setting poisson --max-batch-size auto
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 \\
       --epsilon 0.5 --delta 1e-6 --setting cyclic --examples-per-user 5
   antinoise plan --examples 4000 --batch-size 200 --epochs 4 --epsilon 1 \\
@@ -79,6 +81,11 @@ pub struct Arguments {
     /// Federated: maximum number of participations of a user [default: as many as fit].
     #[arg(long, value_name = "K", value_parser = count)]
     max_participations: Option<usize>,
+    /// Fixed shapes, for setting poisson: batches of more than SIZE examples are cut to it, uniformly at
+    /// random, and can be padded to it; auto takes the smallest size that costs at most a hundredth of delta.
+    /// Cyclic batches, whose sizes differ by at most one, still compete; bins do not.
+    #[arg(long, value_name = "SIZE|auto", value_parser = max_batch_size)]
+    max_batch_size: Option<MaxBatchSize>,
     /// Number of model parameters, which decides the size of the noise's state and the spacing of the grid
     /// [default: a grid for up to 2^30 parameters].
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
@@ -143,6 +150,16 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
+/// A maximum batch size, or `auto`.
+fn max_batch_size(text: &str) -> std::result::Result<MaxBatchSize, String> {
+    match text {
+        "auto" => Ok(MaxBatchSize::Auto),
+        number => {
+            count(number).map(MaxBatchSize::Of).map_err(|_| "must be auto or a whole number (640)".into())
+        }
+    }
+}
+
 impl Arguments {
     /// Whether `--format` asks for JSON.
     pub fn is_json(&self) -> bool {
@@ -167,6 +184,7 @@ impl Arguments {
                 true => PrivacyUnit::User,
                 false => PrivacyUnit::Example,
             },
+            max_batch_size: self.max_batch_size,
             max_examples_per_user: self.max_examples_per_user,
             adjacency: self.problem.adjacency,
             workload: self.problem.workload.clone(),
