@@ -44,6 +44,7 @@ def plan(
     setting: types.SettingName = "cyclic",
     min_sep: int | None = None,
     max_participations: int | None = None,
+    max_batch_size: int | Literal["auto"] | None = None,
     clip_norm: float = 1.0,
     dim: int = 0,
     unit: Literal["example", "user"] | None = None,
@@ -77,6 +78,9 @@ def plan(
             `"stream"`: one pass over the data in their given order. `"federated"`: users who are available.
         min_sep: Minimum number of steps between two participations of a user, for `"federated"`.
         max_participations: Maximum number of participations of a user, for `"federated"`.
+        max_batch_size: For `"poisson"`: batches of more examples are cut to this number, uniformly at random,
+            so that all can be padded to one shape. `"auto"` takes the smallest number that costs at most a
+            hundredth of delta.
         clip_norm: Bound on the L2 norm of one unit's contribution to a step.
         dim: Number of trained coordinates at most; 0 allows 2^30.
         unit: The privacy unit. Default: `"user"` for `"federated"`, else `"example"`.
@@ -398,6 +402,11 @@ class Plan:
     @property
     def sampler(self) -> types.Sampler:
         """How batches are formed: `kind`, and its number of groups or bins, or minimum distance."""
+    @property
+    def max_batch_size(self) -> int | None:
+        """The number of examples to which all batches can be padded: the largest batch; None if sizes are
+        random and not cut, or batches are formed elsewhere.
+        """
     def batch_sizes(self, step: int) -> tuple[int, int] | None:
         """The smallest and the largest batch of a step that the sampler can form.
 

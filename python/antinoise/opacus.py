@@ -193,7 +193,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         noise_generator: None,
         mode: str,
     ) -> None:
-        poisson = self.plan.sampler["kind"] == "poisson"
+        poisson = self.plan.sampler["kind"] in ("poisson", "truncated-poisson")
         for name, found, wanted in (
             ("noise_multiplier", noise_multiplier, self.plan.noise_multiplier),
             ("max_grad_norm", max_grad_norm, self.plan.clip_norm),

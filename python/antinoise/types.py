@@ -80,14 +80,18 @@ AccountantName: TypeAlias = Literal["gdp", "sampled-gaussian", "balls-in-bins", 
 
 
 class _Kind(TypedDict):
-    kind: Literal["cyclic", "poisson", "balls-in-bins", "b-min-sep", "stream", "external"]
+    kind: Literal[
+        "cyclic", "poisson", "truncated-poisson", "balls-in-bins", "b-min-sep", "stream", "external"
+    ]
 
 
 class Sampler(_Kind, total=False):
-    """How batches are formed: `kind`, and one number for the first four kinds."""
+    """How batches are formed: `kind`, and its numbers."""
 
     groups: int
-    """Number of groups, of `cyclic` and `poisson`."""
+    """Number of groups, of `cyclic`, `poisson` and `truncated-poisson`."""
+    max_batch_size: int
+    """Size at which batches are cut, of `truncated-poisson`."""
     bins: int
     """Number of bins, of `balls-in-bins`."""
     min_sep: int

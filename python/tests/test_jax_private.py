@@ -126,3 +126,64 @@ def test_several_processes_need_a_key(monkeypatch):
     monkeypatch.setattr(private.jax, "process_count", lambda: 2)
     with pytest.raises(ValueError, match="key is None but must be given where several processes train"):
         make_private(loss, params(), data(), plan=small_plan(dim=100))
+
+
+CUT = ASKED | dict(examples=240, dim=81, setting="poisson", mechanism="identity", max_batch_size="auto")
+
+
+def private_run(loss_of_one, **how):
+    return make_private(loss_of_one, params(), data(), plan=an.plan(**(CUT | how)), key=key(), clip_norm=CLIP)
+
+
+@pytest.mark.parametrize("setting", ["poisson", "cyclic"])
+def test_padded_batches_have_one_shape_and_compile_once(setting):
+    (x, y), now, traces, shapes, sizes = data(), params(), [], set(), set()
+    how = {} if setting == "poisson" else dict(setting=setting, max_batch_size=None, batch_size=19)
+
+    def counted(params, x, y):
+        traces.append("loss")
+        return loss(params, x, y)
+
+    @jax.jit
+    def jitted(params, x, mask):
+        traces.append("step")
+        return jax.numpy.where(mask[:, None], x, 0.0).sum() * params["out"].sum()
+
+    run = private_run(counted, **how)
+    for examples in run.batches(padded=True):
+        mask = examples >= 0
+        shapes.add(examples.shape)
+        sizes.add(int(mask.sum()))
+        jitted(now, x[examples], mask)
+        # Whatever padding holds, it adds nothing.
+        rows = np.where(mask[:, None], x[examples], np.float32(np.nan))
+        now = step(now, run.gradient(now, rows, y[examples], mask=mask))
+    assert shapes == {(run.plan.max_batch_size,)} and len(sizes) > 1 and sorted(traces) == ["loss", "step"]
+    again, plain = params(), private_run(loss, **how)
+    for examples in plain.batches():
+        again = step(again, plain.gradient(again, x[examples], y[examples]))
+    assert equal(now, again)
+
+
+def test_a_size_that_costs_next_to_nothing_is_found():
+    cut, whole, uncut = (an.plan(**(CUT | dict(max_batch_size=size))) for size in ("auto", 240, None))
+    assert 40 < cut.max_batch_size < 70 and uncut.max_batch_size is None and whole.max_batch_size == 240
+    assert cut.noise_multiplier < 1.01 * uncut.noise_multiplier
+    assert cut.sampler == dict(kind="truncated-poisson", groups=1, max_batch_size=cut.max_batch_size)
+    assert an.Plan.from_toml(cut.to_toml()) == cut and "at random (truncated)" in cut.statement
+    sizes = [len(batch) for batch in an.Batches(cut, key())]
+    assert max(sizes) <= cut.max_batch_size and cut.batch_sizes(0) == (0, cut.max_batch_size)
+
+
+def test_masks_and_sizes_that_are_wrong_are_refused():
+    (x, y), run = data(), private_run(loss, max_batch_size=None)
+    with pytest.raises(ValueError, match="padded is True but must be left out where batches have no largest"):
+        run.batches(padded=True)
+    for mask in (np.ones(19, bool), np.ones(20), np.ones((20, 1), bool)):
+        with pytest.raises(ValueError, match="mask is of .* but must be of booleans, shape"):
+            run.gradient(params(), x[:20], y[:20], mask=mask)
+    for size, message in ((21, "is 21 but must be from"), ("most", "most.* but must be auto or a whole")):
+        with pytest.raises(ValueError, match=f"max_batch_size .*{message}"):
+            an.plan(**(CUT | dict(max_batch_size=size)))
+    with pytest.raises(ValueError, match="max_batch_size is auto but must be left out"):
+        make_private(loss, params(), data(), max_batch_size="auto", **ASKED)

@@ -11,15 +11,16 @@ use crate::design::{GivenStrategy, read_workload};
 use crate::errors::Result;
 use crate::plan::Plan;
 use crate::process::interruptible;
-use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
+use crate::words::{Names, SizeLike, WorkloadLike, arithmetic, parsed, unit};
 
 /// Chooses a mechanism for a training run and states its privacy.
 ///
 /// `examples`, `batch_size` and either `epochs` or `steps` describe the training; `setting` says how
 /// batches are formed: `cyclic` (shuffled once, batches in cyclic order), `poisson` (sampled, which
 /// amplifies privacy), `single` (each example at most once), `federated` (users who are available, with
-/// `min_sep` and `max_participations`). `delta` is by default the power of ten at or below 0.1 / `examples`,
-/// at most 1e-5. `mechanism` names the mechanism, or several to choose from;
+/// `min_sep` and `max_participations`). With `max_batch_size`, a number or `auto`, Poisson batches are cut at
+/// that size. `delta` is by default the power of ten at or below 0.1 / `examples`, at most 1e-5. `mechanism`
+/// names the mechanism, or several to choose from;
 /// `strategy` is a finished one, or any matrix C, to be taken as it is; `arithmetic` is `grid` or `plain`.
 ///
 /// Candidates must fit `memory` (bytes of noise state) and `noise_time` (estimated seconds on one core for a
@@ -27,7 +28,7 @@ use crate::words::{Names, WorkloadLike, arithmetic, parsed, unit};
 /// with the smallest state is chosen. `thorough=False` leaves out strategies that take seconds to optimise.
 #[pyfunction]
 #[pyo3(signature = (examples, batch_size, *, epsilon, delta=None, epochs=None, steps=None, setting="cyclic", min_sep=None,
-    max_participations=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
+    max_participations=None, max_batch_size=None, clip_norm=1.0, dim=0, unit=None, adjacency="zero-out", workload=None, objective="rms",
     mechanism=None, strategy=None, memory=None, noise_time=None, tolerance=0.05, thorough=true, arithmetic="grid"))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn plan(
@@ -41,6 +42,7 @@ pub fn plan(
     setting: &str,
     min_sep: Option<usize>,
     max_participations: Option<usize>,
+    max_batch_size: Option<SizeLike>,
     clip_norm: f64,
     dim: usize,
     unit: Option<&str>,
@@ -65,6 +67,7 @@ pub fn plan(
         adjacency: parsed(adjacency)?,
         workload: read_workload(workload)?,
         objective: parsed(objective)?,
+        max_batch_size: max_batch_size.map(SizeLike::read).transpose()?,
         clip_norm,
         dim,
         arithmetic: self::arithmetic(arithmetic)?,

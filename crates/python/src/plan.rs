@@ -185,9 +185,16 @@ impl Plan {
         dict(py, &self.plan.sampler)
     }
 
+    /// The size to which all batches can be padded; None if there is no largest one.
+    #[getter]
+    fn max_batch_size(&self) -> Option<usize> {
+        self.plan.max_batch_size()
+    }
+
     /// The smallest and the largest batch of step `step` that the sampler can form; None if it forms none.
     fn batch_sizes(&self, step: usize) -> Option<(usize, usize)> {
         let (most, probability) = self.plan.batch_size_law(step)?;
+        let most = self.plan.sampler.max_batch_size().map_or(most, |size| size.min(most));
         Some((if probability == 1.0 { most } else { 0 }, most))
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
-use antinoise_plan::{ArithmeticKind, Setting};
+use antinoise_plan::{ArithmeticKind, MaxBatchSize, Setting};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -68,6 +68,23 @@ impl Names {
         match self {
             Self::One(name) => Ok(vec![parsed(&name)?]),
             Self::Several(names) => names.iter().map(|name| parsed(name)).collect(),
+        }
+    }
+}
+
+/// A maximum batch size, or `auto`.
+#[derive(FromPyObject)]
+pub enum SizeLike {
+    Of(usize),
+    Named(String),
+}
+
+impl SizeLike {
+    pub fn read(self) -> Result<MaxBatchSize> {
+        match self {
+            Self::Of(size) => Ok(MaxBatchSize::Of(size)),
+            Self::Named(name) if name == "auto" => Ok(MaxBatchSize::Auto),
+            Self::Named(name) => Err(unknown("max_batch_size", &name, "auto or a whole number")),
         }
     }
 }

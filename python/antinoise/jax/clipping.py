@@ -11,6 +11,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._groups import Asked, Groups
 from .._relied import relied
@@ -42,9 +44,9 @@ def _gradients(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any)
 
 
 @partial(jax.jit, static_argnums=4)
-def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, groups: tuple[int, ...]) -> Any:
-    """Adds the first `count` gradients to `totals`, each group of leaves clipped to its norm in `most`.
-    Double precision must be enabled.
+def _added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, groups: tuple[int, ...]) -> Any:
+    """Adds the gradients of the examples that are `present` to `totals`, each group of leaves clipped to its
+    norm in `most`. Double precision must be enabled.
     """
     gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
     # Sums along axes, without reshaping, keep the arrays' shardings.
@@ -56,7 +58,7 @@ def _added(totals: Any, gradients: Any, count: jax.Array, most: jax.Array, group
     lengths = jnp.sqrt(jnp.stack(found))
     factors = jnp.where(lengths <= most[:, None], 1.0, most[:, None] / lengths)
     # An example that is not finite in one group is left out of all groups.
-    kept = jnp.isfinite(lengths).all(0) & (jnp.arange(lengths.shape[1]) < count)
+    kept = jnp.isfinite(lengths).all(0) & present
 
     def add(total: jax.Array, g: jax.Array, group: int) -> jax.Array:
         # Values that are not finite are replaced, since 0 times infinity is NaN.
@@ -81,6 +83,7 @@ def clipped_sum(
     batch: Any,
     clip_norm: float,
     *,
+    mask: ArrayLike | None = None,
     microbatch_size: int = 64,
     groups: Asked = None,
 ) -> ClippedSum:
@@ -101,6 +104,8 @@ def clipped_sum(
         params: A tree of arrays.
         batch: A tree of arrays with the examples in the first dimension of each.
         clip_norm: Bound on the L2 norm of each example's gradient: the plan's.
+        mask: Which examples of `batch` count, one boolean for each; the others add nothing, whatever they
+            hold. By default all count.
         microbatch_size: Number of examples in one call of `jax.vmap`; the last portion is padded.
         groups: Clips groups of leaves separately, to norms whose squares add up to at most clip_norm^2.
             `"layer"`: leaves with one parent. A list of names, or a mapping of names to norms, as in
@@ -134,6 +139,7 @@ def clipped_sum(
                 f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision"
             )
     examples, batch = counts.pop(), jax.tree.map(jnp.asarray, batch)
+    masked = _mask(mask, examples)
     names = [
         jax.tree_util.keystr(path, simple=True, separator=".")
         for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]
@@ -145,10 +151,24 @@ def clipped_sum(
         most = jnp.asarray([SHORTER * norm for norm in grouped.norms], jnp.float64)
     for start in range(0, examples, microbatch_size):
         count = min(microbatch_size, examples - start)
+        present = np.zeros(microbatch_size, bool)
+        present[:count] = masked[start : start + count]
         gradients = _gradients(loss, params, _portion(batch, start, count, microbatch_size))
         with enable_x64(True):
-            totals = _added(totals, gradients, jnp.int64(count), most, of)
-    return ClippedSum(totals, examples, float(clip_norm))
+            totals = _added(totals, gradients, jnp.asarray(present), most, of)
+    return ClippedSum(totals, int(masked.sum()), float(clip_norm))
+
+
+def _mask(mask: ArrayLike | None, examples: int) -> NDArray[np.bool_]:
+    """`mask` as an array; all True by default. Refuses another shape or type."""
+    if mask is None:
+        return np.ones(examples, bool)
+    found = np.asarray(mask)
+    if found.dtype != np.bool_ or found.shape != (examples,):
+        raise ValueError(
+            f"mask is of {found.dtype} and shape {found.shape} but must be of booleans, shape ({examples},)"
+        )
+    return found
 
 
 def clipped_grad(
@@ -175,8 +195,8 @@ def clipped_grad(
         microbatch_size, groups: As in `clipped_sum`.
 
     Returns:
-        A function of the same arguments that returns a `ClippedSum`. It is called outside of `jax.jit`, and
-        compiles its own functions once.
+        A function of the same arguments, and of `mask` as in `clipped_sum`, that returns a `ClippedSum`. It
+        is called outside of `jax.jit`, and compiles its own functions once.
 
     Raises:
         ValueError: `argnums` and `batch_argnums` are not all of the function's arguments, once each.
@@ -194,11 +214,11 @@ def clipped_grad(
     def of_one(params: Any, example: Any) -> jax.Array:
         return loss(params, jax.tree.map(lambda leaf: leaf[None], example) if keep_batch_dim else example)
 
-    def gradient(*arguments: Any) -> ClippedSum:
+    def gradient(*arguments: Any, mask: ArrayLike | None = None) -> ClippedSum:
         if len(arguments) != 1 + len(batched):
             raise ValueError(f"arguments are {len(arguments)} but must be {1 + len(batched)}")
         batch = tuple(arguments[number] for number in batched)
-        how: dict[str, Any] = dict(microbatch_size=microbatch_size, groups=groups)
+        how: dict[str, Any] = dict(mask=mask, microbatch_size=microbatch_size, groups=groups)
         return clipped_sum(of_one, arguments[argnums], batch, l2_clip_norm, **how)
 
     return gradient

@@ -18,15 +18,24 @@ class HandedOut:
 
     def __init__(self, plan: Plan, stream: NoiseStream) -> None:
         self._stream, self._batches = stream, Batches.of_noise(plan, stream)
+        self._size = plan.max_batch_size
         self._recorded = Participations.of_batches(plan, self._batches, stream.step)
         self._pass: object = None
         # Step and examples of the batch handed out last, until its step is made.
         self._handed: tuple[int, NDArray[np.int64]] | None = None
 
-    def handed_out(self) -> Iterator[NDArray[np.int64]]:
-        """The batches of a pass, from the next step on. A batch that was handed out but not used is handed
-        out again.
+    def handed_out(self, padded: bool) -> Iterator[NDArray[np.int64]]:
+        """The batches of a pass, from the next step on; `padded` with -1 to the size of the largest one. A
+        batch that was handed out but not used is handed out again.
         """
+        if padded and self._size is None:
+            raise ValueError(
+                "padded is True but must be left out where batches have no largest size: a plan of"
+                " max_batch_size='auto' cuts them at one"
+            )
+        return self._handing_out(self._size if padded else None)
+
+    def _handing_out(self, size: int | None) -> Iterator[NDArray[np.int64]]:
         mine = self._pass = object()
         times: dict[int, int] = {}
         while (step := self._next_step()) < len(self._batches):
@@ -42,7 +51,9 @@ class HandedOut:
                     " batch; class Batches gives batches to look at."
                 )
             self._handed = (step, self._batches.at(step))
-            yield self._handed[1].copy()
+            batch = self._handed[1]
+            missing = 0 if size is None else size - len(batch)
+            yield np.pad(batch, (0, missing), constant_values=-1)
 
     def _next_step(self) -> int:
         # A jitted function makes its step in a callback, for which the loop does not wait by itself.

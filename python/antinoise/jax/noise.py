@@ -207,19 +207,23 @@ class Noise(NotCopied):
         if self._handed is not None and batch is not None:
             self._handed.use_up(batch)
 
-    def batches(self) -> Iterator[NDArray[np.int64]]:
+    def batches(self, *, padded: bool = False) -> Iterator[NDArray[np.int64]]:
         """Yields the run's batches from the next step, also after `resume`: arrays of example numbers
         (int64).
 
         Each step takes the batch handed out last, and no batch is used twice. A batch that the loop does not
         use is handed out again.
+
+        Args:
+            padded: All arrays have the plan's `max_batch_size` numbers, of which -1 stands for no example:
+                `clipped_sum` takes `mask=examples >= 0`.
         """
         if self._handed is None:
             raise RuntimeError(
                 "This noise was made with external_batches=True, so that it has no batches to hand out: leave"
                 " that out."
             )
-        return self._handed.handed_out()
+        return self._handed.handed_out(padded)
 
     def save(self, folder: str | os.PathLike[str], params: Any) -> None:
         """Saves step, noise state and the run's key to a folder. **As secret as the key**: files have mode

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .. import Key, Plan, plan
 from .._asked import refuse_beside
@@ -47,11 +47,11 @@ class PrivateRun(NotCopied):
         """The privacy statement of the run."""
         return self.noise.statement
 
-    def batches(self) -> Iterator[NDArray[np.int64]]:
+    def batches(self, *, padded: bool = False) -> Iterator[NDArray[np.int64]]:
         """Yields each step's example numbers, from the next step on (`Noise.batches`)."""
-        return self.noise.batches()
+        return self.noise.batches(padded=padded)
 
-    def gradient(self, params: Any, *batch: Any) -> Any:
+    def gradient(self, params: Any, *batch: Any, mask: ArrayLike | None = None) -> Any:
         """The noisy mean of the examples' clipped gradients. It takes the place of `jax.grad(loss)(params,
         *batch)`, outside of `jax.jit`, and makes a step of the plan.
 
@@ -59,6 +59,7 @@ class PrivateRun(NotCopied):
             params: The tree of parameters.
             batch: The other arguments of the loss: trees of arrays with the examples of `batches()` in the
                 first dimension of each.
+            mask: Which examples count, as in `clipped_sum`: `examples >= 0` for padded batches.
 
         Returns:
             A tree with the parameters' shapes, dtypes and shardings.
@@ -74,7 +75,7 @@ class PrivateRun(NotCopied):
                 self._loss, l2_clip_norm=self.plan.clip_norm, batch_argnums=places, **self._how
             )
             self._clipped[len(batch)] = clipped
-        return self.noise.noisy_mean(clipped(params, *batch))
+        return self.noise.noisy_mean(clipped(params, *batch, mask=mask))
 
 
 def make_private(
@@ -89,6 +90,7 @@ def make_private(
     steps: int | None = None,
     clip_norm: float = 1.0,
     setting: str | None = None,
+    max_batch_size: int | Literal["auto"] | None = None,
     key: Key | None = None,
     plan: Plan | None = None,
     run: str | None = None,
@@ -115,6 +117,8 @@ def make_private(
         epochs, steps: The length of the training: one of them.
         clip_norm: Bound on the L2 norm of each example's gradient.
         setting: How batches are formed, as in `antinoise.plan`: `"cyclic"` unless given.
+        max_batch_size: For setting `"poisson"`, as in `antinoise.plan`: batches are cut at this size, so that
+            `batches(padded=True)` gives arrays of one shape.
         key: The secret of the run. `None` draws one from the operating system, which is lost when the
             process ends; with several processes it must be given.
         plan: A plan, in place of the arguments above.
@@ -131,6 +135,7 @@ def make_private(
     asked: dict[str, Any] = dict(
         epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps, setting=setting
     )
+    asked["max_batch_size"] = max_batch_size
     examples = _number_of_examples(data)
     if plan is not None:
         refuse_beside(plan, asked, clip_norm)
