@@ -14,3 +14,8 @@ pub(crate) fn map<T: Send>(tasks: usize, operations: usize, f: impl Fn(usize) ->
         (0..tasks).into_par_iter().map(f).collect()
     }
 }
+
+/// Calls `f` with each item and its index, in parallel.
+pub(crate) fn update<T: Send>(items: &mut [T], f: impl Fn(usize, &mut T) + Sync + Send) {
+    items.par_iter_mut().enumerate().for_each(|(at, item)| f(at, item));
+}

@@ -88,7 +88,7 @@ impl Blocks {
     }
 
     /// Returns M F for block-diagonal F.
-    fn right(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
+    pub(super) fn right(&self, m: &Matrix, factors: &[Matrix]) -> Matrix {
         let mut out = Matrix::zeros(m.nrows(), m.ncols());
         for (group, factor) in self.groups.iter().zip(factors) {
             for (j, &t) in group.iter().enumerate() {

@@ -3,13 +3,15 @@
 //! 1. L-BFGS ascends a dual function, every value of which is a lower bound on the squared loss.
 //! 2. From time to time the multipliers are mapped to a feasible X; the squared loss of its factor C is an
 //!    upper bound.
-//! 3. The ascent stops at a small relative gap between the two bounds. For the max loss there are several
+//! 3. Where the dual offers Newton steps and sixteen iterations leave a large gap, those follow.
+//! 4. The ascent stops at a small relative gap between the two bounds. For the max loss there are several
 //!    stages, each with less softness of the queries' weights (see `queries`).
 
 use std::cell::{Cell, RefCell};
 
 use antinoise_linear::{Matrix, lower_inverse, reverse_cholesky};
 
+use super::newton::Direction;
 use super::settings::DenseSettings;
 use crate::decoder::error_of_matrix;
 use crate::numeric::lbfgs::{self, minimize_until};
@@ -27,6 +29,26 @@ pub(super) trait Dual {
 
     /// Maps the multipliers x to a feasible X = C^T C, so that C has sensitivity at most 1.
     fn gram(&self, x: &[f64], state: &Self::State) -> Result<Matrix>;
+
+    /// Returns whether [`Dual::newton`] offers steps.
+    fn has_newton(&self) -> bool {
+        false
+    }
+
+    /// Returns the Newton step from x, or nothing where there is none in double precision.
+    fn newton(&self, _x: &[f64], _state: &Self::State) -> Option<Direction> {
+        None
+    }
+
+    /// Returns the relative loss of the certified bound to rounding that [`Dual::sharp_bound`] avoids.
+    fn rounding(&self, _state: &Self::State) -> f64 {
+        0.0
+    }
+
+    /// Returns a certified lower bound at x with less loss to rounding, in more time.
+    fn sharp_bound(&self, _x: &[f64]) -> Result<f64> {
+        Ok(0.0)
+    }
 
     /// Sets the softness of the queries' weights, if there are any.
     fn soften(&mut self, _softness: f64) {}
@@ -59,6 +81,16 @@ struct Schedule {
 /// Softness of the queries' weights, stage by stage. It leaves a relative gap of at most the softness, less
 /// if the mean query is close to the worst one. With less softness the dual is flatter.
 const SOFTNESS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
+/// Number of iterations of L-BFGS before Newton's method, whose iterations take a few times as long. Prefix
+/// sums with a single participation do not need more.
+const FIRST_ITERATIONS: usize = 16;
+/// Maximum number of Newton steps. Nine suffice, except where patterns have tens of steps: blocks of Lambda
+/// are then close to singular, and L-BFGS continues.
+const MAX_NEWTON_ITERATIONS: usize = 20;
+/// A Newton step that gains less than this share of a small gap leaves a gap of rounding errors.
+const ROUNDED_SHARE: f64 = 0.1;
+/// Fractions of a Newton step that are tried until one improves the dual.
+const FRACTIONS: [f64; 6] = [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125];
 /// Maximum number of iterations between two computations of the primal value.
 const MAX_WAIT: usize = 10;
 /// Number of variables above which L-BFGS remembers fewer steps, to save memory.
@@ -94,16 +126,24 @@ pub(super) fn ascend<D: Dual>(
     let stages: &[f64] = if problem.objective == Objective::Max { &SOFTNESS } else { &[0.0] };
     let mut best = Incumbent { encoder: None, value: f64::INFINITY, bound: 0.0 };
     let (mut x, mut iterations, mut status) = (start, 0, Status::Stalled);
+    if dual.has_newton() {
+        let first =
+            DenseSettings { max_iterations: settings.max_iterations.min(FIRST_ITERATIONS), ..*settings };
+        let ended = best.ascend_stage(&dual, x, problem, &first)?;
+        let left = (settings.max_iterations - ended.iterations).min(MAX_NEWTON_ITERATIONS);
+        let (reached, steps) = best.newton_stage(&dual, ended.value, problem, settings, left)?;
+        (x, iterations, status) = (reached, ended.iterations + steps, Status::Stalled);
+    }
     for &softness in stages {
+        if best.gap() <= settings.enough() || iterations >= settings.max_iterations {
+            break;
+        }
         dual.soften(softness);
         let most = settings.max_iterations - iterations;
         let ended =
             best.ascend_stage(&dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
         (x, status) = (ended.value, ended.status);
         iterations += ended.iterations;
-        if best.gap() <= settings.gap || iterations >= settings.max_iterations {
-            break;
-        }
     }
     best.finished(status, iterations, settings)
 }
@@ -166,6 +206,52 @@ impl Incumbent {
         Ok(ended)
     }
 
+    /// Ascends the dual by Newton's method, and returns the last point and the number of steps.
+    fn newton_stage<D: Dual>(
+        &mut self,
+        dual: &D,
+        mut x: Vec<f64>,
+        problem: &Problem,
+        settings: &DenseSettings,
+        max_iterations: usize,
+    ) -> Result<(Vec<f64>, usize)> {
+        if self.gap() <= settings.gap {
+            return Ok((x, 0));
+        }
+        let mut at = dual.evaluate(&x)?;
+        for iteration in 0..max_iterations {
+            let higher = dual.newton(&x, &at.state).and_then(|direction| higher(dual, &direction, at.value));
+            let Some((reached, next)) = higher else {
+                self.sharpen(dual, &x);
+                return Ok((x, iteration));
+            };
+            let gained = at.value - next.value;
+            (x, at) = (reached, next);
+            if at.bound.is_finite() {
+                self.bound = self.bound.max(at.bound);
+            }
+            self.improve(dual.gram(&x, &at.state), problem);
+            let rounded = self.gap() <= settings.enough() && gained < ROUNDED_SHARE * self.gap();
+            if self.gap() > settings.gap && (rounded || self.gap() <= settings.gap + dual.rounding(&at.state))
+            {
+                self.sharpen(dual, &x);
+            }
+            if rounded || self.gap() <= settings.gap {
+                return Ok((x, iteration + 1));
+            }
+        }
+        Ok((x, max_iterations))
+    }
+
+    /// Replaces the lower bound by one that loses less to rounding, if that is larger.
+    fn sharpen<D: Dual>(&mut self, dual: &D, x: &[f64]) {
+        if let Ok(bound) = dual.sharp_bound(x)
+            && bound.is_finite()
+        {
+            self.bound = self.bound.max(bound);
+        }
+    }
+
     /// Keeps the factor of X if its loss is the smallest so far. An X without a factor in double precision is
     /// ignored.
     fn improve(&mut self, gram: Result<Matrix>, problem: &Problem) {
@@ -198,6 +284,15 @@ impl Incumbent {
             improved: true,
         })
     }
+}
+
+/// Returns the variables after the largest fraction of a Newton step that lowers f below `value`.
+fn higher<D: Dual>(dual: &D, direction: &Direction, value: f64) -> Option<(Vec<f64>, Evaluation<D::State>)> {
+    FRACTIONS.into_iter().find_map(|fraction| {
+        let x = direction.at(fraction);
+        let next = dual.evaluate(&x).ok()?;
+        (next.value < value).then_some((x, next))
+    })
 }
 
 /// Returns C with C^T C = X, and its squared error ||B||_F^2 or ||B||_row^2.

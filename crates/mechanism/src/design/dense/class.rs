@@ -13,6 +13,8 @@ use crate::{Participation, Problem, Result, Separation, Strategy};
 /// Maximum numbers of steps for which smaller classes are designed too: the banded class, and the others.
 const MAX_STEPS_OF_BANDED: usize = 64;
 const MAX_STEPS_COMPARED: usize = 1024;
+/// Certified gap of the squared loss below which smaller classes are not designed: they cannot gain more.
+const NEGLIGIBLE: f64 = 1e-6;
 /// Maximum number of steps, and of steps times participations, for which all entries of C are optimised under
 /// min-sep.
 const MAX_SEPARATED: (usize, usize) = (512, 1 << 20);
@@ -33,9 +35,11 @@ impl Design for Dense {
         let bound = found.gap.map(|gap| cost / (1.0 + gap));
         let mut best = Best::new(strategy.clone(), cost);
         best.offer(found.map(|_| strategy), cost);
-        for candidate in contained(problem)? {
-            let cost = squared_loss(&candidate, problem)?;
-            best.consider(candidate, cost);
+        if bound.is_none_or(|bound| cost > bound * (1.0 + NEGLIGIBLE)) {
+            for candidate in contained(problem)? {
+                let cost = squared_loss(&candidate, problem)?;
+                best.consider(candidate, cost);
+            }
         }
         Ok(certified(best, bound))
     }

@@ -26,9 +26,10 @@ use antinoise_linear::{Matrix, product};
 
 use super::blocks::{Blocks, divided, inverses};
 use super::certified::{Dual, Evaluation, ascend};
+use super::newton::{self, Direction};
 use super::queries::Queries;
 use super::settings::DenseSettings;
-use super::spectrum::{FLOOR, Spectrum};
+use super::spectrum::{FLOOR, Spectrum, certified_nuclear_norm};
 use crate::solution::Solution;
 use crate::{Problem, Result};
 
@@ -97,6 +98,26 @@ impl Dual for Disjoint {
 
     fn soften(&mut self, softness: f64) {
         self.queries.soften(softness);
+    }
+
+    fn has_newton(&self) -> bool {
+        self.queries.variables() == 0 && newton::is_affordable(&self.blocks)
+    }
+
+    fn rounding(&self, spectrum: &Spectrum) -> f64 {
+        (spectrum.trace() / spectrum.certified_trace()).powi(2) - 1.0
+    }
+
+    /// The nuclear norm of A G from the singular values of A G itself: the eigenvalues of G^T A^T A G lose
+    /// twice the digits.
+    fn sharp_bound(&self, x: &[f64]) -> Result<f64> {
+        let sum: f64 = x[..self.blocks.groups().len()].iter().map(|y| y * y).sum();
+        let map = self.blocks.right(self.queries.matrix(), &self.blocks.factors(x));
+        Ok(self.scale_squared * certified_nuclear_norm(&map)?.powi(2) / sum)
+    }
+
+    fn newton(&self, x: &[f64], spectrum: &Spectrum) -> Option<Direction> {
+        newton::direction(&self.blocks, x, spectrum)
     }
 
     fn gram(&self, x: &[f64], spectrum: &Spectrum) -> Result<Matrix> {

@@ -9,6 +9,7 @@
 //! | file | schemas |
 //! |---|---|
 //! | `disjoint` | single and cyclic, any workload, RMS or max |
+//! | `newton` | the same for the RMS loss, where L-BFGS is slow: momentum with schedules |
 //! | `mirrored` | single, max loss, Toeplitz workloads: half the work |
 //! | `one_pattern` | full batch |
 //! | `overlapping` | listed patterns that share steps, small n |
@@ -20,10 +21,13 @@ mod certified;
 mod class;
 mod disjoint;
 mod mirrored;
+mod newton;
 mod one_pattern;
 mod overlapping;
 mod primal;
 mod queries;
+#[cfg(test)]
+mod schedules;
 mod separated;
 mod settings;
 mod solve;

@@ -16,8 +16,8 @@ use crate::{Result, Workload};
 
 /// A divided by its largest entry, in the form that the objective needs.
 pub(super) enum Queries {
-    /// A^T A, for queries of equal weight.
-    Rms(Matrix),
+    /// A and A^T A, for queries of equal weight.
+    Rms(Matrix, Matrix),
     /// A itself, and the softness of the queries' weights.
     Max(Matrix, f64),
 }
@@ -54,7 +54,10 @@ pub(super) fn materialized(workload: &Workload, steps: usize) -> Result<(Matrix,
 impl Queries {
     pub(super) fn new(a: Matrix, objective: Objective) -> Self {
         match objective {
-            Objective::Rms => Self::Rms(product(a.transpose(), &a)),
+            Objective::Rms => {
+                let gram = product(a.transpose(), &a);
+                Self::Rms(a, gram)
+            }
             Objective::Max => Self::Max(a, 0.0),
         }
     }
@@ -68,7 +71,7 @@ impl Queries {
     /// Returns the number of variables z.
     pub(super) fn variables(&self) -> usize {
         match self {
-            Self::Rms(_) => 0,
+            Self::Rms(..) => 0,
             Self::Max(a, _) => a.nrows(),
         }
     }
@@ -76,15 +79,21 @@ impl Queries {
     /// Returns the weights p, or nothing if all queries have the same weight.
     pub(super) fn weights(&self, z: &[f64]) -> Vec<f64> {
         match self {
-            Self::Rms(_) => Vec::new(),
+            Self::Rms(..) => Vec::new(),
             Self::Max(_, softness) => soft_weights(z, *softness),
         }
+    }
+
+    /// Returns A.
+    pub(super) fn matrix(&self) -> &Matrix {
+        let (Self::Rms(a, _) | Self::Max(a, _)) = self;
+        a
     }
 
     /// Returns A^T P A.
     pub(super) fn gram(&self, p: &[f64]) -> Cow<'_, Matrix> {
         match self {
-            Self::Rms(gram) => Cow::Borrowed(gram),
+            Self::Rms(_, gram) => Cow::Borrowed(gram),
             Self::Max(a, _) => {
                 let roots: Vec<f64> = p.iter().map(|p| p.sqrt()).collect();
                 let weighted = Matrix::from_fn(a.nrows(), a.ncols(), |i, j| roots[i] * a[(i, j)]);

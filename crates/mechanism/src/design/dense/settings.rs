@@ -11,6 +11,10 @@ const MAX_WORK: u64 = 27_000_000_000_000;
 /// Minimum of `max_iterations`: enough for a gap of a few percent.
 const MIN_ITERATIONS: u64 = 10;
 
+/// Gap above which a second solver continues where the first one ended. Below it, most of the gap is
+/// rounding: condition numbers of A up to 1e7, as of momentum 0.95 on 512 steps, are squared.
+const WORTH_MORE: f64 = 1e-6;
+
 /// The stopping rules of a dense design.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DenseSettings {
@@ -33,5 +37,9 @@ impl DenseSettings {
         };
         let cubed = (problem.steps as u64).saturating_pow(3).max(1);
         Self { gap, max_iterations: (MAX_WORK / cubed).clamp(MIN_ITERATIONS, 300) as usize }
+    }
+    /// Returns the gap at which no other solver is tried.
+    pub(crate) fn enough(&self) -> f64 {
+        self.gap.max(WORTH_MORE)
     }
 }

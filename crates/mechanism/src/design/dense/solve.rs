@@ -38,7 +38,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<So
     let (groups, covered) = patterns(&problem.participation, n)?;
     let (a, scale) = checked_queries(problem)?;
     let disjoint = groups.iter().map(Vec::len).sum::<usize>() == n;
-    let remains = disjoint.then(|| (a.clone(), groups.clone()));
+    let remains = (disjoint && n <= MAX_PRIMAL_STEPS).then(|| (a.clone(), groups.clone()));
     let found = if groups.len() == 1 && groups[0].len() == n {
         one_pattern::minimize(OnePattern::new(a, scale), problem, settings)
     } else if groups.len() == n && covered && problem.objective == Objective::Max && mirrored::is_mirrored(&a)
@@ -53,7 +53,7 @@ pub(crate) fn minimize(problem: &Problem, settings: &DenseSettings) -> Result<So
         }
     }?;
     let found = match remains {
-        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.gap) && n <= MAX_PRIMAL_STEPS => {
+        Some((a, groups)) if found.gap.is_none_or(|gap| gap > settings.enough()) => {
             let primal = Primal { a: &a, groups: &groups };
             let queries = Queries::new(a.clone(), problem.objective);
             let mut dual = Disjoint::new(queries, Blocks::new(groups.clone()), scale);

@@ -1,6 +1,6 @@
 //! The eigendecomposition K = Q diag(w) Q^T (n x n, positive semi-definite) and the square root of K.
 
-use antinoise_linear::{Matrix, symmetric_eigen};
+use antinoise_linear::{Matrix, symmetric_eigen, symmetric_eigenvalues};
 
 use crate::Result;
 
@@ -19,6 +19,20 @@ pub(super) struct Spectrum {
     values: Vec<f64>,
     /// Q, whose columns are the eigenvectors of K.
     pub(super) vectors: Matrix,
+}
+
+/// Returns a lower bound on the nuclear norm of N (q x n), from the eigenvalues of [[0, N], [N^T, 0]], which
+/// are the singular values of N and their negatives.
+pub(super) fn certified_nuclear_norm(n: &Matrix) -> Result<f64> {
+    let (rows, columns) = (n.nrows(), n.ncols());
+    let mut both = Matrix::zeros(rows + columns, rows + columns);
+    for j in 0..columns {
+        // Only the lower half is read.
+        both.column_mut(j)[columns..].copy_from_slice(n.column(j));
+    }
+    let values = symmetric_eigenvalues(&both)?;
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    Ok(values.iter().map(|value| (value - ROUNDING * largest).max(0.0)).sum())
 }
 
 impl Spectrum {
