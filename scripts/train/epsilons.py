@@ -51,6 +51,8 @@ def compared(folder, name, epsilon, options, with_reference):
         options.repeats,
         "--epsilon",
         epsilon,
+        "--delta",
+        "1e-5",
     ]
     go_on = ["--resume", folder] if folder.exists() else [*arguments, *SETTINGS[name], "--out", folder]
     run = subprocess.run(

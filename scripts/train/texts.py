@@ -66,6 +66,8 @@ def main():
                 f"description={options.features}",
                 "--epsilon",
                 epsilon,
+                "--delta",
+                "1e-5",
                 "--epochs",
                 options.epochs,
             ]
