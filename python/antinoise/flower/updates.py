@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from .._sums import SHORTER
 
-
 Fate = Literal["aggregated", "not_finite", "zeroed"]
 
 
