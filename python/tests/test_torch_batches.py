@@ -450,3 +450,28 @@ def test_an_empty_batch_is_a_batch(plan):
     assert (x.shape, y.shape) == ((0, 6), (0,)) and collate([(x, y)] * 2)[0].shape == (2, 0, 6)
     clipped_sum_(model, loss, x, y, CLIP)
     assert not sums_of(model).any() and held_sum(next(model.parameters())).examples == 0
+
+
+def test_truncated_batches_go_through_the_model_in_one_shape():
+    """Batches of a plan with a maximum size are one portion of that size. The check that examples are
+    independent takes two.
+    """
+    plan = small_plan(
+        examples=240,
+        delta=1e-3,
+        setting="poisson",
+        mechanism="identity",
+        max_batch_size="auto",
+        dim=100,
+        clip_norm=CLIP,
+    )
+    size, (x, y) = plan.max_batch_size, data()
+    model, optimizer, noise = made(plan, external_batches=False)
+    shapes, sizes = set(), set()
+    model.register_forward_pre_hook(lambda _, inputs: shapes.add(tuple(inputs[0].shape)))
+    for xs, ys in noise.loader(TensorDataset(x, y)):
+        sizes.add(len(xs))
+        clipped_sum_(model, loss, xs, ys, CLIP, microbatch_size=size, norms="ghost")
+        optimizer.step()
+    assert noise.step == plan.steps and max(sizes) <= size < 240 and len(sizes) > 3
+    assert shapes - {(2, 6)} == {(size, 6)}
