@@ -53,7 +53,7 @@ STEPS = [
         None,
     ),
     ("antinoise predict antinoise-run/model --data csv:new.csv --out late.csv", 2, ["--force"], None),
-    ("antinoise predict antinoise-run --data csv:new.csv", 2, ["model.toml"], None),
+    ("antinoise predict antinoise-run --data csv:new.csv", 2, ["antinoise-run/model"], None),
     (
         "antinoise predict antinoise-run/model --data csv:semicolons.csv --delimiter ;",
         0,

@@ -51,6 +51,19 @@ impl Release {
     /// # Errors
     /// If a setting cannot be used, no mechanism can be made for it, or the folder already holds a release.
     pub fn create(folder: &Path, settings: &Settings) -> Result<Self> {
+        Self::create_with(folder, settings, &|_, _| ())
+    }
+
+    /// As [`Release::create`]. `progress` is called with the work done and expected so far, in a common unit,
+    /// while the mechanism is designed.
+    ///
+    /// # Errors
+    /// As [`Release::create`].
+    pub fn create_with(
+        folder: &Path,
+        settings: &Settings,
+        progress: &(dyn Fn(f64, f64) + Sync),
+    ) -> Result<Self> {
         let folder = Folder::new(folder)?;
         let exists = |folder: &Folder| folder.database().metadata().is_ok_and(|found| found.len() > 0);
         let refused = || {
@@ -60,7 +73,7 @@ impl Release {
         if exists(&folder) {
             return Err(refused());
         }
-        let chain = Chain::new(settings)?;
+        let chain = Chain::new(settings, progress)?;
         folder.make()?;
         let lock = folder.lock()?;
         folder.wipe_unfinished()?;

@@ -17,6 +17,7 @@ use antinoise_input::{InvalidParameter, at_least};
 use serde::Serialize;
 
 use crate::design::chain::Chain;
+use crate::design::plan::{Progress, of_part};
 use crate::{Query, Result, Settings};
 
 /// A public guess of the users of a release; it must not depend on their data.
@@ -75,6 +76,19 @@ impl Guess {
     /// # Errors
     /// If a number is out of range, or no mechanism can be made for the settings.
     pub fn advise(&self, settings: &Settings, max_rows: Option<usize>) -> Result<Vec<Advice>> {
+        self.advise_with(settings, max_rows, &|_, _| ())
+    }
+
+    /// As [`Guess::advise`]. `progress` is called with the work done and expected so far, in a common unit.
+    ///
+    /// # Errors
+    /// As [`Guess::advise`].
+    pub fn advise_with(
+        &self,
+        settings: &Settings,
+        max_rows: Option<usize>,
+        progress: &(dyn Fn(f64, f64) + Sync),
+    ) -> Result<Vec<Advice>> {
         self.check()?;
         let most = self.periods_until;
         let (periods, rows) = (log_normal(self.periods, most as f64), log_normal(self.rows, f64::INFINITY));
@@ -89,8 +103,10 @@ impl Guess {
             None => between(self.rows[0], 2.0 * self.rows[1], usize::MAX),
         };
         let mut advice = Vec::new();
-        for max_periods in between(self.periods[0], 2.0 * self.periods[1], most) {
-            let of_one_row = noise(settings, max_periods, most)?;
+        let compared = between(self.periods[0], 2.0 * self.periods[1], most);
+        for (part, &max_periods) in compared.iter().enumerate() {
+            let progress = of_part(progress, part, compared.len());
+            let of_one_row = noise(settings, max_periods, most, &progress)?;
             let of_rows = bounds.iter().map(|&max_rows| {
                 let left_out = 1.0 - kept(max_periods, max_rows);
                 let (bias, noise) = (left_out * of_key, of_one_row * max_rows as f64);
@@ -115,14 +131,14 @@ impl Guess {
 
 /// The largest standard deviation, up to period `most`, of running counts with at most one row of a user in a
 /// period.
-fn noise(settings: &Settings, max_periods: usize, most: usize) -> Result<f64> {
+fn noise(settings: &Settings, max_periods: usize, most: usize, progress: &Progress<'_>) -> Result<f64> {
     let queries = vec![(Query::Counts, 1.0)];
     let settings = Settings { max_periods, max_rows: 1, queries, ..settings.clone() };
     let settings = match settings.segments {
         Some(_) => settings.open_ended(),
         None => settings,
     };
-    let chain = Chain::new(&settings.with_left_out())?;
+    let chain = Chain::new(&settings.with_left_out(), progress)?;
     chain.error(&Query::Counts, most - 1)
 }
 

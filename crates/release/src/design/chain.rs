@@ -40,7 +40,7 @@ use antinoise_mechanism::{AnyStrategy, Class, Participation, Strategy, Workload}
 use antinoise_plan::Plan;
 
 use crate::design::estimate::Estimator;
-use crate::design::plan::Design;
+use crate::design::plan::{Design, Progress, of_part};
 use crate::segments::Segment;
 use crate::{Error, Query, Result, Settings};
 
@@ -63,15 +63,18 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Chooses the designs of smallest loss.
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, progress: &Progress<'_>) -> Result<Self> {
         settings.check()?;
         match settings.segments {
             Some(segments) => {
-                let lengths = (0..segments.distinct()).map(|segment| segments.length(segment));
-                let designs = lengths.map(|length| designed(&settings.of_link(length)));
+                let count = segments.distinct();
+                let designs = (0..count).map(|segment| {
+                    let progress = of_part(progress, segment, count);
+                    designed(&settings.of_link(segments.length(segment)), &progress)
+                });
                 Self::made(settings, designs.collect::<Result<_>>()?)
             }
-            None => Self::made(settings, vec![Design::new(settings)?]),
+            None => Self::made(settings, vec![Design::new(settings, progress)?]),
         }
     }
 
@@ -266,17 +269,17 @@ fn row(design: &Design, workload: &Workload, step: usize) -> Result<f64> {
 }
 
 /// Designs a BLT for a segment, with the noise that a unit in several segments needs.
-fn designed(settings: &Settings) -> Result<Design> {
+fn designed(settings: &Settings, progress: &Progress<'_>) -> Result<Design> {
     let specs = ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) });
     let specs: Vec<_> = specs.collect();
-    let design = Design::among(settings, specs.clone())?;
+    let design = Design::among(settings, specs.clone(), &of_part(progress, 0, 2))?;
     let factor = factor(&design, settings)?;
     if factor <= 1.0 {
         return Ok(design);
     }
     let wanted = Gdp::from_noise_multiplier_upper(design.plan.noise_multiplier * factor)?;
     let epsilon = wanted.epsilon_lower(settings.delta)?;
-    Design::among(&Settings { epsilon, ..settings.clone() }, specs)
+    Design::among(&Settings { epsilon, ..settings.clone() }, specs, &of_part(progress, 1, 2))
 }
 
 /// The factor by which the noise of a segment must grow so that f(k) <= (k / K) mu^2 for every k; at most 1

@@ -4,7 +4,7 @@
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Participation, PrivacyUnit, Recursion, Workload};
 use antinoise_noise::{NoiseStream, StreamBuilder};
-use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose_with};
 
 use crate::design::estimate::Estimator;
 use crate::design::layout::{Layout, once_per_user};
@@ -16,6 +16,21 @@ use crate::{Error, Query, Result, Settings, Unit};
 const VECTORS: usize = 16;
 const BYTES: u64 = 8;
 
+/// A function that is called with the work done and expected so far, in a common unit.
+pub(crate) type Progress<'a> = dyn Fn(f64, f64) + Sync + 'a;
+
+/// Reports the progress of part `part` of `parts` equal parts as progress of the whole.
+pub(crate) fn of_part<'a>(
+    progress: &'a Progress<'_>,
+    part: usize,
+    parts: usize,
+) -> impl Fn(f64, f64) + Sync + 'a {
+    move |done, expected| {
+        let share = if expected > 0.0 { done / expected } else { 0.0 };
+        progress(part as f64 + share, parts as f64);
+    }
+}
+
 /// The plan of a release, and the layout of its queries in the plan's vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Design {
@@ -26,19 +41,27 @@ pub(crate) struct Design {
 
 impl Design {
     /// The plan of smallest loss for `settings`.
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        Self::chosen(settings, None)
+    pub(crate) fn new(settings: &Settings, progress: &Progress<'_>) -> Result<Self> {
+        Self::chosen(settings, None, progress)
     }
 
     /// As [`Self::new`], among the given strategies.
-    pub(crate) fn among(settings: &Settings, specs: Vec<StrategySpec>) -> Result<Self> {
-        Self::chosen(settings, Some(specs))
+    pub(crate) fn among(
+        settings: &Settings,
+        specs: Vec<StrategySpec>,
+        progress: &Progress<'_>,
+    ) -> Result<Self> {
+        Self::chosen(settings, Some(specs), progress)
     }
 
-    fn chosen(settings: &Settings, specs: Option<Vec<StrategySpec>>) -> Result<Self> {
+    fn chosen(
+        settings: &Settings,
+        specs: Option<Vec<StrategySpec>>,
+        progress: &Progress<'_>,
+    ) -> Result<Self> {
         settings.check()?;
         let layout = Layout::new(settings);
-        let plan = choose(&Request { specs, ..request(settings, &layout) })?.plan;
+        let plan = choose_with(&Request { specs, ..request(settings, &layout) }, progress)?.plan;
         Self::of(settings, plan)
     }
 

@@ -59,7 +59,13 @@ impl GuessArguments {
     }
 
     /// Bounds for a release of these settings, and their figure; `max_rows`: the bound on rows, if given.
-    pub fn advice(&self, settings: &Settings, max_rows: Option<usize>) -> Result<AdvisedBounds> {
+    /// `progress` is called with the work done and expected so far.
+    pub fn advice(
+        &self,
+        settings: &Settings,
+        max_rows: Option<usize>,
+        progress: &(dyn Fn(f64, f64) + Sync),
+    ) -> Result<AdvisedBounds> {
         if settings.unit == Unit::Event {
             let must_be = "left out for --unit event: events have no bounds";
             return Err(InvalidParameter::new("periods-per-user", "given", must_be).into());
@@ -77,7 +83,7 @@ impl GuessArguments {
             rows,
             periods_until,
         };
-        let bounds = guess.advise(settings, max_rows)?;
+        let bounds = guess.advise_with(settings, max_rows, progress)?;
         let best = bounds.iter().min_by(|one, other| one.error.total_cmp(&other.error));
         let (advised_max_periods, advised_max_rows) =
             best.map_or((1, 1), |best| (best.max_periods, best.max_rows));

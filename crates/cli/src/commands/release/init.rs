@@ -122,13 +122,16 @@ fn periods(text: &str) -> std::result::Result<Periods, String> {
 /// Begins the release, or advises bounds.
 pub fn run(arguments: &Arguments) -> Result<Begun> {
     if arguments.guess.is_given() {
-        let _progress = Progress::endless("comparing bounds");
-        let advice = arguments.guess.advice(&arguments.bounded(1)?, arguments.max_rows)?;
+        let progress = Progress::percent("comparing bounds");
+        let done = |done, expected| progress.done(done, expected);
+        let advice = arguments.guess.advice(&arguments.bounded(1)?, arguments.max_rows, &done)?;
         return Ok(Begun::Advised(advice));
     }
     let settings = arguments.settings()?;
-    let _progress = Progress::endless("designing the mechanism");
-    drop(Release::create(&arguments.dir, &settings)?);
+    let progress = Progress::percent("designing the mechanism");
+    let done = |done, expected| progress.done(done, expected);
+    drop(Release::create_with(&arguments.dir, &settings, &done)?);
+    drop(progress);
     Ok(Begun::Release(Box::new(ReleaseStatus::of(&arguments.dir)?)))
 }
 

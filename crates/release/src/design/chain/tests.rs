@@ -62,14 +62,14 @@ fn every_allocation_is_covered() {
 #[test]
 fn a_link_with_too_little_noise_is_refused() {
     let wanted = settings(4, Growth::Doubles, 3);
-    let chain = Chain::new(&wanted).unwrap();
+    let chain = Chain::new(&wanted, &|_, _| ()).unwrap();
     let mut plans = chain.plans.clone();
     let read = |plans: &[String]| Chain::of(&wanted, plans.to_vec())?.design(2).cloned();
     assert_eq!(read(&plans).unwrap(), *chain.design(2).unwrap());
     for more in [1.1, 1.001] {
         // Each plan is valid, for a larger epsilon than the release's.
         let larger = Settings { epsilon: more * wanted.epsilon, ..wanted.clone() };
-        let other = Chain::new(&larger).unwrap();
+        let other = Chain::new(&larger, &|_, _| ()).unwrap();
         plans[2] = other.plans[2].clone();
         assert!(read(&plans).is_err());
     }
@@ -124,7 +124,7 @@ fn no_way_to_spread_periods_gains() {
         let mut blocks = Vec::new();
         for (segment, &length) in lengths.iter().enumerate() {
             // For a longer segment, its first periods.
-            let design = designed(&wanted.of_link(segments.length(segment).min(81))).unwrap();
+            let design = designed(&wanted.of_link(segments.length(segment).min(81)), &|_, _| ()).unwrap();
             let encoder = design.plan.strategy.encoder().unwrap();
             let moved = 1.0 / design.plan.noise_std();
             let columns: Vec<Vec<f64>> = (0..length)
@@ -171,7 +171,7 @@ fn errors_across_borders_are_those_of_dense_matrices() {
     for (growth, first, most) in [(Growth::Even, 3, 1), (Growth::Even, 7, 2), (Growth::Doubles, 2, 2)] {
         let wanted = settings(first, growth, most);
         let segments = wanted.segments.unwrap();
-        let chain = Chain::new(&wanted).unwrap();
+        let chain = Chain::new(&wanted, &|_, _| ()).unwrap();
         let periods: usize = (0..4).map(|segment| segments.length(segment)).sum::<usize>() + 1;
         // Rows of diag(nu_i C_i^-1) by seed.
         let mut noise = vec![vec![0.0; periods]; periods];
