@@ -177,7 +177,7 @@ fn rows_and_folders_that_do_not_fit_are_named() {
     refused(&run("predict run/model --data rows.csv"), "--data is");
     refused(&run("predict run/model --data jsonl:bad.csv --delimiter ;"), "--delimiter");
     refused(&run("predict run/model --data csv:rows.csv --delimiter ab"), "one character");
-    refused(&run("predict run --data csv:rows.csv"), "model.toml");
+    refused(&run("predict run --data csv:rows.csv"), "but must be run/model");
     refused(&run("predict absent --data csv:rows.csv"), "model.toml");
     let path = folder.path().join("run/model/model.safetensors");
     let mut bytes = fs::read(&path).unwrap();

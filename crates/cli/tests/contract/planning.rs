@@ -349,10 +349,10 @@ fn plans_and_statements_are_short_unless_they_are_asked_to_be_long() {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let plan = "plan --examples 1000 --batch-size 50 --epochs 3 --epsilon 2 --setting cyclic --quick";
+    let plan = "plan --examples 20000 --batch-size 1000 --epochs 3 --epsilon 2 --setting cyclic --quick";
     let plan = |more: &[&str]| said(&plan.split(' ').chain(more.iter().copied()).collect::<Vec<_>>());
     let (short, long) = (plan(&["--out", path]), plan(&["--long"]));
-    assert!(short.contains("(2, 1e-4)-differential privacy") && short.contains("<- chosen"), "{short}");
+    assert!(short.contains("(2, 1e-6)-differential privacy") && short.contains("<- chosen"), "{short}");
     assert!(!short.contains("Assumptions") && long.contains("Assumptions") && long.len() > 2 * short.len());
     let statement = json(&["statement", path]);
     assert_keys(&statement, "unit adjacency schema sampler mechanism accountant epsilon epsilon_lower delta");
@@ -364,8 +364,8 @@ fn plans_and_statements_are_short_unless_they_are_asked_to_be_long() {
     {
         let short = said(&["statement", path, "--format", format]);
         let long = said(&["statement", path, "--format", format, "--long"]);
-        assert!(short.contains("(2, 1e-4)") && !short.contains(row), "{short}");
-        assert!(long.contains("(2, 1e-4)") && long.contains(row), "{long}");
+        assert!(short.contains("(2, 1e-6)") && !short.contains(row), "{short}");
+        assert!(long.contains("(2, 1e-6)") && long.contains(row), "{long}");
     }
 }
 

@@ -129,20 +129,23 @@ impl TableOptions {
             (Some(TestRows::Last), None) => None,
             (Some(TestRows::Drawn) | None, seed) => Some(seed.unwrap_or(0)),
         };
-        if !path.exists() {
-            return Err(InvalidParameter::new("data", data, "a file that exists").into());
-        }
+        // Options are asked for only where there are data.
+        let asked = |name: &str, must_be: &str| match path.exists() {
+            true => InvalidParameter::new(name, "absent", must_be),
+            false => InvalidParameter::new("data", data, "a file that exists"),
+        };
         Ok(Some(Table {
             test: self.test.clone(),
             test_share: self.test_share.unwrap_or(0.2),
             test_seed,
             delimiter: self.delimiter.unwrap_or(COMMA),
             user: None,
-            schema: kind.file(path, self.delimiter)?.with_columns_of_arrays(self.schema()?)?,
+            schema: kind.file(path, self.delimiter)?.with_columns_of_arrays(self.schema(asked)?)?,
         }))
     }
 
-    fn schema(&self) -> Result<Schema> {
+    /// The schema; `asked` is the error for an option that is absent.
+    fn schema(&self, asked: impl Fn(&str, &str) -> InvalidParameter) -> Result<Schema> {
         if let Some(path) = &self.schema {
             let refused = |error: &dyn std::fmt::Display| {
                 Failure::input(format!("schema: {}: {error}", path.display()))
@@ -152,7 +155,7 @@ impl TableOptions {
         }
         let Some(label) = &self.label else {
             let must_be = "COLUMN=CLASS,CLASS, or a --schema: which column is learned, and its classes";
-            return Err(InvalidParameter::new("label", "absent", must_be).into());
+            return Err(asked("label", must_be).into());
         };
         let (label, classes) = words("label", label)?;
         let ranges = self.range.iter().map(|text| range(text));
@@ -161,7 +164,7 @@ impl TableOptions {
         let columns = ranges.chain(categories).chain(texts).collect::<Result<Vec<_>>>()?;
         if columns.is_empty() {
             let must_be = "given, or --category or --text: what the label is learned from";
-            return Err(InvalidParameter::new("range", "absent", must_be).into());
+            return Err(asked("range", must_be).into());
         }
         let missing = match self.missing {
             Some(MissingName::Zero) => Missing::Zero,
