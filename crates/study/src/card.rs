@@ -123,12 +123,21 @@ fn listed<'a>(words: impl ExactSizeIterator<Item = &'a str>) -> String {
     named.join(", ") + &more
 }
 
-/// `text` in one line of Markdown, in which none of its characters marks up.
+/// `text` in one line of Markdown, in which none of its characters marks up: neither code, emphasis, tags and
+/// cells nor, at a bracket, links.
 fn one_line(text: &str) -> String {
-    const MARKS: &str = "\\`*_[]<>|&#";
+    let text = printable(text).replace('\n', " ");
     let mut line = String::new();
-    for c in printable(text).replace('\n', " ").chars() {
-        if MARKS.contains(c) {
+    for (at, c) in text.char_indices() {
+        let (before, after) = (text[..at].chars().next_back(), text[at + c.len_utf8()..].chars().next());
+        let is_in_word = [before, after].iter().all(|c| c.is_some_and(char::is_alphanumeric));
+        let marks_up = match c {
+            '\\' | '`' | '*' | '<' | '>' | '|' | '&' | '#' => true,
+            '_' => !is_in_word,
+            ']' => matches!(after, Some('(' | '[' | ':')),
+            _ => false,
+        };
+        if marks_up {
             line.push('\\');
         }
         line.push(c);
@@ -171,4 +180,18 @@ fn usage(saved: &SavedModel, data: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_mark_nothing_up_and_common_ones_stay_as_they_are() {
+        let same = ["dep_delay", "both[1]", "0:24", "naïve", "a-b (c)"];
+        assert_eq!(same.map(one_line), same);
+        let escaped = ["[x](y)", "_x_", "a|b", "<b>", "*a*", "`a`", "a\nb", "\\"].map(one_line);
+        let wanted = ["[x\\](y)", "\\_x\\_", "a\\|b", "\\<b\\>", "\\*a\\*", "\\`a\\`", "a b", "\\\\"];
+        assert_eq!(escaped, wanted);
+    }
 }
