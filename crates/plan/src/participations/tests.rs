@@ -127,7 +127,7 @@ fn schemas_of_users_contain_all_that_their_limits_allow() {
         let mut plan = federated.clone().into_plan();
         plan.participation = participation;
         let error = plan.verify().map_err(|error| error.to_string()).err().unwrap_or_default();
-        error.contains("participation") && error.contains("External")
+        error.contains("participation") && error.contains("external")
     };
     assert_eq!(federated.steps, 36);
     let cyclic = |max_participations| Participation::Cyclic { min_sep: 12, max_participations };
