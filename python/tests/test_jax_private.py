@@ -138,7 +138,7 @@ def private_run(loss_of_one, **how):
 @pytest.mark.parametrize("setting", ["poisson", "cyclic"])
 def test_padded_batches_have_one_shape_and_compile_once(setting):
     (x, y), now, traces, shapes, sizes = data(), params(), [], set(), set()
-    how = {} if setting == "poisson" else dict(setting=setting, max_batch_size=None, batch_size=19)
+    how = {} if setting == "poisson" else dict(setting=setting, max_batch_size=None, batch_size=33)
 
     def counted(params, x, y):
         traces.append("loss")
