@@ -57,9 +57,10 @@ def test_an_example_that_is_not_finite_adds_nothing(microbatch_size, tolerance):
 
 def test_portions_of_a_batch_add_up(plan):
     (x, y), whole, parts = data(), small_model(), small_model()
-    clipped_sum_(whole, loss, x[:20], y[:20], CLIP)
+    # On some processors the bits of a gradient depend on the size of what is computed together.
+    clipped_sum_(whole, loss, x[:20], y[:20], CLIP, microbatch_size=4)
     for part in (slice(0, 8), slice(8, 8), slice(8, 20)):
-        clipped_sum_(parts, loss, x[part], y[part], CLIP)
+        clipped_sum_(parts, loss, x[part], y[part], CLIP, microbatch_size=4)
     assert torch.allclose(sums_of(whole), sums_of(parts), rtol=1e-12)
     assert held_sum(next(parts.parameters())).examples == 20
 
