@@ -2,6 +2,7 @@
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 use antinoise_plan::Batches;
+use antinoise_train::optimizer::is_beyond;
 use rand_core::Rng;
 
 use crate::Error;
@@ -90,9 +91,7 @@ impl LocalSteps {
             }
             left = left.saturating_sub(groups);
         }
-        if let Some(bound) = self.zero_beyond
-            && !update.iter().all(|u| f64::from(u.abs()) <= bound)
-        {
+        if self.zero_beyond.is_some_and(|bound| is_beyond(update, bound)) {
             update.fill(0.0);
         }
         Ok(first_loss.unwrap_or(0.0))

@@ -14,4 +14,4 @@ mod workload;
 pub use config::OptimizerConfig;
 pub use rule::UpdateRule;
 pub use schedule::{Decay, Schedule};
-pub use step::Optimizer;
+pub use step::{Optimizer, is_beyond};

@@ -79,8 +79,7 @@ impl Optimizer {
             let kept = (1.0 - share * rule.learning_rate() * weight_decay) as f32;
             parameters.iter_mut().for_each(|theta| *theta *= kept);
         }
-        let beyond = |bound: f64| gradient.iter().any(|&g| g.is_nan() || f64::from(g).abs() > bound);
-        if zero_beyond.is_some_and(beyond) {
+        if zero_beyond.is_some_and(|bound| is_beyond(gradient, bound)) {
             self.apply(share, parameters, &vec![0.0; gradient.len()]);
         } else {
             self.apply(share, parameters, gradient);
@@ -141,4 +140,14 @@ impl Optimizer {
             }
         }
     }
+}
+
+/// Whether an entry of `update` is larger than `bound` in absolute value, or NaN.
+///
+/// ```
+/// use antinoise_train::optimizer::is_beyond;
+/// assert!(is_beyond(&[0.0, -2.0], 1.0) && is_beyond(&[f32::NAN], 1.0) && !is_beyond(&[1.0], 1.0));
+/// ```
+pub fn is_beyond(update: &[f32], bound: f64) -> bool {
+    update.iter().any(|&u| u.is_nan() || f64::from(u).abs() > bound)
 }
