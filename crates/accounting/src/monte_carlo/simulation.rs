@@ -104,8 +104,11 @@ pub(crate) fn ln_largest_excess(tilt: f64) -> f64 {
     if tilt > 0.0 { -tilt * (1.0 / tilt).ln_1p() - tilt.ln_1p() } else { 0.0 }
 }
 
-/// Returns the proposal with the smallest predicted upper confidence limit; `tally` draws samples from a
-/// proposal.
+/// Returns the proposal that needs the fewest samples; `tally` draws a few from a proposal.
+///
+/// All proposals have one expectation. A proposal whose few samples have a smaller mean than another's lacks
+/// rare samples with large weights. They add at most the shortfall times the largest sample to the second
+/// moment.
 fn best_proposal<P: Simulation>(
     pair: &P,
     direction: Direction,
@@ -113,15 +116,18 @@ fn best_proposal<P: Simulation>(
     settings: &MonteCarlo,
     tally: impl Fn(&P::Proposal) -> Tally,
 ) -> P::Proposal {
-    let upper = |proposal: &P::Proposal| {
-        let (tally, largest) = (tally(proposal), pair.largest_sample(direction, epsilon, proposal));
-        let samples = tally.rescaled_to(settings.samples(&tally, largest));
-        tally.mean() + half_width(&samples, largest, 0.25 * settings.failure_probability)
+    let proposals = pair.proposals(direction, epsilon);
+    let tallies: Vec<Tally> = proposals.iter().map(tally).collect();
+    let mean = largest(tallies.iter().map(Tally::mean));
+    let needed = |(proposal, tally): (&P::Proposal, &Tally)| {
+        let largest = pair.largest_sample(direction, epsilon, proposal);
+        let missing = tally.count as f64 * largest * (mean - tally.mean());
+        let tally = Tally { squares: tally.squares + missing, ..*tally };
+        settings.needed(settings.precision * mean, &tally, largest)
     };
-    let mut tried =
-        pair.proposals(direction, epsilon).into_iter().map(|proposal| (upper(&proposal), proposal));
-    let first = tried.next().expect("a simulation has a proposal");
-    tried.fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
+    let needed: Vec<f64> = proposals.iter().zip(&tallies).map(needed).collect();
+    let best = (0..needed.len()).min_by(|&a, &b| needed[a].total_cmp(&needed[b]));
+    proposals[best.expect("a simulation has a proposal")].clone()
 }
 
 /// Returns the best proposal, chosen from separate small samples of `source`.
