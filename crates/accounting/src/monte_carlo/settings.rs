@@ -69,16 +69,15 @@ impl MonteCarlo {
 
     /// The number of samples for which the half-width is expected to be `wanted`, at most the maximum.
     pub(crate) fn samples_for(&self, wanted: f64, pilot: &Tally, largest: f64) -> usize {
-        let samples = self.needed(wanted, pilot, largest);
+        let samples = self.effort(wanted, pilot, largest) / wanted;
         if samples < self.max_samples as f64 { (samples as usize).max(PILOT) } else { self.max_samples }
     }
 
-    /// The number of samples for which the half-width is expected to be `wanted`, without a maximum.
-    pub(crate) fn needed(&self, wanted: f64, pilot: &Tally, largest: f64) -> f64 {
+    /// That number times `wanted`, without the maximum; finite even if all samples of the pilot are 0.
+    pub(crate) fn effort(&self, wanted: f64, pilot: &Tally, largest: f64) -> f64 {
         let ln_failures = (8.0 / self.failure_probability).ln();
-        let for_variance = 8.0 * pilot.variance() * ln_failures / (wanted * wanted);
-        let for_range = 5.0 * largest * ln_failures / wanted;
-        for_variance.max(for_range)
+        let for_variance = 8.0 * pilot.variance() / wanted;
+        ln_failures * for_variance.max(5.0 * largest)
     }
 }
 

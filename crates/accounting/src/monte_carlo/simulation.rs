@@ -119,14 +119,14 @@ fn best_proposal<P: Simulation>(
     let proposals = pair.proposals(direction, epsilon);
     let tallies: Vec<Tally> = proposals.iter().map(tally).collect();
     let mean = largest(tallies.iter().map(Tally::mean));
-    let needed = |(proposal, tally): (&P::Proposal, &Tally)| {
+    let effort = |(proposal, tally): (&P::Proposal, &Tally)| {
         let largest = pair.largest_sample(direction, epsilon, proposal);
         let missing = tally.count as f64 * largest * (mean - tally.mean());
         let tally = Tally { squares: tally.squares + missing, ..*tally };
-        settings.needed(settings.precision * mean, &tally, largest)
+        settings.effort(settings.precision * mean, &tally, largest)
     };
-    let needed: Vec<f64> = proposals.iter().zip(&tallies).map(needed).collect();
-    let best = (0..needed.len()).min_by(|&a, &b| needed[a].total_cmp(&needed[b]));
+    let efforts: Vec<f64> = proposals.iter().zip(&tallies).map(effort).collect();
+    let best = (0..efforts.len()).min_by(|&a, &b| efforts[a].total_cmp(&efforts[b]));
     proposals[best.expect("a simulation has a proposal")].clone()
 }
 
