@@ -2,6 +2,8 @@
 # What takes longer than a check before each commit may, in lanes that are listed below and can be run alone.
 #
 #     scripts/long.sh                         every lane, as long as ./check long gives it
+#     scripts/long.sh version                 packages as they are used, the oldest compiler that is promised, other processors, and
+#                                             the size of the wheel: before each version, and after a change to what they depend on
 #     scripts/long.sh fuzz [SECONDS [TARGET...]]     every parser of a file from outside (fuzz/README.md), a minute each
 #     scripts/long.sh mutants [COUNT [PACKAGE...]]   every n-th mutant, about COUNT of a package (docs/testing.md), 10 by default
 #
@@ -10,7 +12,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
-lanes=(fuzz mutants)
+lanes=(version fuzz mutants)
+
+lane_version() {
+    python3 scripts/package.py --run
+    scripts/toolchains
+    scripts/python.sh wheel
+}
 
 # Inputs that are new to the coverage lie in target/fuzz/corpus; those to start from in fuzz/corpus.
 lane_fuzz() {
@@ -67,7 +75,7 @@ lane_mutants() {
 case "${1-all}" in
 all) for lane in "${lanes[@]}"; do "lane_$lane"; done ;;
 *)
-    [[ " ${lanes[*]} " == *" $1 "* ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+    [[ " ${lanes[*]} " == *" $1 "* ]] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
     "lane_$1" "${@:2}"
     ;;
 esac

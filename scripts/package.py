@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks that the packages of the crates, as a registry would hold them, are complete and can be used.
 
-    python3 scripts/package.py           packs every crate, looks into the packages, checks and runs what they hold
+    python3 scripts/package.py           packs every crate, looks into the packages, compiles what they hold
     python3 scripts/package.py --list    packs and looks, and compiles nothing
+    python3 scripts/package.py --run     also runs what they hold: part of scripts/long.sh version
 
 Packages are unpacked into target/packed, a workspace in which they depend on each other and not on files of
-this checkout. All their targets are checked, and the examples in their documentation run. Then a project in a
-temporary folder, which depends on three of the packages, calibrates a noise multiplier and makes a step of
-noise. Compiled dependencies of this checkout are reused. Needs only Python's standard library.
+this checkout. With --run, all their targets are compiled, and the examples in their documentation run. Then a
+project in a temporary folder, which depends on three of the packages, calibrates a noise multiplier and makes
+a step of noise. Compiled dependencies of this checkout are reused. Needs only Python's standard library.
 """
 
 import json
@@ -70,12 +71,21 @@ def contents(archive):
     return found
 
 
+def included(files):
+    """Each source file with each file that it includes by a path relative to its own."""
+    for path, data in files.items():
+        if path.endswith(".rs"):
+            for other in re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', data.decode()):
+                yield path, os.path.normpath(os.path.join(os.path.dirname(path), other))
+
+
 def look_into(archive):
     """The files of a package; refuses one that lacks a required file."""
     files = contents(archive)
     manifest = files["Cargo.toml"].decode()
     faults = [f"no {name}, or another" for name, text in PAGES.items() if files.get(name) != text]
     faults += [f"no {key}" for key in KEYS if not re.search(rf"^{key} = ", manifest, flags=re.M)]
+    faults += [f"{path} without the file {other}" for path, other in included(files) if other not in files]
     if not files.get("README.md", b"").startswith(b"# antinoise-"):
         faults.append("no README.md with a title")
     if re.search(r"^path = \"\.\.", manifest, flags=re.M):
@@ -178,6 +188,9 @@ def main():
     members = json.dumps(list(names))
     write_workspace(PACKED, f'[workspace]\nresolver = "3"\nmembers = {members}\n', names)
     shared = ["--release", "--workspace", "--target-dir", str(TARGET)]
+    if sys.argv[1:] != ["--run"]:
+        run(["cargo", "check", *shared, "--quiet"], PACKED)
+        return
     run(["cargo", "check", *shared, "--all-targets", "--quiet"], PACKED)
     pages(names, shared)
     downstream(names)
