@@ -2,7 +2,7 @@
 
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::clip::{GradientSum, plain_sum, sum_margin};
-use antinoise_train::data::digits;
+use antinoise_train::data::{Users, digits};
 use antinoise_train::model::Model;
 
 use crate::cohort::{CHUNK, cohort_sum};
@@ -150,7 +150,8 @@ fn one_local_step_of_rate_one_is_the_mean_gradient() {
     let model = Model::logistic(dataset.shape, dataset.classes).unwrap();
     let start: Vec<f32> = (0..model.parameters()).map(|i| (i as f32).sin() * 0.1).collect();
     let user_of: Vec<String> = (0..dataset.train.len()).map(|i| (i * i % 50).to_string()).collect();
-    let users = UserExamples::new(&model, &dataset.train, &user_of).unwrap();
+    let named = Users::new(user_of.iter().map(String::as_str)).unwrap();
+    let users = UserExamples::new(&model, &dataset.train, &named).unwrap();
     let cohort = [0, 3, 7, 11];
     let clip_norm = 0.8;
     let found = cohort_sum(&users, LocalSteps::FEDSGD, &start, &cohort, Some(clip_norm), rng).unwrap();

@@ -21,11 +21,12 @@ use crate::setup::FederatedSetup;
 /// use antinoise_noise::{Key, RunId};
 /// use antinoise_plan::{Length, PrivacyUnit, Request, Setting, choose};
 /// use antinoise_federated::{FederatedSetup, Federation, LocalSteps, UserExamples};
-/// use antinoise_train::{data, model::Model, optimizer::UpdateRule};
+/// use antinoise_train::{data::{self, Users}, model::Model, optimizer::UpdateRule};
 /// let digits = data::digits();
 /// let model = Model::logistic(digits.shape, digits.classes)?;
 /// let writers: Vec<String> = (0..digits.train.len()).map(|i| format!("writer {}", i / 36)).collect();
-/// let population = &UserExamples::new(&model, &digits.train, &writers)?;
+/// let users = Users::new(writers.iter().map(String::as_str))?;
+/// let population = &UserExamples::new(&model, &digits.train, &users)?;
 /// let setting = Setting::Federated { min_sep: 3, max_participations: Some(2) };
 /// let plan = &choose(&Request { unit: PrivacyUnit::User, ..Request::new(40, 8, Length::Steps(6), setting) })?.plan;
 /// let rule = UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 };
@@ -80,6 +81,11 @@ impl<P: Population> Federation<'_, P> {
     /// The measurements so far.
     pub fn history(&self) -> &History {
         &self.run.history
+    }
+
+    /// Records the accuracy of the present parameters on test data, in the history.
+    pub fn record_accuracy(&mut self, accuracy: f64) {
+        self.run.history.accuracies.push((self.step_count(), accuracy));
     }
 
     /// The record of all participations.

@@ -60,7 +60,8 @@ impl<P: Population> FederatedSetup<'_, P> {
         Ok(())
     }
 
-    pub(super) fn identity(&self) -> Identity {
+    /// The identity of a run of this setup in its checkpoints.
+    pub fn identity(&self) -> Identity {
         Identity::new([
             ("plan", hex(&self.plan.digest())),
             ("users and model", self.population.identity()),

@@ -2,7 +2,7 @@
 
 use antinoise_input::{InvalidParameter, hex};
 use antinoise_train::clip::plain_sum;
-use antinoise_train::data::Examples;
+use antinoise_train::data::{Examples, Users};
 use antinoise_train::model::Model;
 use antinoise_train::private_model::PrivateModel;
 use sha2::{Digest, Sha256};
@@ -14,50 +14,38 @@ use crate::population::Population;
 ///
 /// ```
 /// use antinoise_federated::{Population, UserExamples};
-/// use antinoise_train::{data, model::Model};
+/// use antinoise_train::{data::{self, Users}, model::Model};
 /// let digits = data::digits();
 /// let model = Model::logistic(digits.shape, digits.classes)?;
 /// let writers: Vec<String> = (0..digits.train.len()).map(|i| format!("writer {}", i / 36)).collect();
-/// let users = UserExamples::new(&model, &digits.train, &writers)?;
-/// assert_eq!((users.users(), users.examples(0)), (40, 36));
+/// let users = Users::new(writers.iter().map(String::as_str))?;
+/// let population = UserExamples::new(&model, &digits.train, &users)?;
+/// assert_eq!((population.users(), population.examples(0)), (40, 36));
 /// # Ok::<(), antinoise_federated::Error>(())
 /// ```
 pub struct UserExamples<'a> {
     model: &'a Model,
     examples: &'a Examples,
-    names: Vec<String>,
-    of: Vec<Vec<usize>>,
+    users: &'a Users,
     identity: String,
 }
 
 impl<'a> UserExamples<'a> {
-    /// Groups examples: example i belongs to the user `user_of[i]`. Users are numbered in the order of their
-    /// first examples.
+    /// The examples of these users.
     ///
     /// # Errors
-    /// If the model does not fit the examples, or the numbers of users and examples differ.
-    pub fn new(model: &'a Model, examples: &'a Examples, user_of: &[String]) -> Result<Self, Error> {
+    /// If the model does not fit the examples, or the users have more or fewer examples than there are.
+    pub fn new(model: &'a Model, examples: &'a Examples, users: &'a Users) -> Result<Self, Error> {
         PrivateModel::check(model, &vec![0.0; model.parameters()], examples)?;
-        if user_of.len() != examples.len() {
-            let must_be = format!("{}, one an example", examples.len());
-            return Err(InvalidParameter::new("users of the examples", user_of.len(), must_be).into());
+        if users.examples() != examples.len() {
+            let must_be = format!("{}, all examples", examples.len());
+            return Err(InvalidParameter::new("examples of all users", users.examples(), must_be).into());
         }
-        let mut number = std::collections::HashMap::new();
-        let (mut names, mut of) = (Vec::new(), Vec::<Vec<usize>>::new());
         let mut digest = Sha256::new();
         digest.update(format!("{model:?}"));
         digest.update(examples.sha256());
-        for (i, user) in user_of.iter().enumerate() {
-            digest.update((user.len() as u64).to_le_bytes());
-            digest.update(user);
-            let user = *number.entry(user).or_insert_with(|| {
-                names.push(user.clone());
-                of.push(Vec::new());
-                of.len() - 1
-            });
-            of[user].push(i);
-        }
-        Ok(Self { model, examples, names, of, identity: hex(&digest.finalize()) })
+        digest.update(users.sha256());
+        Ok(Self { model, examples, users, identity: hex(&digest.finalize()) })
     }
 }
 
@@ -71,15 +59,15 @@ impl Population for UserExamples<'_> {
     }
 
     fn users(&self) -> usize {
-        self.of.len()
+        self.users.len()
     }
 
     fn name(&self, user: usize) -> &str {
-        &self.names[user]
+        self.users.name(user)
     }
 
     fn examples(&self, user: usize) -> usize {
-        self.of[user].len()
+        self.users.of(user).len()
     }
 
     fn gradient(
@@ -90,7 +78,7 @@ impl Population for UserExamples<'_> {
         examples: &[usize],
         gradient: &mut [f32],
     ) -> Result<f64, Error> {
-        let batch: Vec<usize> = examples.iter().map(|&i| self.of[user][i]).collect();
+        let batch: Vec<usize> = examples.iter().map(|&i| self.users.of(user)[i]).collect();
         let (sum, count) = (plain_sum(self.model, parameters, self.examples, &batch)?, batch.len() as f64);
         gradient.iter_mut().zip(&sum.gradient).for_each(|(to, x)| *to = (x / count) as f32);
         Ok(sum.loss / count)

@@ -92,7 +92,7 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
             plan.steps * batch_size
         ),
         Sampler::External => {
-            "formed outside antinoise, by a program that must enforce the participation above".into()
+            "formed by the program that runs the plan, which must enforce the participation above".into()
         }
     }
 }

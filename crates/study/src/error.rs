@@ -73,6 +73,9 @@ pub enum Error {
     /// Data, models and trainings that failed.
     #[error(transparent)]
     Train(#[from] antinoise_train::Error),
+    /// Federated rounds that failed.
+    #[error(transparent)]
+    Federated(#[from] antinoise_federated::Error),
     /// An audit that failed.
     #[error(transparent)]
     Audit(#[from] antinoise_audit::Error),
@@ -93,6 +96,7 @@ impl BadInput for Error {
             Self::Plan(error) => error.is_bad_input(),
             Self::Noise(error) => error.is_bad_input(),
             Self::Train(error) => error.is_bad_input(),
+            Self::Federated(error) => error.is_bad_input(),
             Self::Audit(error) => error.is_bad_input(),
             // Files of the study itself are not input.
             Self::Stopped { .. } | Self::Diverged | Self::Io { .. } => false,

@@ -156,9 +156,14 @@ impl Folder {
         self.path.join(MODELS).join(format!("{run}.safetensors"))
     }
 
+    /// The folder of one run's checkpoints.
+    pub fn checkpoints_folder(&self, run: &str) -> PathBuf {
+        self.path.join(CHECKPOINTS).join(run)
+    }
+
     /// One run's checkpoints; `id` identifies the run among those of all folders.
     pub fn checkpoints(&self, run: &str, id: RunId) -> Result<Checkpoints> {
-        Ok(Checkpoints::open(&self.path.join(CHECKPOINTS).join(run), id)?)
+        Ok(Checkpoints::open(&self.checkpoints_folder(run), id)?)
     }
 
     /// Measurements of a run without privacy after these steps, if it was finished.

@@ -44,7 +44,8 @@
 //!
 //! ```layers
 //! error, event, named, around, results: errors; progress; mechanisms; settings of optimizers; results of runs
-//! clip_by, persons, published, table_file, search: parts of settings; the search for a learning rate
+//! clip_by, local, persons, published, table_file, search: parts of settings; the search for a learning rate
+//! rounds: federated rounds, tested
 //! data: data and models by name
 //! settings: all settings, and the requests for plans
 //! problem: the plans that follow
@@ -70,6 +71,7 @@ mod epsilons;
 mod error;
 mod event;
 mod folder;
+mod local;
 mod metrics;
 mod model_folder;
 mod named;
@@ -79,6 +81,7 @@ mod problem;
 mod published;
 mod result;
 mod results;
+mod rounds;
 mod search;
 mod session;
 mod settings;
@@ -95,6 +98,7 @@ pub use clip_by::ClipBy;
 pub use data::{ModelName, load};
 pub use error::Error;
 pub use event::{Event, OnEvent};
+pub use local::Local;
 pub use named::{Baseline, WITHOUT_NOISE};
 pub use persons::Persons;
 pub use published::Published;

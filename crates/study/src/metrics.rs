@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use antinoise_input::InvalidParameter;
 use antinoise_input::files::{Access, write_whole};
-use antinoise_train::trainer::Trainer;
+use antinoise_train::checkpoint::History;
 use serde::{Deserialize, Serialize};
 
 use crate::clip_by::ClipBy;
@@ -73,9 +73,13 @@ impl Metrics {
         Ok(())
     }
 
-    /// Appends a line for the last step of `run`.
-    pub fn tell(&self, run: &str, (epsilon, clip_by): (f64, ClipBy), trainer: &Trainer) -> Result<()> {
-        let (history, step) = (trainer.history(), trainer.step_count());
+    /// Appends a line for step `step` of `run`, its last one.
+    pub fn tell(
+        &self,
+        run: &str,
+        (epsilon, clip_by): (f64, ClipBy),
+        (step, history): (usize, &History),
+    ) -> Result<()> {
         let last = |values: &[f64]| values.last().copied().filter(|x| x.is_finite());
         let line = Line {
             run: run.into(),

@@ -11,6 +11,7 @@ use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use crate::clip_by::ClipBy;
 use crate::data::ModelName;
 use crate::error::Result;
+use crate::local::Local;
 use crate::persons::Persons;
 use crate::published::Published;
 use crate::table_file::{Table, table_file};
@@ -79,6 +80,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Maximum number of a user's examples that a step uses, if users are protected; `None`: 100.
     pub max_examples_per_user: Option<usize>,
+    /// The local training of users in federated rounds; `None`: one step on all of a user's examples.
+    pub local: Option<Local>,
 }
 
 impl Settings {
@@ -111,6 +114,7 @@ impl Settings {
             audit: None,
             seed: None,
             max_examples_per_user: None,
+            local: None,
         }
     }
 
@@ -132,6 +136,7 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<()> {
         let no_mechanism = self.mechanisms.as_ref().is_some_and(Vec::is_empty);
         let (has_plan, has_maximum) = (self.plan.is_some(), self.max_examples_per_user.is_some());
+        let is_federated = self.settings.iter().any(|setting| matches!(setting, Setting::Federated { .. }));
         let refused = [
             ("settings", self.settings.is_empty(), "empty", "one or more"),
             ("mechanisms", no_mechanism, "empty", "one or more"),
@@ -143,9 +148,10 @@ impl Settings {
             ),
             (
                 "max_examples_per_user",
-                has_maximum && (has_plan || !self.has_users()),
+                has_maximum && (has_plan || !self.has_users() || is_federated),
                 "given",
-                "left out unless users are protected, and with a plan, which has its own",
+                "left out unless users are protected; with a plan, which has its own; and in federated rounds, where \
+                 local steps decide",
             ),
         ];
         let found = refused.into_iter().find(|&(_, is_refused, ..)| is_refused);
@@ -198,7 +204,12 @@ impl Settings {
     }
 
     fn request(&self, setting: Setting, units: usize, dim: usize) -> Result<Request> {
-        let has_users = self.has_users();
+        let (has_users, is_federated) = (self.has_users(), matches!(setting, Setting::Federated { .. }));
+        if is_federated && !has_users {
+            let must_be =
+                "one for examples: rounds are of users, and the data have none (user or users names them)";
+            return Err(InvalidParameter::new("setting", setting.name(), must_be).into());
+        }
         let (batch_size, epochs) = match has_users {
             false if self.is_digits() => (96, 20),
             false => (500, 4),
@@ -208,7 +219,9 @@ impl Settings {
             epsilon: self.epsilons.first().copied().unwrap_or(4.0),
             delta: self.delta.unwrap_or_else(|| default_delta(units)),
             unit: if has_users { PrivacyUnit::User } else { PrivacyUnit::Example },
-            max_examples_per_user: has_users.then(|| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER)),
+            // In a federated round, a user's local steps decide how many examples are used.
+            max_examples_per_user: (has_users && !is_federated)
+                .then(|| self.max_examples_per_user.unwrap_or(EXAMPLES_PER_USER)),
             adjacency: self.adjacency,
             objective: self.objective,
             clip_norm: self.clip_norm,

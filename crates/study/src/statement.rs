@@ -18,6 +18,11 @@ const PARTICIPATION: &str = "within the plan: before the gradients of a batch we
                              against the maximum number of participations and the steps between them; a violation would \
                              have stopped the run";
 
+/// Text on the check of every cohort by the ledger.
+const CHARGED: &str = "within the plan: before the updates of a round were computed, each of its users was charged in the \
+                       run's ledger, which allows at most the plan's number of participations and no fewer rounds \
+                       between them; a violation would have stopped the run";
+
 /// The privacy statement of plan number `index` for the published models, with facts of the runs.
 pub fn statement(
     study: &Study,
@@ -42,7 +47,7 @@ pub fn statement(
         // Only the name, no digest: an observer who knows all other rows could test each possible value of
         // the remaining row against a digest.
         .with_fact("training data", &dataset.name)
-        .with_fact("participation observed", PARTICIPATION)
+        .with_fact("participation observed", if study.local().is_some() { CHARGED } else { PARTICIPATION })
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);
     let statement = statement.with_fact("persons", persons(study, plan)?);
@@ -55,6 +60,13 @@ pub fn statement(
 /// A sentence on the protection of a person with several rows. It gives no numbers of rows, which are
 /// private.
 fn persons(study: &Study, plan: &VerifiedPlan) -> Result<String> {
+    if let (Some((examples, tested)), Some(local)) = (study.users_in_words(), study.local()) {
+        return Ok(format!(
+            "the unit is a user with all of their examples, the training {examples}. In a round, a user of its cohort \
+             trains on their own examples ({}), and the update is clipped as one. {tested}",
+            local.in_words()
+        ));
+    }
     Ok(match (study.users_in_words(), plan.max_examples_per_user) {
         (Some((examples, tested)), Some(most)) => format!(
             "the unit is a user with all of their examples, the training {examples}. A step clips the mean \

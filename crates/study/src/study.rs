@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use antinoise_audit::has_likelihood_ratio;
+use antinoise_federated::{FederatedSetup, UserExamples};
 use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_plan::Sampler;
 use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
@@ -18,6 +20,7 @@ use crate::clip_by::ClipBy;
 use crate::data::{ModelName, load};
 use crate::error::{Error, Result};
 use crate::event::{Event, OnEvent, during};
+use crate::local::Local;
 use crate::named::NamedPlan;
 use crate::persons::Persons;
 use crate::problem::plans;
@@ -56,6 +59,9 @@ pub struct Study {
     /// Part of a gradient that is clipped as one; older folders clip the whole gradient.
     #[serde(default, skip_serializing_if = "ClipBy::is_whole")]
     clip_by: ClipBy,
+    /// The local training of users; absent unless batches are federated rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    local: Option<Local>,
     /// Whether further learning rates are tried while the best is the smallest or the largest.
     widens: bool,
     /// Whether a model is trained without clipping and noise, too.
@@ -104,6 +110,7 @@ impl Study {
             has_default_rate: settings.learning_rates.is_empty(),
             around: Around::of(settings.optimizer),
             clip_by: settings.clip_by,
+            local: local(settings, &plans)?,
             // If all models are published, their number was accounted for and must not grow.
             widens: settings.compares()
                 && settings.learning_rates.is_empty()
@@ -118,14 +125,26 @@ impl Study {
         if let Some(canaries) = study.audit {
             check_audit(canaries, &study.plans, &dataset, &model)?;
         }
-        let (start, groups) = (vec![0.0; model.parameters()], study.clip_by.groups(&model)?);
-        for (named, rule) in
-            study.plans.iter().flat_map(|named| study.rules.iter().map(move |rule| (named, rule)))
-        {
-            let (optimizer, groups) = (study.optimizer(*rule), groups.as_ref());
-            Setup { plan: &named.plan, model: &model, dataset: &dataset, optimizer, groups }.check(&start)?;
-        }
+        study.check_runs(&model, &dataset)?;
         Ok(study)
+    }
+
+    /// Refuses plans, models, data and optimizers that do not fit each other.
+    fn check_runs(&self, model: &Model, dataset: &Dataset) -> Result<()> {
+        let (start, groups) = (vec![0.0; model.parameters()], self.clip_by.groups(model)?);
+        for (named, rule) in
+            self.plans.iter().flat_map(|named| self.rules.iter().map(move |rule| (named, rule)))
+        {
+            let (plan, optimizer) = (&named.plan, self.optimizer(*rule));
+            match self.local {
+                None => Setup { plan, model, dataset, optimizer, groups: groups.as_ref() }.check(&start)?,
+                Some(local) => {
+                    let population = &population(model, dataset)?;
+                    FederatedSetup { plan, population, local: local.steps(), optimizer }.check(&start)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Refuses numbers out of range before anything is trained.
@@ -228,6 +247,11 @@ impl Study {
     /// Part of a gradient that is clipped as one.
     pub fn clip_by(&self) -> ClipBy {
         self.clip_by
+    }
+
+    /// The local training of users, if batches are federated rounds.
+    pub fn local(&self) -> Option<Local> {
+        self.local
     }
 
     /// Number of models of each mechanism and learning rate.
@@ -333,6 +357,32 @@ impl Study {
             Some(seed) => Key::from_seed_insecure(seed.wrapping_add(repeat as u64)),
             None => Key::from_os()?,
         })
+    }
+}
+
+/// The training examples by user, with the model.
+pub fn population<'a>(model: &'a Model, dataset: &'a Dataset) -> Result<UserExamples<'a>> {
+    let users = dataset.users.as_ref().ok_or_else(|| {
+        InvalidParameter::new("users", "absent", "named: the plan's batches are federated rounds of users")
+    })?;
+    Ok(UserExamples::new(model, &dataset.train, users)?)
+}
+
+/// The local training of users, if the plans' batches are federated rounds; refused settings are those that
+/// would be ignored.
+fn local(settings: &Settings, plans: &[NamedPlan]) -> Result<Option<Local>> {
+    let is_federated = plans.iter().any(|named| named.plan.sampler == Sampler::External);
+    match (is_federated, settings.local) {
+        (true, _) if settings.clip_by != ClipBy::Whole => {
+            let must_be = "whole in federated rounds: a user's update is clipped as one";
+            Err(InvalidParameter::new("clip_by", "layer", must_be).into())
+        }
+        (true, given) => Ok(Some(given.unwrap_or_default())),
+        (false, None) => Ok(None),
+        (false, Some(_)) => {
+            let must_be = "left out unless batches are federated rounds (setting federated)";
+            Err(InvalidParameter::new("local training", "given", must_be).into())
+        }
     }
 }
 

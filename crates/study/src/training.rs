@@ -3,23 +3,26 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use antinoise_noise::{KeyedRng, Purpose};
-use antinoise_train::checkpoint::{self, Committed};
+use antinoise_federated::{FederatedSetup, Federation, UserExamples};
+use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
+use antinoise_plan::VerifiedPlan;
+use antinoise_train::checkpoint::{self, Checkpoints, Committed, History, Identity};
 use antinoise_train::clip::Groups;
 use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::{Measured, Reference};
-use antinoise_train::trainer::{CheckpointInterval, Options, Outcome, Setup, Trainer};
+use antinoise_train::trainer::{self, CheckpointInterval, Options, Outcome, Run, Setup, Trainer};
 
 use crate::error::{Error, Result};
 use crate::event::{Event, OnEvent};
 use crate::folder::Folder;
 use crate::metrics::Metrics;
-use crate::named::WITHOUT_NOISE;
+use crate::named::{NamedPlan, WITHOUT_NOISE};
 use crate::results::{Finished, Results, Unprotected};
+use crate::rounds::Rounds;
 use crate::search::Search;
-use crate::study::{Study, run_name};
+use crate::study::{Study, population, run_name};
 
 /// Number of tests in a run.
 const TESTS: usize = 40;
@@ -65,14 +68,12 @@ struct Training<'a> {
 impl Training<'_> {
     /// Runs every mechanism, and training without privacy.
     fn all(&self) -> Result<Results> {
-        let Self { study, model, dataset, groups, .. } = *self;
+        let Self { study, model, dataset, .. } = *self;
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
             self.search(named.plan.steps, |rule, repeat| {
-                let optimizer = study.optimizer(rule);
-                let setup = Setup { plan: &named.plan, model, dataset, optimizer, groups };
                 let name = run_name(&named.mechanism, &rule, repeat);
-                let results = self.one(setup, &name, repeat)?;
+                let results = self.one(named, rule, repeat)?;
                 let run = Finished { plan, rule, results };
                 if run.diverged() {
                     let warning =
@@ -151,51 +152,134 @@ impl Training<'_> {
     }
 
     /// The results of one run, which is started, resumed or was finished before.
-    fn one(&self, setup: Setup, name: &str, repeat: usize) -> Result<checkpoint::Finished> {
-        let Self { study, around: Around { folder, stop, metrics, on_event }, .. } = self;
-        let run = study.run_id(name)?;
-        let checkpoints = folder.checkpoints(name, run.clone())?;
+    fn one(&self, named: &NamedPlan, rule: UpdateRule, repeat: usize) -> Result<checkpoint::Finished> {
+        let Self { study, model, dataset, groups, .. } = *self;
+        let (plan, optimizer) = (&named.plan, study.optimizer(rule));
+        let run = OneRun { all: self, plan, name: &run_name(&named.mechanism, &rule, repeat), repeat };
+        match study.local() {
+            None => run.of_batches(Setup { plan, model, dataset, optimizer, groups }),
+            Some(local) => {
+                let population = &population(model, dataset)?;
+                run.of_rounds(FederatedSetup { plan, population, local: local.steps(), optimizer })
+            }
+        }
+    }
+}
+
+/// One run of a study.
+struct OneRun<'a> {
+    all: &'a Training<'a>,
+    plan: &'a VerifiedPlan,
+    name: &'a str,
+    repeat: usize,
+}
+
+impl OneRun<'_> {
+    /// The results of a run whose trainer forms the batches.
+    fn of_batches(&self, setup: Setup) -> Result<checkpoint::Finished> {
+        let run = self.all.study.run_id(self.name)?;
+        let checkpoints = self.all.around.folder.checkpoints(self.name, run.clone())?;
         let mut trainer = match checkpoints.committed()? {
             Committed::Empty => {
-                folder.refuse_trained(name)?;
-                let key = study.key(repeat)?;
-                let mut rng = KeyedRng::new(&key, &run, Purpose::Initialization, 0);
-                Trainer::new(setup, run, self.model.initial_parameters(&mut rng), key)?
+                let (key, start) = self.key_and_start(&run)?;
+                Trainer::new(setup, run, start, key)?
             }
             Committed::Unfinished { .. } => Trainer::resume(setup, &checkpoints)?,
-            Committed::Finished => {
-                on_event(Event::Skipped { steps: setup.plan.steps as u64 });
-                return Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?);
-            }
+            Committed::Finished => return self.finished(&setup.identity(), &checkpoints),
         };
-        let steps = setup.plan.steps;
-        let interval = CheckpointInterval {
-            max_steps: steps.div_ceil(CHECKPOINTS),
-            max_time: MOST_LOST,
-            min_rest: REST,
-        };
-        let options =
-            Options { test_every: steps.div_ceil(TESTS), checkpoints: Some((&checkpoints, interval)) };
-        on_event(Event::Skipped { steps: trainer.step_count() as u64 });
-        on_event(Event::Running { run: name, accuracy: None });
-        if let Some(metrics) = metrics {
-            metrics.resume(name, trainer.step_count())?;
-        }
+        let (test_every, interval) = self.intervals();
+        let options = Options { test_every, checkpoints: Some((&checkpoints, interval)) };
+        self.begins(trainer.step_count())?;
         let mut told = Ok(());
-        let outcome = trainer.run(&options, stop, |trainer| {
-            on_event(Event::Stepped);
-            if let Some(&(_, accuracy)) = trainer.history().accuracies.last() {
-                on_event(Event::Running { run: name, accuracy: Some(accuracy) });
-            }
-            if let (Some(metrics), Ok(())) = (metrics, &told) {
-                told = metrics.tell(name, (setup.plan.privacy.epsilon, study.clip_by()), trainer);
-            }
+        let outcome = trainer.run(&options, self.all.around.stop, |trainer| {
+            self.stepped((trainer.step_count(), trainer.history()), &mut told);
         })?;
         told?;
-        if outcome == Outcome::Stopped {
-            let (at, folder) = (Some((trainer.step_count(), steps)), folder.resumed_as().to_owned());
-            return Err(Error::Stopped { at, run: name.into(), folder });
-        }
+        self.refuse_stopped(outcome, trainer.step_count())?;
         Ok(checkpoint::Finished::read(&setup.identity(), &checkpoints)?)
+    }
+
+    /// The results of a run of federated rounds.
+    fn of_rounds(&self, setup: FederatedSetup<UserExamples>) -> Result<checkpoint::Finished> {
+        let run = self.all.study.run_id(self.name)?;
+        let Around { folder, stop, .. } = self.all.around;
+        let (path, open) =
+            (folder.checkpoints_folder(self.name), || folder.checkpoints(self.name, run.clone()));
+        let checkpoints = open()?;
+        let committed = checkpoints.committed()?;
+        if committed == Committed::Finished {
+            return self.finished(&setup.identity(), &checkpoints);
+        }
+        // The federation takes the lock of the folder.
+        drop(checkpoints);
+        let federation = if committed == Committed::Empty {
+            let (key, start) = self.key_and_start(&run)?;
+            Federation::begin(setup, &path, run.clone(), start, key)?
+        } else {
+            Federation::resume(setup, &path, run.clone())?
+        };
+        let (model, tests) = (self.all.model, &self.all.dataset.test);
+        let mut rounds = Rounds { federation, steps: self.plan.steps, model, tests };
+        self.begins(rounds.step_count())?;
+        let mut told = Ok(());
+        let outcome = trainer::run(&mut rounds, self.intervals(), stop, |rounds| {
+            self.stepped((rounds.step_count(), rounds.history()), &mut told);
+        })?;
+        told?;
+        self.refuse_stopped(outcome, rounds.step_count())?;
+        drop(rounds);
+        Ok(checkpoint::Finished::read(&setup.identity(), &open()?)?)
+    }
+
+    /// The key of a new run and the parameters that it starts from.
+    fn key_and_start(&self, run: &RunId) -> Result<(Key, Vec<f32>)> {
+        self.all.around.folder.refuse_trained(self.name)?;
+        let key = self.all.study.key(self.repeat)?;
+        let mut rng = KeyedRng::new(&key, run, Purpose::Initialization, 0);
+        let start = self.all.model.initial_parameters(&mut rng);
+        Ok((key, start))
+    }
+
+    /// The results of a run that was finished before.
+    fn finished(&self, identity: &Identity, checkpoints: &Checkpoints) -> Result<checkpoint::Finished> {
+        (self.all.around.on_event)(Event::Skipped { steps: self.plan.steps as u64 });
+        Ok(checkpoint::Finished::read(identity, checkpoints)?)
+    }
+
+    /// Steps from one test to the next, and the interval of checkpoints.
+    fn intervals(&self) -> (usize, CheckpointInterval) {
+        let steps = self.plan.steps;
+        let (max_steps, max_time, min_rest) = (steps.div_ceil(CHECKPOINTS), MOST_LOST, REST);
+        (steps.div_ceil(TESTS), CheckpointInterval { max_steps, max_time, min_rest })
+    }
+
+    /// Tells observer and metrics that the run has begun or resumed, with `done` steps done.
+    fn begins(&self, done: usize) -> Result<()> {
+        let Around { metrics, on_event, .. } = self.all.around;
+        on_event(Event::Skipped { steps: done as u64 });
+        on_event(Event::Running { run: self.name, accuracy: None });
+        metrics.map_or(Ok(()), |metrics| metrics.resume(self.name, done))
+    }
+
+    /// Tells observer and metrics of a step; after a failure in `told`, observers alone.
+    fn stepped(&self, (step, history): (usize, &History), told: &mut Result<()>) {
+        let Around { metrics, on_event, .. } = self.all.around;
+        on_event(Event::Stepped);
+        if let Some(&(_, accuracy)) = history.accuracies.last() {
+            on_event(Event::Running { run: self.name, accuracy: Some(accuracy) });
+        }
+        if let (Some(metrics), Ok(())) = (metrics, &told) {
+            let settings = (self.plan.privacy.epsilon, self.all.study.clip_by());
+            *told = metrics.tell(self.name, settings, (step, history));
+        }
+    }
+
+    /// The error of a run that was asked to stop.
+    fn refuse_stopped(&self, outcome: Outcome, step: usize) -> Result<()> {
+        if outcome == Outcome::Finished {
+            return Ok(());
+        }
+        let folder = self.all.around.folder.resumed_as().to_owned();
+        Err(Error::Stopped { at: Some((step, self.plan.steps)), run: self.name.into(), folder })
     }
 }

@@ -27,6 +27,8 @@ const SUGGESTION: f64 = 1e-3;
 /// Half-width of a curve's confidence intervals that the search for the suggestion expects, in units of the
 /// precision.
 const HALF_WIDTH: f64 = 1.5;
+/// ln(target / delta(0)) above which the suggestion is epsilon 0.
+const MARGIN_AT_0: f64 = 0.1;
 /// Maximum |ln(delta / target)| that the search for the suggestion uses; of larger values it uses only the
 /// sign.
 const FAR: f64 = 8.0;
@@ -253,8 +255,8 @@ pub(crate) fn epsilon(
 }
 
 /// Estimates from a small sample the epsilon at which the upper bound of a curve will be `delta`; the
-/// estimate is between 0 and the epsilon without amplification. Where delta hardly depends on epsilon, it is
-/// far above the epsilon whose delta is `delta`.
+/// estimate is between 0 and the epsilon without amplification; 0 where delta(0) is well below `delta`. Where
+/// delta hardly depends on epsilon, it is far above the epsilon whose delta is `delta`.
 fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
     let source = Source::of_seed(settings.seed);
     let resolved = (delta - settings.failure_probability) / (1.0 + HALF_WIDTH * settings.precision);
@@ -267,6 +269,9 @@ fn suggest(pair: &impl Simulation, delta: f64, settings: &MonteCarlo) -> f64 {
         });
         (largest(means).max(f64::MIN_POSITIVE) / target).ln().clamp(-FAR, FAR)
     };
+    if excess(0.0) < -MARGIN_AT_0 {
+        return 0.0;
+    }
     let unamplified = Gdp::new(pair.largest_norm()).and_then(|gdp| gdp.epsilon_upper(delta));
     let high = unamplified.unwrap_or(1e6);
     crossing((0.0, FAR), (high, -FAR), SUGGESTION * high, excess).1

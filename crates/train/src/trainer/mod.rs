@@ -9,6 +9,6 @@ mod steps;
 mod user_tests;
 
 pub use default_rate::{default_rate, mean_gradient_noise};
-pub use run::{CheckpointInterval, Options, Outcome};
+pub use run::{CheckpointInterval, Options, Outcome, Run, run};
 pub use setup::Setup;
 pub use steps::Trainer;

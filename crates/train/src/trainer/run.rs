@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antinoise_input::at_least;
+use antinoise_input::{InvalidParameter, at_least};
 
 use super::steps::Trainer;
 use crate::Error;
@@ -51,9 +51,76 @@ pub enum Outcome {
     Stopped,
 }
 
+/// A run that [`run`] takes to its end: of a [`Trainer`] with its checkpoints, or of rounds of users.
+pub trait Run {
+    /// What a step, a test or a checkpoint fails with.
+    type Error: From<InvalidParameter>;
+
+    /// Number of steps of the whole run.
+    fn steps(&self) -> usize;
+
+    /// Number of steps done.
+    fn step_count(&self) -> usize;
+
+    /// Takes one step.
+    ///
+    /// # Errors
+    /// If the step fails.
+    fn step(&mut self) -> Result<(), Self::Error>;
+
+    /// Measures the accuracy on test examples and records it in the history.
+    ///
+    /// # Errors
+    /// If the model cannot be evaluated.
+    fn test(&mut self) -> Result<(), Self::Error>;
+
+    /// Commits a checkpoint or, after the last step, the results without the key.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    fn save(&self) -> Result<(), Self::Error>;
+}
+
+/// Takes the remaining steps of `run`, tests every `test_every` steps and after the last one, saves when
+/// `interval` says so, and calls `progress` after each step. When `stop` becomes true (for example by a
+/// handler of Ctrl-C), finishes the step, saves a checkpoint and returns.
+///
+/// # Errors
+/// If an interval of steps is 0, or a step or a checkpoint fails.
+pub fn run<R: Run>(
+    run: &mut R,
+    (test_every, interval): (usize, CheckpointInterval),
+    stop: &AtomicBool,
+    mut progress: impl FnMut(&R),
+) -> Result<Outcome, R::Error> {
+    at_least("test_every", test_every, 1)?;
+    at_least("max_steps", interval.max_steps, 1)?;
+    let steps = run.steps();
+    let mut saved = (run.step_count(), Instant::now(), Duration::ZERO);
+    while run.step_count() < steps {
+        let stopped = stop.load(Ordering::Relaxed);
+        if !stopped {
+            run.step()?;
+            if run.step_count() == steps || run.step_count().is_multiple_of(test_every) {
+                run.test()?;
+            }
+            progress(run);
+        }
+        let (step, (saved_step, at, took)) = (run.step_count(), saved);
+        if stopped || step == steps || interval.is_due(step - saved_step, at.elapsed(), took) {
+            let begun = Instant::now();
+            run.save()?;
+            saved = (step, Instant::now(), begun.elapsed());
+        }
+        if stopped {
+            return Ok(Outcome::Stopped);
+        }
+    }
+    Ok(Outcome::Finished)
+}
+
 impl Trainer<'_> {
-    /// Takes the remaining steps, and calls `progress` after each. When `stop` becomes true (for example by a
-    /// handler of Ctrl-C), finishes the step, saves a checkpoint and returns.
+    /// Takes the remaining steps, and calls `progress` after each, as [`run`] does.
     ///
     /// # Errors
     /// If an interval of steps in `options` is 0, or a step or a checkpoint fails.
@@ -63,32 +130,41 @@ impl Trainer<'_> {
         stop: &AtomicBool,
         mut progress: impl FnMut(&Self),
     ) -> Result<Outcome, Error> {
-        at_least("test_every", options.test_every, 1)?;
-        at_least("max_steps", options.checkpoints.map_or(1, |(_, interval)| interval.max_steps), 1)?;
-        let steps = self.setup.plan.steps;
-        let mut saved = (self.step_count(), Instant::now(), Duration::ZERO);
-        while self.step_count() < steps {
-            let stopped = stop.load(Ordering::Relaxed);
-            if !stopped {
-                self.step()?;
-                if self.step_count() == steps || self.step_count().is_multiple_of(options.test_every) {
-                    self.test()?;
-                }
-                progress(self);
-            }
-            let (step, (saved_step, at, took)) = (self.step_count(), saved);
-            if let Some((checkpoints, interval)) = options.checkpoints
-                && (stopped || step == steps || interval.is_due(step - saved_step, at.elapsed(), took))
-            {
-                let begun = Instant::now();
-                self.save(checkpoints)?;
-                saved = (step, Instant::now(), begun.elapsed());
-            }
-            if stopped {
-                return Ok(Outcome::Stopped);
-            }
-        }
-        Ok(Outcome::Finished)
+        let (checkpoints, interval) = options.checkpoints.unzip();
+        let interval = interval.unwrap_or(CheckpointInterval::every(usize::MAX));
+        run(&mut Kept { trainer: self, checkpoints }, (options.test_every, interval), stop, |kept| {
+            progress(kept.trainer);
+        })
+    }
+}
+
+/// A trainer and the folder that keeps its checkpoints; `None`: none are kept.
+struct Kept<'r, 'a> {
+    trainer: &'r mut Trainer<'a>,
+    checkpoints: Option<&'r Checkpoints>,
+}
+
+impl Run for Kept<'_, '_> {
+    type Error = Error;
+
+    fn steps(&self) -> usize {
+        self.trainer.setup.plan.steps
+    }
+
+    fn step_count(&self) -> usize {
+        self.trainer.step_count()
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        self.trainer.step()
+    }
+
+    fn test(&mut self) -> Result<(), Error> {
+        self.trainer.test().map(drop)
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        self.checkpoints.map_or(Ok(()), |checkpoints| self.trainer.save(checkpoints))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `antinoise train`: private training of one model, or a comparison of mechanisms at the same privacy.
 
+mod federated;
 mod optimizer;
 mod options;
 mod printed;

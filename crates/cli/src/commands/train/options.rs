@@ -10,6 +10,7 @@ use antinoise_study::{ClipBy, ModelName, Published, Settings, Table};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::federated::FederatedOptions;
 use super::optimizer::OptimizerOptions;
 use super::table::TableOptions;
 use super::users::UserOptions;
@@ -19,6 +20,8 @@ use crate::numbers::{count, real};
 
 /// The choice among settings, or among mechanisms, by their loss.
 const AUTO: &str = "auto";
+/// The setting of federated rounds.
+const FEDERATED: &str = "federated";
 /// The default name of a run's folder.
 const OUT: &str = "antinoise-run";
 /// Maximum number of names (antinoise-run, antinoise-run-2 and so on), of which the first free one is taken.
@@ -56,6 +59,10 @@ const MOST_RUNS: usize = 1000;
   antinoise train --data csv:visits.csv --user person \\
       --label branch=east,west --range minutes=0:120 --epsilon 2 \\
       --out visits
+  antinoise train --data csv:visits.csv --user person \\
+      --label branch=east,west --range minutes=0:120 --epsilon 2 \\
+      --setting federated --min-sep 6 --batch-size 80 --local-steps 3 \\
+      --local-batch-size 1 --local-rate 0.5 --out rounds
   antinoise train --data csv:flights.csv --label late=no,yes \\
       --range distance=0:5000 --test-rows last --epsilon 1 --epochs 1 \\
       --compare --repeats 1 --learning-rate 0.25,0.5 --out comparison
@@ -85,7 +92,7 @@ pub struct Arguments {
     #[arg(long, value_parser = one_of(ModelName::ALL))]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "arithmetic", "max_examples_per_user"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epsilon", "delta", "epochs", "steps", "batch_size", "setting", "mechanism", "clip_norm", "workload", "objective", "adjacency", "arithmetic", "max_examples_per_user", "min_sep", "max_participations"])]
     pub plan: Option<PathBuf>,
     /// Target epsilon of one model. With several values, separated by commas, the comparison is repeated for
     /// each, in subfolders, and accuracy is plotted against epsilon. With --published-models, the epsilon of
@@ -109,6 +116,8 @@ pub struct Arguments {
     /// How batches are formed.
     #[arg(long, value_parser = train_settings(), default_value = AUTO, conflicts_with = "resume")]
     pub setting: TrainSettings,
+    #[command(flatten)]
+    pub federated: FederatedOptions,
     /// Mechanism to train with: identity, blt:4, banded-toeplitz:16, ... auto takes the mechanism of smallest
     /// loss. With --compare it may be repeated, and auto compares three: DP-SGD; independent noise in the
     /// setting's batches; and the mechanism of smallest loss.
@@ -178,20 +187,16 @@ pub struct Arguments {
     pub resume: Option<PathBuf>,
 }
 
-/// The settings whose plans are compared.
+/// The name of the setting; `None` for auto.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrainSettings(pub Vec<Setting>);
+pub struct TrainSettings(Option<String>);
 
-/// A parser of the settings in which this command can form batches itself.
+/// A parser of the name of a setting, or auto.
 fn train_settings() -> impl TypedValueParser<Value = TrainSettings> {
     let auto = PossibleValue::new(AUTO)
         .help("Cyclic or sampled batches, whichever give a mechanism the smaller loss");
-    let names =
-        std::iter::once(auto).chain(settings(|setting| !matches!(setting, Setting::Federated { .. })));
-    PossibleValuesParser::new(names).try_map(|name| match &name[..] {
-        AUTO => Ok(TrainSettings(vec![Setting::Cyclic, Setting::Poisson])),
-        name => Setting::named(name, None, None).map(|setting| TrainSettings(vec![setting])),
-    })
+    let names = std::iter::once(auto).chain(settings(|_| true));
+    PossibleValuesParser::new(names).map(|name| TrainSettings((name != AUTO).then_some(name)))
 }
 
 impl Arguments {
@@ -219,7 +224,8 @@ impl Arguments {
             delta: self.delta,
             length,
             batch_size: self.batch_size,
-            settings: self.setting.0.clone(),
+            settings: self.settings_compared()?,
+            local: self.federated.local(),
             mechanisms: self.specs()?,
             objective: self.objective,
             arithmetic: self.arithmetic.kind(),
@@ -239,6 +245,23 @@ impl Arguments {
         };
         self.refuse_several_without_compare(&settings)?;
         Ok(settings)
+    }
+
+    /// The settings whose plans are compared.
+    fn settings_compared(&self) -> Result<Vec<Setting>> {
+        let FederatedOptions { min_sep, max_participations, .. } = self.federated;
+        let name = self.setting.0.as_deref();
+        if name != Some(FEDERATED)
+            && self.plan.is_none()
+            && let Some(given) = self.federated.given()
+        {
+            let must_be = "left out unless --setting is federated";
+            return Err(InvalidParameter::new(given, "given", must_be).into());
+        }
+        Ok(match name {
+            None => vec![Setting::Cyclic, Setting::Poisson],
+            Some(name) => vec![Setting::named(name, min_sep, max_participations)?],
+        })
     }
 
     /// Refuses options that ask for several models where one is trained.
@@ -318,7 +341,8 @@ impl Arguments {
             ("audit", self.audit.is_some()),
         ];
         let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
-        match given.or_else(|| self.table.given()).or_else(|| self.users.given()) {
+        let given = given.or_else(|| self.table.given()).or_else(|| self.users.given());
+        match given.or_else(|| self.federated.given()) {
             Some(name) => {
                 let must_be = "left out with --resume: a resumed run keeps the options it was started with";
                 Err(InvalidParameter::new(name, "given", must_be).into())
