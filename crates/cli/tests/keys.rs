@@ -170,3 +170,33 @@ fn batches_are_those_of_the_sampler_by_key_and_run() {
     let output = folder.antinoise("batches --plan cyclic.toml --key-file key --from 20");
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn batches_of_examples_with_several_owners_keep_the_plan_of_the_owners() {
+    let folder = Folder::new();
+    let owners: Vec<String> = (0..200).map(|i| format!("{},{}", i % 17, (i * i + 3) % 17)).collect();
+    std::fs::write(folder.path("owners.txt"), owners.join("\n")).unwrap();
+    folder.json("plan --examples 17 --batch-size 3 --steps 20 --epsilon 8 --setting federated --min-sep 3 --max-participations 4 --out owners.toml");
+    let report = folder.json("batches --plan owners.toml --key-file key --owners owners.txt");
+    let batches: Vec<Vec<usize>> = serde_json::from_value(report["batches"].clone()).unwrap();
+    assert!(batches.len() == 20 && batches[0].len() == 3 && report["assumption"].is_string());
+    for owner in (0..17).map(|owner| owner.to_string()) {
+        let owns = |example: &usize| owners[*example].split(',').any(|name| name == owner);
+        let steps: Vec<usize> =
+            (0..20).flat_map(|step| batches[step].iter().filter(|e| owns(e)).map(move |_| step)).collect();
+        assert!(
+            steps.len() <= 4 && steps.windows(2).all(|pair| pair[1] - pair[0] >= 3),
+            "{owner}: {steps:?}"
+        );
+    }
+    std::fs::write(folder.path("nobody.txt"), "ada\n\nbob").unwrap();
+    for (options, words) in [
+        ("", "--owners is absent"),
+        ("--owners nobody.txt", "owners of example 1 is with an empty name"),
+        ("--owners none.txt", "--owners is none.txt"),
+    ] {
+        let output = folder.antinoise(&format!("batches --plan owners.toml --key-file key {options}"));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && message.contains(words), "{message}");
+    }
+}

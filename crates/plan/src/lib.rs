@@ -12,7 +12,7 @@
 //!   plans are run and stated;
 //! - [`compose`]: the privacy of several models from the same data together;
 //! - [`Sampler`]: which examples participate in a step; [`Participations`]: a check that they do so as
-//!   planned;
+//!   planned; [`OwnedExamples`]: batches of examples with several owners;
 //! - [`Arithmetic`]: the arithmetic of noisy sums, on a grid or in plain floating point.
 //!
 //! Training and accounting use the same plan, so that they cannot disagree.
@@ -36,6 +36,7 @@
 //! io, statement_text: plans in files, and in words
 //! statement, user: the claim of one plan, of its first steps, of several plans, and of a user with several examples
 //! unequal_participation: the claim of the participation that really happened
+//! owners: batches of examples that have several owners
 //! persons: the claim of persons with several examples, in figures and words
 //! search: candidates for a request, the choice, sweeps and proposals
 //! ```
@@ -44,6 +45,7 @@ mod arithmetic;
 mod error;
 mod io;
 mod monte_carlo;
+mod owners;
 mod participations;
 mod persons;
 mod plan;
@@ -65,6 +67,7 @@ pub use antinoise_mechanism::PrivacyUnit;
 pub use arithmetic::{Arithmetic, ArithmeticKind};
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
+pub use owners::OwnedExamples;
 pub use participations::Participations;
 pub use persons::{ByExamples, by_examples_in_words};
 pub use plan::{Plan, Privacy};

@@ -1,11 +1,11 @@
 //! `antinoise batches`: the examples of each step of a run.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use antinoise_input::between;
+use antinoise_input::{InvalidParameter, between};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::{Batches, Plan};
+use antinoise_plan::{Batches, OwnedExamples, Plan, Sampler};
 use clap::Args;
 use serde::Serialize;
 
@@ -24,10 +24,18 @@ use crate::source::load_plan;
   antinoise batches --plan plan.toml --key-file key --count 3
   antinoise batches --plan plan.toml --key-file key --run second \\
       --from 100 --count 1 --json
+  printf 'ada,bob\\nada\\nbob,cy\\ncy,dan\\ndan\\n' > owners.txt
+  antinoise plan --examples 4 --batch-size 2 --steps 6 --epsilon 8 \\
+      --setting federated --min-sep 2 --out owners.toml
+  antinoise batches --plan owners.toml --key-file key --owners owners.txt
 
 Examples are numbered from 0. Batches are a function of key, run and the plan's
 sampler, not of the model. Where sampling amplifies privacy, they are as secret as
-the key: do not publish them."
+the key: do not publish them.
+
+--owners is for examples of several persons, such as messages: owners.toml protects each
+of the four persons with all of their examples, and --examples is the number of persons.
+Who owns which example is not protected, only the contents."
 )]
 pub struct Arguments {
     /// Plan whose sampler forms the batches.
@@ -36,6 +44,11 @@ pub struct Arguments {
     /// File with the run's key, readable only by its owner: 32 random bytes, or 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
+    /// Examples with several owners, for a plan of --setting federated: a text file with the owners of each
+    /// example, one example a line, names separated by commas. No two examples of a batch share an owner, and
+    /// each owner takes part as rarely as the plan assumes.
+    #[arg(long, value_name = "FILE")]
+    owners: Option<PathBuf>,
     /// Name of the run.
     #[arg(long, value_name = "NAME", default_value_t)]
     run: RunId,
@@ -54,6 +67,9 @@ pub struct DrawnBatches {
     from: usize,
     /// The examples of each step.
     batches: Vec<Vec<usize>>,
+    /// What the claim of a plan for owners assumes about these batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumption: Option<&'static str>,
 }
 
 /// Forms the batches.
@@ -66,13 +82,32 @@ pub fn run(arguments: &Arguments) -> Result<DrawnBatches> {
     let rows = between("count", arguments.count.unwrap_or(rest), 1, rest, "steps - from")?;
     let key = Key::from_file(&arguments.key_file)?;
     let rng = |purpose, step| KeyedRng::new(&key, &arguments.run, purpose, step);
-    let batches = Batches::new(sampler, examples, batch_size, steps, &mut rng(Purpose::DataOrder, 0))?;
-    let batch = |step: usize| batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
-    Ok(DrawnBatches {
-        run: arguments.run.to_string(),
-        from,
-        batches: (from..from + rows).map(batch).collect(),
-    })
+    let mut order = rng(Purpose::DataOrder, 0);
+    let batches = match &arguments.owners {
+        Some(path) => owned_examples(path)?.batches(&plan, &mut order)?[from..from + rows].to_vec(),
+        None if sampler == Sampler::External => {
+            let must_be = "given, or the plan's setting not federated: batches of users who take part on their own \
+                           initiative are formed by the program that runs the plan";
+            return Err(InvalidParameter::new("owners", "absent", must_be).into());
+        }
+        None => {
+            let batches = Batches::new(sampler, examples, batch_size, steps, &mut order)?;
+            let batch = |step: usize| batches.at(step, &mut rng(Purpose::BatchSampling, step as u64));
+            (from..from + rows).map(batch).collect()
+        }
+    };
+    let assumption = arguments.owners.as_ref().map(|_| OwnedExamples::ASSUMPTION);
+    Ok(DrawnBatches { run: arguments.run.to_string(), from, batches, assumption })
+}
+
+/// The examples whose owners the file at `path` names.
+fn owned_examples(path: &Path) -> Result<OwnedExamples> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let got = format!("{} ({error})", path.display());
+        InvalidParameter::new("owners", got, "a text file with the owners of one example a line")
+    })?;
+    let of_lines = text.lines().map(|line| line.split(',').map(str::trim));
+    Ok(OwnedExamples::new(of_lines)?)
 }
 
 impl fmt::Display for DrawnBatches {
@@ -81,6 +116,6 @@ impl fmt::Display for DrawnBatches {
             let examples: Vec<String> = batch.iter().map(usize::to_string).collect();
             writeln!(f, "step {step}: {}", examples.join(" "))?;
         }
-        Ok(())
+        self.assumption.map_or(Ok(()), |assumption| writeln!(f, "The plan's claim assumes that {assumption}"))
     }
 }
