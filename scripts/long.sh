@@ -4,6 +4,7 @@
 #     scripts/long.sh                         every lane, as long as ./check long gives it
 #     scripts/long.sh version                 packages as they are used, the oldest compiler that is promised, other processors, and
 #                                             the size of the wheel: before each version, and after a change to what they depend on
+#     scripts/long.sh sweeps                  every case of the sweeps of which ./check takes a share
 #     scripts/long.sh fuzz [SECONDS [TARGET...]]     every parser of a file from outside (fuzz/README.md), a minute each
 #     scripts/long.sh mutants [COUNT [PACKAGE...]]   every n-th mutant, about COUNT of a package (docs/testing.md), 10 by default
 #
@@ -12,7 +13,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
-lanes=(version fuzz mutants)
+lanes=(version sweeps fuzz mutants)
+
+# Every case of the sweeps of which ./check takes a share.
+lane_sweeps() {
+    ANTINOISE_SWEEPS=whole cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test sampled
+}
 
 lane_version() {
     python3 scripts/package.py --run
@@ -75,7 +81,7 @@ lane_mutants() {
 case "${1-all}" in
 all) for lane in "${lanes[@]}"; do "lane_$lane"; done ;;
 *)
-    [[ " ${lanes[*]} " == *" $1 "* ]] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+    [[ " ${lanes[*]} " == *" $1 "* ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
     "lane_$1" "${@:2}"
     ;;
 esac

@@ -515,6 +515,45 @@ class Batches:
     def __deepcopy__(self, memo: Any, /) -> NoReturn: ...
 
 @final
+class OwnedExamples:
+    """Examples that belong to one or several users each, such as messages, and batches for a plan of these
+    users: no two examples of a batch share an owner, and each owner takes part as rarely as the plan's
+    min-sep schema says. The claim holds for neighbouring data sets in which the same users own the same
+    examples: ownership is not protected.
+
+    Args:
+        owners: The names of each example's owners.
+
+    Raises:
+        ValueError: There is no example, or one has no owner or an empty name.
+    """
+
+    def __init__(self, owners: Sequence[Sequence[str]]) -> None: ...
+    @property
+    def users(self) -> list[str]:
+        """The names of the users, in the order of their numbers."""
+    def batches(self, plan: Plan, key: Key, *, run: str | None = None) -> list[NDArray[np.int64]]:
+        """The examples of each step.
+
+        Args:
+            plan: A plan with `setting="federated"` for as many units as there are users.
+            key: The key of the run; it is not kept.
+            run: The name of the run.
+
+        Returns:
+            For each step, the numbers of its examples, int64, shape (batch,), at most the plan's batch size;
+            a batch is smaller only where every other example has an owner who may not take part.
+
+        Raises:
+            ValueError: The plan is another one.
+        """
+    def owners(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of the owners of a batch's examples: the units that take part in its step, for
+        `Participations.record` and `CorrelatedNoise.set_batch`.
+        """
+    def __len__(self) -> int: ...
+
+@final
 class Participations:
     """The number of participations of each example of a run, and its last step, checked against the plan's
     schema.

@@ -1,7 +1,11 @@
 //! Poisson batches that are cut at a maximum size: no figure below the truth, by enumeration, and order in
 //! every parameter.
 
+mod common;
+
 use antinoise_accounting::{Bounds, Composition, PoissonSampledGaussian};
+
+use common::is_swept;
 
 fn run(sigma: f64, rate: f64, steps: u64) -> PoissonSampledGaussian {
     PoissonSampledGaussian::new(sigma, rate, steps).unwrap()
@@ -20,8 +24,12 @@ fn epsilon(run: PoissonSampledGaussian, delta: f64) -> Bounds {
 /// the cost of the cut the upper one would be wrong.
 #[test]
 fn no_bound_is_on_the_wrong_side_of_an_enumeration() {
-    let (mut rows, mut wrong_without) = (0, 0);
+    let (mut rows, mut checked, mut wrong_without) = (0, 0, 0);
     for line in include_str!("golden/truncated_delta.csv").lines().skip(1) {
+        rows += 1;
+        if !is_swept(rows, 6) {
+            continue;
+        }
         let fields: Vec<&str> = line.split(',').collect();
         let number = |i: usize| fields[i].parse::<f64>().unwrap();
         let whole = |i: usize| fields[i].parse::<u64>().unwrap();
@@ -34,17 +42,17 @@ fn no_bound_is_on_the_wrong_side_of_an_enumeration() {
         assert!(found.upper >= truth * (1.0 - error), "{line}: {found:?}");
         assert!(found.lower <= truth * (1.0 + error), "{line}: {found:?}");
         // The same at the epsilon that is stated for this delta, which takes longer.
-        if rows % 10 == 0 {
+        if checked % 10 == 0 {
             let stated = cut.epsilon(truth).unwrap();
             assert!(stated.upper >= at * (1.0 - 3e-3) - 1e-3, "{line}: {stated:?}");
             assert!(stated.lower <= at * (1.0 + 3e-3) + 1e-3, "{line}: {stated:?}");
         }
         let cost = uncut.truncated(whole(4), whole(3)).unwrap().truncation_delta_upper();
         wrong_without += usize::from(found.upper - cost < truth * (1.0 - 3e-3));
-        rows += 1;
+        checked += 1;
     }
-    assert_eq!(rows, 240);
-    assert!(wrong_without > 20, "{wrong_without}");
+    assert_eq!((rows, checked % 40), (240, 0));
+    assert!(checked > 0 && 12 * wrong_without > checked, "{wrong_without} of {checked}");
 }
 
 /// More examples, a higher rate, more steps and a smaller batch are less private; with room for all examples

@@ -36,6 +36,7 @@ mod events;
 mod held;
 mod key;
 mod ledger;
+mod owners;
 mod participations;
 mod plan;
 mod process;
@@ -71,6 +72,8 @@ mod _antinoise {
     use crate::key::Key;
     #[pymodule_export]
     use crate::ledger::Ledger;
+    #[pymodule_export]
+    use crate::owners::OwnedExamples;
     #[pymodule_export]
     use crate::participations::Participations;
     #[pymodule_export]

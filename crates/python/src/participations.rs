@@ -29,7 +29,8 @@ impl Participations {
     }
 }
 
-fn numbers(examples: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
+/// The numbers of a batch's examples.
+pub fn numbers(examples: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
     let number = |&example: &i64| usize::try_from(example);
     examples.as_array().iter().map(number).collect::<std::result::Result<_, _>>().map_err(|_| {
         InvalidParameter::new(

@@ -4,6 +4,12 @@
 use chacha20::ChaCha20;
 use cipher::{KeyIvInit, StreamCipher};
 
+/// Whether a sweep checks its case number `case`: each `share`-th one, and with `ANTINOISE_SWEEPS=whole`,
+/// which `scripts/long.sh sweeps` sets, every one.
+pub fn is_swept(case: usize, share: usize) -> bool {
+    case.is_multiple_of(share) || std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole")
+}
+
 /// `steps` Poisson-sampled Gaussian steps at `rate` with noise multiplier `sigma`.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
