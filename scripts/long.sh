@@ -17,7 +17,9 @@ lanes=(version sweeps fuzz mutants)
 
 # Every case of the sweeps of which ./check takes a share.
 lane_sweeps() {
-    ANTINOISE_SWEEPS=whole cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test sampled
+    export ANTINOISE_SWEEPS=whole
+    cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test sampled
+    cargo test --release -p antinoise-audit --test calibration
 }
 
 lane_version() {

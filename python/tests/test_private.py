@@ -334,6 +334,30 @@ def test_portions_of_sampled_batches_have_one_shape():
     assert shapes == {(8, 6), (2, 6)}
 
 
+def test_batches_that_are_cut_are_one_portion_of_one_shape():
+    how = dict(epsilon=4, delta=1e-3, batch_size=24, epochs=2, setting="poisson", key=key())
+    model = small_model()
+    optimizer = optimizer_of(model)
+    run = make_private(model, optimizer, TensorDataset(*data()), max_batch_size=40, **how)
+    assert run.plan.max_batch_size == 40 and run.plan.sampler["kind"] == "truncated-poisson"
+    shapes, sizes = set(), set()
+
+    def losses(x, y):
+        shapes.add(tuple(x.shape))
+        return loss(model(x), y, reduction="none")
+
+    for _ in run.epochs:
+        for x, y in run.loader:
+            run.backward(losses, x, y)
+            optimizer.step()
+            sizes.add(len(x))
+    assert max(sizes) <= 40 and len(sizes) > 3
+    # Two examples are tried once.
+    assert shapes == {(40, 6), (2, 6)}
+    with pytest.raises(ValueError, match="max_batch_size is given but must be left out where plan is given"):
+        make_private(small_model(), optimizer, TensorDataset(*data()), plan=run.plan, max_batch_size=40)
+
+
 @pytest.mark.parametrize(
     "examples, size", [(100, 50), (64, 64), (65, 33), (129, 43), (1, 1), (0, 1), (20, 20)]
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -122,6 +122,7 @@ def make_private(
     steps: int | None = None,
     clip_norm: float = 1.0,
     setting: str = "auto",
+    max_batch_size: int | Literal["auto"] | None = None,
     key: Key | None = None,
     plan: Plan | None = None,
     run: str | None = None,
@@ -152,7 +153,7 @@ def make_private(
         dataset: The examples, always in the same order; or a `DataLoader` of them, whose batch size, workers
             and `collate_fn` are kept. The plan's batches replace those of its sampler, which may shuffle or
             distribute examples, and nothing else.
-        epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `setting`.
+        epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `max_batch_size`.
         delta: Probability in the claim, below 1 / examples.
         batch_size: (Expected) number of examples in a batch, over all processes. By default that of a
             `DataLoader`, which is a process's share of it.
@@ -160,11 +161,15 @@ def make_private(
         clip_norm: Bound on the L2 norm of each example's gradient.
         setting: How batches are formed, as in `antinoise.plan`. `"auto"` compares sampled batches with
             shuffled ones, which are used in cyclic order, and takes the more accurate kind.
+        max_batch_size: For sampled batches, as in `antinoise.plan`: they are cut at this size, at a stated
+            cost in privacy. One process then pads each batch to it: all portions have one shape, as
+            accelerators and `torch.compile` need.
         key: The secret of the run. `None` draws one from the operating system, which is lost when the
             process ends.
         plan: A plan, in place of the arguments above.
         run: Name of the run; each run needs a new pair of key and name.
-        microbatch_size, norms, groups, kept_bytes: As in `clipped_sum_`.
+        microbatch_size, norms, groups, kept_bytes: As in `clipped_sum_`. By default a plan's `max_batch_size`
+            is the size of a portion.
         exact: Round each clipped gradient to the plan's grid and sum integers.
         prefetch: As in `CorrelatedNoise`.
         loader: Further arguments of `DataLoader`, such as `num_workers`.
@@ -180,7 +185,8 @@ def make_private(
     """
     given = dataset if isinstance(dataset, DataLoader) else None
     examples: Any = dataset if given is None else given.dataset
-    asked = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs, steps=steps)
+    asked: dict[str, Any] = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs)
+    asked |= dict(steps=steps, max_batch_size=max_batch_size)
 
     def check() -> None:
         if given is not None and loader:
@@ -212,6 +218,8 @@ def make_private(
         batches = loader_of(examples, planned, sampler, **(loader or {}))
     else:
         batches = planned_loader(given, planned, sampler, shares=rank_and_world()[1])
+    if microbatch_size is None and rank_and_world()[1] == 1:
+        microbatch_size = planned.max_batch_size
     # Last: an argument that is refused leaves the optimizer as it was.
     noise.attach(optimizer, sampler)
     how: dict[str, Any] = dict(microbatch_size=microbatch_size, norms=norms, groups=groups)
