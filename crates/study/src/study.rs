@@ -6,7 +6,7 @@ use antinoise_audit::has_likelihood_ratio;
 use antinoise_federated::{FederatedSetup, UserExamples};
 use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_plan::Sampler;
+use antinoise_plan::{Sampler, VerifiedPlan};
 use antinoise_train::data::{Dataset, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
@@ -126,6 +126,11 @@ impl Study {
             check_audit(canaries, &study.plans, &dataset, &model)?;
         }
         study.check_runs(&model, &dataset)?;
+        if study.local.is_some()
+            && let Some(warning) = unfilled_rounds(&study.plans[chosen].plan)?
+        {
+            on_event(Event::Warning(&warning));
+        }
         Ok(study)
     }
 
@@ -384,6 +389,21 @@ fn local(settings: &Settings, plans: &[NamedPlan]) -> Result<Option<Local>> {
             Err(InvalidParameter::new("local training", "given", must_be).into())
         }
     }
+}
+
+/// A warning where the users of a federated plan are too few to fill its rounds.
+fn unfilled_rounds(plan: &VerifiedPlan) -> Result<Option<String>> {
+    let (min_sep, most) = plan.participation_limits()?;
+    let users = plan.examples as f64;
+    let most_in_round = (users / min_sep as f64).min(users * most as f64 / plan.steps as f64);
+    Ok((most_in_round < plan.batch_size as f64).then(|| {
+        format!(
+            "{users} users, each in at most {most} of {} rounds and at least {min_sep} rounds apart, are {most_in_round:.1} a \
+             round on average, not the {} of the plan: later rounds may have nobody, and have the noise of full \
+             ones. Take smaller batches, fewer steps or a smaller separation",
+            plan.steps, plan.batch_size
+        )
+    }))
 }
 
 /// Refuses an audit that could not be made, before anything is trained.

@@ -100,6 +100,24 @@ fn a_study_in_rounds_has_the_bits_of_rounds_from_rust() {
 }
 
 #[test]
+fn rounds_that_do_not_fill_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for (min_sep, max_participations, is_short) in [(6, None, false), (7, None, true), (1, Some(1), true)] {
+        let setting = Setting::Federated { min_sep, max_participations };
+        let settings = Settings { settings: vec![setting], ..settings(folder.path()) };
+        let said = AtomicBool::new(false);
+        let out = folder.path().join(format!("{min_sep}"));
+        StudyRun::new(&settings, &out, None, &|event| {
+            if matches!(event, Event::Warning(text) if text.contains("a round on average, not the 15 of the plan")) {
+                said.store(true, Ordering::Relaxed);
+            }
+        })
+        .unwrap();
+        assert_eq!(said.into_inner(), is_short, "{min_sep}");
+    }
+}
+
+#[test]
 fn settings_that_rounds_do_not_have_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
