@@ -68,7 +68,7 @@ stack() {
     # What needs these packages is not skipped; the rest is of each environment what is there.
     # shellcheck disable=SC2068
     ANTINOISE_NO_SKIPS=1 in_environment "$name" ${@/test_relied.py/}
-    in_environment "$name" test_pages.py test_relied.py
+    ANTINOISE_STACK=$name in_environment "$name" test_pages.py test_relied.py
     (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy" "${typed[@]}")
 }
 
