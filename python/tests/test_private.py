@@ -335,11 +335,11 @@ def test_portions_of_sampled_batches_have_one_shape():
 
 
 def test_batches_that_are_cut_are_one_portion_of_one_shape():
-    how = dict(epsilon=4, delta=1e-3, batch_size=24, epochs=2, setting="poisson", key=key())
+    how = dict(epsilon=0.5, delta=1e-3, batch_size=24, epochs=2, setting="poisson", key=key())
     model = small_model()
     optimizer = optimizer_of(model)
-    run = make_private(model, optimizer, TensorDataset(*data()), max_batch_size=40, **how)
-    assert run.plan.max_batch_size == 40 and run.plan.sampler["kind"] == "truncated-poisson"
+    run = make_private(model, optimizer, TensorDataset(*data()), max_batch_size=60, **how)
+    assert run.plan.max_batch_size == 60 and run.plan.sampler["kind"] == "truncated-poisson"
     shapes, sizes = set(), set()
 
     def losses(x, y):
@@ -351,11 +351,11 @@ def test_batches_that_are_cut_are_one_portion_of_one_shape():
             run.backward(losses, x, y)
             optimizer.step()
             sizes.add(len(x))
-    assert max(sizes) <= 40 and len(sizes) > 3
+    assert max(sizes) <= 60 and len(sizes) > 3
     # Two examples are tried once.
-    assert shapes == {(40, 6), (2, 6)}
+    assert shapes == {(60, 6), (2, 6)}
     with pytest.raises(ValueError, match="max_batch_size is given but must be left out where plan is given"):
-        make_private(small_model(), optimizer, TensorDataset(*data()), plan=run.plan, max_batch_size=40)
+        make_private(small_model(), optimizer, TensorDataset(*data()), plan=run.plan, max_batch_size=60)
 
 
 @pytest.mark.parametrize(

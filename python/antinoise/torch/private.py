@@ -168,8 +168,8 @@ def make_private(
             process ends.
         plan: A plan, in place of the arguments above.
         run: Name of the run; each run needs a new pair of key and name.
-        microbatch_size, norms, groups, kept_bytes: As in `clipped_sum_`. By default a plan's `max_batch_size`
-            is the size of a portion.
+        microbatch_size, norms, groups, kept_bytes: As in `clipped_sum_`. Where batches are cut, the size of a
+            portion is by default the plan's `max_batch_size`.
         exact: Round each clipped gradient to the plan's grid and sum integers.
         prefetch: As in `CorrelatedNoise`.
         loader: Further arguments of `DataLoader`, such as `num_workers`.
@@ -218,7 +218,8 @@ def make_private(
         batches = loader_of(examples, planned, sampler, **(loader or {}))
     else:
         batches = planned_loader(given, planned, sampler, shares=rank_and_world()[1])
-    if microbatch_size is None and rank_and_world()[1] == 1:
+    is_cut = planned.sampler["kind"] == "truncated-poisson"
+    if is_cut and microbatch_size is None and rank_and_world()[1] == 1:
         microbatch_size = planned.max_batch_size
     # Last: an argument that is refused leaves the optimizer as it was.
     noise.attach(optimizer, sampler)
