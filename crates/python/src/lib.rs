@@ -18,6 +18,7 @@
 //! saved: a saved state before it is verified
 //! batches, arrow: the examples of each step; tables of other libraries
 //! participations, clipping: which examples took part when; passes over per-example gradients
+//! owners: examples with several owners
 //! events: rows of events from Python objects
 //! counts, ledger: running counts; the participations of a federated run
 //! ```
