@@ -23,6 +23,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "left ou
 "$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
 
 build() {
+    [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] || rustup target add wasm32-unknown-unknown
     "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"
     # With vectors of two numbers, a sixth of the time is saved; no bit depends on them.
     cargo build --quiet --profile wheel -p antinoise-web --target wasm32-unknown-unknown \
