@@ -2,8 +2,8 @@
 # What takes longer than a check before each commit may, in lanes that are listed below and can be run alone.
 #
 #     scripts/long.sh                         every lane, as long as ./check long gives it
-#     scripts/long.sh version                 packages as they are used, the oldest compiler that is promised, other processors, and
-#                                             the size of the wheel: before each version, and after a change to what they depend on
+#     scripts/long.sh version                 fewer features, packages as they are used, the oldest compiler that is promised, other
+#                                             processors, and the size of the wheel: before each version, and after a change to what they depend on
 #     scripts/long.sh sweeps                  every case of the sweeps of which ./check takes a share
 #     scripts/long.sh fuzz [SECONDS [TARGET...]]     every parser of a file from outside (fuzz/README.md), a minute each
 #     scripts/long.sh mutants [COUNT [PACKAGE...]]   every n-th mutant, about COUNT of a package (docs/testing.md), 10 by default
@@ -23,6 +23,9 @@ lane_sweeps() {
 }
 
 lane_version() {
+    cargo clippy --release -p antinoise-cli --no-default-features --all-targets -- -D warnings
+    cargo clippy --release -p antinoise-linear -p antinoise-mechanism --no-default-features --all-targets -- -D warnings
+    cargo test --release -p antinoise-linear -p antinoise-mechanism --no-default-features --lib
     python3 scripts/package.py --run
     scripts/toolchains
     scripts/python.sh wheel

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Checks that the packages of the crates, as a registry would hold them, are complete and can be used.
 
-    python3 scripts/package.py           packs every crate, looks into the packages, compiles what they hold
-    python3 scripts/package.py --list    packs and looks, and compiles nothing
-    python3 scripts/package.py --run     also runs what they hold: part of scripts/long.sh version
+    python3 scripts/package.py           packs every crate and looks into the packages: part of ./check
+    python3 scripts/package.py --run     also compiles and runs what they hold: part of scripts/long.sh version
 
-Packages are unpacked into target/packed, a workspace in which they depend on each other and not on files of
-this checkout. With --run, all their targets are compiled, and the examples in their documentation run. Then a
+With --run, packages are unpacked into target/packed, a workspace in which they depend on each other and not
+on files of this checkout. All their targets are compiled, and the examples in their documentation run. Then a
 project in a temporary folder, which depends on three of the packages, calibrates a noise multiplier and makes
 a step of noise. Compiled dependencies of this checkout are reused. Needs only Python's standard library.
 """
@@ -183,14 +182,11 @@ def main():
         archive = TARGET / "package" / f"{name}-{version}.crate"
         unpack(look_into(archive), PACKED / name)
         print(f"{archive.name}: {archive.stat().st_size} bytes")
-    if sys.argv[1:] == ["--list"]:
+    if sys.argv[1:] != ["--run"]:
         return
     members = json.dumps(list(names))
     write_workspace(PACKED, f'[workspace]\nresolver = "3"\nmembers = {members}\n', names)
     shared = ["--release", "--workspace", "--target-dir", str(TARGET)]
-    if sys.argv[1:] != ["--run"]:
-        run(["cargo", "check", *shared, "--quiet"], PACKED)
-        return
     run(["cargo", "check", *shared, "--all-targets", "--quiet"], PACKED)
     pages(names, shared)
     downstream(names)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the site from docs/ (MkDocs, mkdocs.yml) into target/site, for any web server or to be opened as files.
 #
-#     scripts/site.sh          build and check
-#     scripts/site.sh build    build alone; a warning, such as a link that leads nowhere, is an error
+#     scripts/site.sh          build the pages and check them: part of ./check, without the planner's compiled module
+#     scripts/site.sh build    build all of it; a warning, such as a link that leads nowhere, is an error
 #     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
 #     scripts/site.sh look     the built site in headless Chromium, clicked and searched; by hand, since a browser is not a given
-#     scripts/site.sh planner  the planner of the built site in Chromium, against the command line on 100 random requests (or N)
+#     scripts/site.sh planner  build, and compare the planner in Chromium with the command line on 100 random requests (or N)
 #
 # The reference of the command line is taken from target/release/antinoise (cargo build --release) or the program that
 # ANTINOISE_PROGRAM names, that of the crates from target/doc, if cargo doc has written it, and that of Python from its
@@ -22,9 +22,10 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "left ou
 [ -x "$python" ] || python3 -m venv "$target/python/site"
 "$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
 
+pages() { "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"; }
 build() {
+    pages
     [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] || rustup target add wasm32-unknown-unknown
-    "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"
     # With vectors of two numbers, a sixth of the time is saved; no bit depends on them.
     cargo build --quiet --profile wheel -p antinoise-web --target wasm32-unknown-unknown \
         --config 'target.wasm32-unknown-unknown.rustflags = ["-Ctarget-feature=+simd128"]'
@@ -35,15 +36,13 @@ case "${1-all}" in
 build) build ;;
 check) check ;;
 look) "$python" scripts/site/browser.py "$target/site" ;;
-planner) "$python" scripts/site/planner.py compare "$target/site" "$target/release/antinoise" --requests "${2-100}" ;;
-all)
+planner)
     build
+    "$python" scripts/site/planner.py compare "$target/site" "$target/release/antinoise" --requests "${2-100}"
+    ;;
+all)
+    pages
     check
-    if command -v chromium chromium-browser google-chrome chrome >/dev/null; then
-        "$0" planner 8
-    else
-        echo "left out: the planner of the site is compared with the command line in Chromium, which is not here" >&2
-    fi
     ;;
 *)
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2

@@ -27,6 +27,8 @@ NOT_BLOCKS = {"md-content__button", "headerlink"}
 # What a link element with this relation names is not loaded.
 NOT_LOADED = {"canonical", "prev", "next"}
 FROM_ELSEWHERE = re.compile(r"url\(\s*['\"]?(https?:[^)'\"]*)|@import\s+['\"](https?:[^'\"]*)")
+# What scripts/site.sh build compiles, and pages alone lack.
+COMPILED = "assets/planner-wasm.js"
 
 
 class Page(HTMLParser):
@@ -68,7 +70,7 @@ def faults_of_links(path, pages, site):
         # Links of 404.html begin at the root of the site.
         file = (path.parent / unquote(parts.path.lstrip("/"))).resolve() if parts.path else path
         file = file / "index.html" if file.is_dir() else file
-        if not file.is_file():
+        if not file.is_file() and file != site / COMPILED:
             yield f"{name} links to {target}, which does not exist"
         elif parts.fragment and file in pages and unquote(parts.fragment) not in pages[file].anchors:
             yield f"{name} links to {target}, where there is no such heading"
