@@ -168,6 +168,10 @@ fn extremes_are_bounded_by_the_gaussian_and_by_the_chance_to_be_sampled() {
     for sigma in [1e-6, 0.05, 0.3, 1.0, 1e3, 1e9] {
         for rate in [1e-9, 1e-3, 0.5, 0.999_999, 1.0 - f64::EPSILON, 1.0] {
             for (group, is_replaced) in [(1, true), (2, false), (64, false), (7, true)] {
+                cases += 1;
+                if !is_swept(cases, 5) {
+                    continue;
+                }
                 let mut fewer_steps = 0.0;
                 for steps in [1, 10] {
                     let changed = run(sigma, rate, steps, group, is_replaced);
@@ -183,12 +187,11 @@ fn extremes_are_bounded_by_the_gaussian_and_by_the_chance_to_be_sampled() {
                     if sigma < 0.01 && rate > 0.01 {
                         assert!(found.upper > 1e3, "{place}");
                     }
-                    cases += 1;
                 }
             }
         }
     }
-    assert_eq!(cases, 288);
+    assert_eq!(cases, 144);
     for size in [0, 65] {
         let error = PoissonSampledGaussian::new(1.0, 0.1, 1).unwrap().of_group(size).unwrap_err();
         assert!(error.to_string().contains("from 1 to 64"), "{error}");

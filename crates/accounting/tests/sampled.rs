@@ -6,7 +6,7 @@ use antinoise_accounting::{
     BlockCyclicPoisson, Bounds, Composition, Gdp, PoissonSampledGaussian, block_cyclic_poisson_reduction,
     calibrate,
 };
-use common::{Steps, is_swept};
+use common::{Steps, is_swept, random_cases};
 use proptest::prelude::*;
 
 fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
@@ -297,7 +297,7 @@ fn any_run() -> impl Strategy<Value = (f64, f64, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(random_cases(16, 4)))]
 
     #[test]
     fn no_input_breaks_anything((sigma, rate, steps) in any_run(), ln_delta in -700.0..-0.001f64, epsilon in 0.0..1e4f64) {

@@ -3,12 +3,16 @@
 
 mod common;
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use antinoise_audit::{BuiltinMechanism, Claim, Settings, audit};
 use antinoise_linear::Matrix;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class};
 use antinoise_plan::ArithmeticKind;
 use common::{design, schemas};
+use rayon::prelude::*;
 
 const STEPS: usize = 24;
 
@@ -16,8 +20,8 @@ const STEPS: usize = 24;
 /// arithmetic, at a false-alarm probability of 1e-3 each.
 #[test]
 fn every_class_is_accepted_and_its_mu_is_seen() {
-    let (mut audited, mut unseen, mut rejected) = (0, Vec::new(), Vec::new());
-    for (i, &class) in Class::ALL.iter().enumerate() {
+    let (audited, unseen, rejected) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    Class::ALL.par_iter().enumerate().for_each(|(i, &class)| {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
             let base = StrategySpec::new(class);
             // The fourth schema is also used with strategies designed for another one.
@@ -39,22 +43,23 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
                 let part = matches!(class, Class::Tree | Class::SmoothTree) || spec != base;
                 let wanted =
                     if part { f64::min(report.mu_stated, report.mu_reachable) } else { report.mu_stated };
+                let place = format!("{spec} {schema} {arithmetic:?}");
                 if report.mu_lower < 0.9 * wanted {
-                    unseen.push(format!(
-                        "{spec} {schema} {arithmetic:?}: {} of {}",
-                        report.mu_lower, report.mu_reachable
-                    ));
+                    let line = format!("{place}: {} of {}", report.mu_lower, report.mu_reachable);
+                    unseen.lock().unwrap().push(line);
                 }
                 if !report.accepted {
-                    rejected.push(format!("{spec} {schema} {arithmetic:?}: {report:#?}"));
+                    rejected.lock().unwrap().push(format!("{place}: {report:#?}"));
                 }
-                audited += 1;
+                audited.fetch_add(1, Ordering::Relaxed);
             }
         }
-    }
+    });
+    let (unseen, rejected): (Vec<String>, Vec<String>) =
+        (unseen.into_inner().unwrap(), rejected.into_inner().unwrap());
     assert!(rejected.is_empty(), "{} rejected: {}", rejected.len(), rejected.join("\n"));
     assert!(unseen.is_empty(), "{} unseen:\n{}", unseen.len(), unseen.join("\n"));
-    assert_eq!(audited, Class::ALL.len() * 4 * 2);
+    assert_eq!(audited.into_inner(), Class::ALL.len() * 4 * 2);
 }
 
 /// A matrix that is not triangular and has more rows than columns, as a file may hold it.

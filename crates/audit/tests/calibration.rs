@@ -9,6 +9,7 @@ use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
 use antinoise_plan::{ArithmeticKind, Length, Request, Setting, VerifiedPlan, choose};
 use common::{design, schemas};
+use rayon::prelude::*;
 
 const STEPS: usize = 8;
 
@@ -30,7 +31,7 @@ fn rejections(alpha: f64, seed: u64, audits: u64) -> usize {
         let mut real = BuiltinMechanism::new(claim.clone(), seed + i);
         !audit(&claim, &mut real, &settings).unwrap().accepted
     };
-    (0..audits).filter(|&i| rejected(i)).count()
+    (0..audits).into_par_iter().filter(|&i| rejected(i)).count()
 }
 
 /// Of a thousand audits, or of a quarter of them, at most the share alpha plus three standard deviations; at
@@ -94,8 +95,7 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
     }
     let (plans, mixed) = (plans(), swept(MIXED));
     for alpha in [0.05, 1e-3] {
-        let mut rejected = Vec::new();
-        for i in 0..mixed {
+        let rejection = |i: u64| {
             let settings = |steps| Settings {
                 most_numbers: 400_000,
                 units: 32,
@@ -121,10 +121,10 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
                 audit(&claim, &mut BuiltinMechanism::new(claim.clone(), seed), &settings(24))
             };
             let report = report.unwrap();
-            if !report.accepted {
-                rejected.push((i, report.tests.into_iter().find(|test| test.rejected).map(|test| test.name)));
-            }
-        }
+            let reason = || report.tests.iter().find(|test| test.rejected).map(|test| test.name.clone());
+            (!report.accepted).then(|| (i, reason()))
+        };
+        let rejected: Vec<_> = (0..mixed).into_par_iter().filter_map(rejection).collect();
         let found = rejected.len() as u64;
         println!("alpha {alpha}: {found} of {mixed} rejected: {rejected:?}");
         assert!(tail(mixed, found, alpha) > BY_CHANCE, "alpha {alpha}: {rejected:#?}");

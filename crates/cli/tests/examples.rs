@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rayon::prelude::*;
 use tempfile::TempDir;
 
 /// Widest line of an example: it fits a terminal of 80 columns as it stands.
@@ -148,12 +149,12 @@ fn the_examples_of_every_help_text_work() {
     let mut texts = Vec::new();
     help_texts(&[], &mut texts);
     assert!(texts.len() > 10, "{texts:?}");
-    for (command, text) in &texts {
+    texts.par_iter().for_each(|(command, text)| {
         let is_group = !listed(text).is_empty();
         let commands = examples(text);
         assert!(is_group || !commands.is_empty(), "{command} has no example");
         run_all(&commands, tempfile::tempdir().unwrap().path());
-    }
+    });
 }
 
 #[test]
@@ -161,11 +162,13 @@ fn the_commands_of_the_documents_work() {
     let mut pages = vec![root().join("README.md"), root().join("crates/cli/README.md")];
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     pages.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
-    let mut found = 0;
-    for page in pages {
-        let commands = shown(&std::fs::read_to_string(&page).unwrap());
-        found += commands.len();
-        run_all(&commands, folder_of_pages().path());
-    }
+    let found: usize = pages
+        .par_iter()
+        .map(|page| {
+            let commands = shown(&std::fs::read_to_string(page).unwrap());
+            run_all(&commands, folder_of_pages().path());
+            commands.len()
+        })
+        .sum();
     assert!(found >= 5, "{found}");
 }

@@ -1,5 +1,7 @@
 //! Rules of coefficients, columns that are optimised at norm 1, and smooth and weighted trees.
 
+mod sweeps;
+
 use antinoise_input::BadInput;
 use antinoise_mechanism::design::Objective::{self, Max, Rms};
 use antinoise_mechanism::design::StrategySpec;
@@ -8,6 +10,8 @@ use antinoise_mechanism::rounded::{Precision, sensitivity_upper};
 use antinoise_mechanism::strategy::ColumnNormalized;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion, RowNorms, Workload};
 use proptest::prelude::*;
+use rayon::prelude::*;
+use sweeps::is_whole;
 
 fn problem(steps: usize, participation: &str, objective: Objective) -> Problem {
     let participation = participation.parse().unwrap();
@@ -135,40 +139,44 @@ fn forms_are_refused_by_name() {
 }
 
 /// BandMF, Appendix K: the optimum at norm 1 costs no more than the optimum that is scaled afterwards, no
-/// less than that of free columns, and of RMS loss of prefix sums at most 2% more.
+/// less than that of free columns, and of RMS loss of prefix sums at most 2% more. With as many bands as 256
+/// steps that takes minutes, and is left to whole sweeps.
 #[test]
 fn columns_of_norm_1_are_optimised_as_such() {
-    let (mut gained, mut tested) = (0, 0);
-    for (steps, bands) in [(1, 1), (2, 2), (9, 3), (16, 16), (64, 8), (100, 40), (256, 16), (256, 256)] {
-        for participation in ["single", &format!("min-sep:{bands},2"), &format!("cyclic:{bands},2")] {
-            for (objective, workload) in
-                [(Rms, "prefix"), (Max, "prefix"), (Rms, "momentum:0.9"), (Max, "cooldown:0,0.1")]
-            {
-                let mut problem = problem(steps, participation, objective);
-                problem.workload = workload.parse().unwrap();
-                if problem.check().is_err() {
-                    continue;
-                }
-                tested += 1;
-                let of = |strategy: &AnyStrategy| {
-                    let cost = cost(strategy, &problem);
-                    if objective == Rms { cost.rms_loss } else { cost.max_loss }
-                };
-                let plain = design(&format!("banded-toeplitz:{bands}"), &problem);
-                let scaled = of(&AnyStrategy::ColumnNormalized(ColumnNormalized::new(plain).unwrap()));
-                let found = of(&design(&format!("banded-toeplitz:{bands}+column-normalized"), &problem));
-                let free = of(&design(&format!("banded:{bands}"), &problem));
-                let case = format!("n={steps}, {bands} bands, {workload}, {participation}, {objective}");
-                assert!(found <= scaled * (1.0 + 1e-9), "{case}: {found} above {scaled}");
-                assert!(found >= free * (1.0 - 1e-6), "{case}: {found} below {free}");
-                if workload == "prefix" && objective == Rms {
-                    assert!(found <= 1.02 * free, "{case}: {found} against {free}");
-                }
-                gained += usize::from(found < scaled * (1.0 - 1e-6));
-            }
+    let mut sizes = vec![(1, 1), (2, 2), (9, 3), (16, 16), (64, 8), (100, 40), (256, 16)];
+    sizes.extend(is_whole().then_some((256, 256)));
+    let kinds = [(Rms, "prefix"), (Max, "prefix"), (Rms, "momentum:0.9"), (Max, "cooldown:0,0.1")];
+    let cases: Vec<_> = sizes
+        .iter()
+        .flat_map(|&(steps, bands)| {
+            ["single".into(), format!("min-sep:{bands},2"), format!("cyclic:{bands},2")]
+                .map(|participation| (steps, bands, participation))
+        })
+        .flat_map(|case| kinds.map(|kind| (case.clone(), kind)))
+        .collect();
+    let gain_of = |((steps, bands, participation), (objective, workload)): &((_, _, String), _)| {
+        let mut problem = problem(*steps, participation, *objective);
+        problem.workload = str::parse(workload).unwrap();
+        problem.check().ok()?;
+        let of = |strategy: &AnyStrategy| {
+            let cost = cost(strategy, &problem);
+            if *objective == Rms { cost.rms_loss } else { cost.max_loss }
+        };
+        let plain = design(&format!("banded-toeplitz:{bands}"), &problem);
+        let scaled = of(&AnyStrategy::ColumnNormalized(ColumnNormalized::new(plain).unwrap()));
+        let found = of(&design(&format!("banded-toeplitz:{bands}+column-normalized"), &problem));
+        let free = of(&design(&format!("banded:{bands}"), &problem));
+        let case = format!("n={steps}, {bands} bands, {workload}, {participation}, {objective}");
+        assert!(found <= scaled * (1.0 + 1e-9), "{case}: {found} above {scaled}");
+        assert!(found >= free * (1.0 - 1e-6), "{case}: {found} below {free}");
+        if *workload == "prefix" && *objective == Rms {
+            assert!(found <= 1.02 * free, "{case}: {found} against {free}");
         }
-    }
-    assert!(gained >= 10 && tested == 64, "{gained} of {tested}");
+        Some(found < scaled * (1.0 - 1e-6))
+    };
+    let gained: Vec<bool> = cases.par_iter().filter_map(gain_of).collect();
+    let count = gained.iter().filter(|&&gained| gained).count();
+    assert!(count >= 10 && gained.len() == if is_whole() { 64 } else { 60 }, "{count} of {}", gained.len());
 }
 
 /// The smooth tree's max loss is sqrt(ones zeros): never above the plain tree's, and half of it in the long

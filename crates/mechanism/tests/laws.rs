@@ -1,6 +1,7 @@
 //! Laws that hold for every class of mechanism, on one table of cases.
 
 mod oracle;
+mod sweeps;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,6 +11,7 @@ use antinoise_mechanism::design::{CoefficientRule, Objective, StrategySpec};
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};
 use rayon::prelude::*;
+use sweeps::is_whole;
 
 fn workloads(n: usize) -> Vec<Workload> {
     vec![
@@ -85,7 +87,8 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// Every problem of `steps` steps with the strategy of every spec.
+/// Every problem of `steps` steps with the strategy of every spec; of 33 steps or more, unless sweeps are
+/// whole, one problem in four, so that every workload and every schema is there.
 fn cases(steps: usize) -> Vec<Case> {
     let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
     let problems: Vec<Problem> = workloads(steps)
@@ -100,7 +103,8 @@ fn cases(steps: usize) -> Vec<Case> {
         };
         Class::ALL.iter().flat_map(|&class| specs(class, steps)).map(design).collect::<Vec<_>>()
     };
-    problems.par_iter().flat_map_iter(of_problem).collect()
+    let share = if steps >= 33 && !is_whole() { 4 } else { 1 };
+    problems.par_iter().step_by(share).flat_map_iter(of_problem).collect()
 }
 
 /// The cases, designed once for all laws.

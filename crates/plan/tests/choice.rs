@@ -80,8 +80,14 @@ fn hold(request: &Request, choice: &Choice) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// How many random requests: 60 with `ANTINOISE_SWEEPS=whole`, which `scripts/long.sh sweeps` sets; otherwise
+/// a quarter of them.
+fn random_requests() -> u32 {
+    if std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole") { 60 } else { 15 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(random_requests()))]
 
     #[test]
     fn the_cheapest_of_the_nearly_best_is_chosen_within_the_budget(request in requests(), share in 0.0f64..1.5) {

@@ -7,7 +7,16 @@ use cipher::{KeyIvInit, StreamCipher};
 /// Whether a sweep checks its case number `case`: each `share`-th one, and with `ANTINOISE_SWEEPS=whole`,
 /// which `scripts/long.sh sweeps` sets, every one.
 pub fn is_swept(case: usize, share: usize) -> bool {
-    case.is_multiple_of(share) || std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole")
+    case.is_multiple_of(share) || is_whole()
+}
+
+/// The number of random cases of a sweep of `whole`: one in `share`, and all with `ANTINOISE_SWEEPS=whole`.
+pub fn random_cases(whole: u32, share: u32) -> u32 {
+    if is_whole() { whole } else { whole / share }
+}
+
+fn is_whole() -> bool {
+    std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole")
 }
 
 /// `steps` Poisson-sampled Gaussian steps at `rate` with noise multiplier `sigma`.
