@@ -20,7 +20,8 @@ const STEPS: usize = 24;
 /// arithmetic, at a false-alarm probability of 1e-3 each.
 #[test]
 fn every_class_is_accepted_and_its_mu_is_seen() {
-    let (audited, unseen, rejected) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    let lines = || Mutex::new(Vec::<String>::new());
+    let (audited, unseen, rejected) = (AtomicUsize::new(0), lines(), lines());
     Class::ALL.par_iter().enumerate().for_each(|(i, &class)| {
         for (j, schema) in schemas(STEPS).into_iter().enumerate() {
             let base = StrategySpec::new(class);
@@ -55,8 +56,7 @@ fn every_class_is_accepted_and_its_mu_is_seen() {
             }
         }
     });
-    let (unseen, rejected): (Vec<String>, Vec<String>) =
-        (unseen.into_inner().unwrap(), rejected.into_inner().unwrap());
+    let (unseen, rejected) = (unseen.into_inner().unwrap(), rejected.into_inner().unwrap());
     assert!(rejected.is_empty(), "{} rejected: {}", rejected.len(), rejected.join("\n"));
     assert!(unseen.is_empty(), "{} unseen:\n{}", unseen.len(), unseen.join("\n"));
     assert_eq!(audited.into_inner(), Class::ALL.len() * 4 * 2);

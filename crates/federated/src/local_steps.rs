@@ -51,12 +51,12 @@ impl LocalSteps {
     /// # Errors
     /// Names the number that is out of range.
     pub fn check(self) -> Result<Self, InvalidParameter> {
-        positive("local learning rate", self.learning_rate)?;
-        at_least("local batch size", self.batch_size, 1)?;
-        at_least("local epochs", self.epochs, 1)?;
-        at_least("most local steps", self.most_steps, 1)?;
+        positive("local_rate", self.learning_rate)?;
+        at_least("local_batch_size", self.batch_size, 1)?;
+        at_least("local_epochs", self.epochs, 1)?;
+        at_least("local_steps", self.most_steps, 1)?;
         if let Some(bound) = self.zero_beyond {
-            positive("zero_beyond of updates", bound)?;
+            positive("local_zero_beyond", bound)?;
         }
         Ok(self)
     }

@@ -128,10 +128,7 @@ fn settings_that_rounds_do_not_have_are_refused() {
         (Settings { clip_by: ClipBy::Layer, ..settings() }, "clip_by is layer but must be whole"),
         (Settings { max_examples_per_user: Some(3), ..settings() }, "max_examples_per_user is given"),
         (Settings { settings: cyclic, ..settings() }, "local training is given but must be left out"),
-        (
-            Settings { local: Some(Local { learning_rate: 0.0, ..LOCAL }), ..settings() },
-            "local learning rate is 0",
-        ),
+        (Settings { local: Some(Local { learning_rate: 0.0, ..LOCAL }), ..settings() }, "local_rate is 0"),
         (Settings { audit: Some(4), ..settings() }, "audit is 4"),
     ] {
         let error = StudyRun::new(&refused, &out, None, &|_| ()).err().expect(words).to_string();

@@ -118,10 +118,7 @@ fn what_does_not_fit_is_refused() {
     let cyclic = choose(&Request::new(USERS, 6, Length::Epochs(2), Setting::Cyclic)).unwrap().plan;
     refused(begin(setup(&cyclic, &population), folder().path()), "participation of the plan");
     let local = LocalSteps { most_steps: 0, ..LOCAL };
-    refused(
-        begin(FederatedSetup { local, ..setup(&plan, &population) }, folder().path()),
-        "most local steps",
-    );
+    refused(begin(FederatedSetup { local, ..setup(&plan, &population) }, folder().path()), "local_steps");
     let rule = UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 0.0 };
     let of = |optimizer| FederatedSetup { optimizer, ..setup(&plan, &population) };
     refused(begin(of(rule.into()), folder().path()), "epsilon of Adam");
@@ -130,7 +127,7 @@ fn what_does_not_fit_is_refused() {
     let local = LocalSteps { zero_beyond: Some(0.0), ..LOCAL };
     refused(
         begin(FederatedSetup { local, ..setup(&plan, &population) }, folder().path()),
-        "zero_beyond of updates",
+        "local_zero_beyond",
     );
     let key = || Key::from_seed_insecure(1);
     let long =
