@@ -104,7 +104,7 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
                 ..Settings::new(alpha, steps)
             };
             let seed = i + (alpha * 1e7) as u64;
-            let report = if i % TRAINED == 0 {
+            let report = if i.is_multiple_of(TRAINED) {
                 let plan = &plans[(i / TRAINED) as usize % plans.len()];
                 let claim = Claim::of_plan(plan).unwrap();
                 let ground = TrainingInputs::new(plan.clone()).unwrap();
@@ -113,9 +113,12 @@ fn correct_mechanisms_of_every_kind_are_rejected_as_rarely_as_stated() {
                 audit_with_training(&claim, &mut real, &settings(plan.steps), &mut training, &mut |_, _| ())
             } else {
                 let (strategy, schema) = &strategies[(7 * i) as usize % strategies.len()];
-                let arithmetic =
-                    if i % 2 == 0 { ArithmeticKind::Grid } else { ArithmeticKind::PlainFloatingPoint };
-                let adjacency = if i % 3 == 0 { Adjacency::ReplaceOne } else { Adjacency::ZeroOut };
+                let arithmetic = if i.is_multiple_of(2) {
+                    ArithmeticKind::Grid
+                } else {
+                    ArithmeticKind::PlainFloatingPoint
+                };
+                let adjacency = if i.is_multiple_of(3) { Adjacency::ReplaceOne } else { Adjacency::ZeroOut };
                 let claim =
                     Claim::of_strategy(strategy.clone(), schema.clone(), adjacency, 1.0, arithmetic).unwrap();
                 audit(&claim, &mut BuiltinMechanism::new(claim.clone(), seed), &settings(24))
