@@ -21,7 +21,7 @@ lane_sweeps() {
     cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test sampled
     cargo test --release -p antinoise-audit --test calibration
     cargo test --release -p antinoise-mechanism --test laws --test forms --test running
-    cargo test --release -p antinoise-plan --test choice
+    cargo test --release -p antinoise-plan --test choice --test sampled
 }
 
 lane_version() {

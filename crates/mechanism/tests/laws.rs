@@ -88,7 +88,7 @@ impl std::fmt::Display for Case {
 }
 
 /// Every problem of `steps` steps with the strategy of every spec; of 33 steps or more, unless sweeps are
-/// whole, one problem in four, so that every workload and every schema is there.
+/// whole, one problem in eight, so that every workload and every schema is there.
 fn cases(steps: usize) -> Vec<Case> {
     let objective = if steps.is_multiple_of(2) { Objective::Max } else { Objective::Rms };
     let problems: Vec<Problem> = workloads(steps)
@@ -103,7 +103,7 @@ fn cases(steps: usize) -> Vec<Case> {
         };
         Class::ALL.iter().flat_map(|&class| specs(class, steps)).map(design).collect::<Vec<_>>()
     };
-    let share = if steps >= 33 && !is_whole() { 4 } else { 1 };
+    let share = if steps >= 33 && !is_whole() { 8 } else { 1 };
     problems.par_iter().step_by(share).flat_map_iter(of_problem).collect()
 }
 

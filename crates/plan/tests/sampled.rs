@@ -9,6 +9,7 @@ fn chosen(request: &Request, setting: Setting) -> (f64, Choice) {
     (choice.candidates[choice.chosen].rms_loss, choice)
 }
 
+/// At four epsilons with `ANTINOISE_SWEEPS=whole`, which `scripts/long.sh sweeps` sets; otherwise at two.
 #[test]
 fn sampling_never_loses() {
     // The last one has more groups than bands that are cheap.
@@ -21,9 +22,11 @@ fn sampling_never_loses() {
         (100, 100, 3),
         (3_000_000, 1_000, 1),
     ];
+    let is_whole = std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole");
+    let epsilons = if is_whole { &[0.25, 1.0, 4.0, 16.0][..] } else { &[0.25, 4.0] };
     let mut gains = 0;
     for (examples, batch_size, epochs) in sizes {
-        for epsilon in [0.25, 1.0, 4.0, 16.0] {
+        for &epsilon in epsilons {
             let mut request = Request::new(examples, batch_size, Length::Epochs(epochs), Setting::Cyclic);
             (request.epsilon, request.delta) = (epsilon, 0.1 / examples as f64);
             // Those that take seconds are tried where they take less.
@@ -40,5 +43,5 @@ fn sampling_never_loses() {
             gains += usize::from(sampled < 0.99 * cyclic);
         }
     }
-    assert!(gains > 10, "{gains}");
+    assert!(gains > 10 * epsilons.len() / 4, "{gains}");
 }
