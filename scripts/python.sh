@@ -16,12 +16,12 @@ cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 . scripts/sizes.sh
 
-# environment NAME PACKAGE...: a virtual environment with these packages.
+# environment NAME PACKAGE...: a virtual environment with these packages, of which Python compiles what it imports.
 environment() {
     local folder=$target/python/$1
     shift
     [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
 }
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "left out: the package needs Python 3.10" >&2 && exit 1; }
