@@ -338,8 +338,8 @@ def main():
         *(f"| {name} | {mean:.0f} | {most:.0f} | {mean / planned:.1f} |" for name, mean, most in table),
         "",
         (
-            f"Measured in this release: an RMS of {ours:.0f} from the bounded counts. The trees'"
-            f" sensitivities are upper bounds. 95% intervals held {100 * held:.1f}% of {len(rows):,} bounded"
+            f"Measured in this release: an RMS of {ours:.0f} from the bounded counts."
+            f" 95% intervals held {100 * held:.1f}% of {len(rows):,} bounded"
             " counts, which are not independent of each other: noise is correlated over days."
         ),
         "",

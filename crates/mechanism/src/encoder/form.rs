@@ -2,7 +2,8 @@
 
 use antinoise_linear::Matrix;
 
-use crate::tree::Tree;
+use crate::tree::smooth::SmoothLabels;
+use crate::tree::{Nested, Tree};
 
 /// The strategy matrix C, with one column for each of n steps.
 ///
@@ -101,6 +102,27 @@ impl Encoder {
     /// Returns the encoder of the binary tree with weights 1.
     pub(crate) fn tree(steps: usize) -> Self {
         Self::Tree { steps, weights: Tree::new(steps).equal_weights() }
+    }
+
+    /// Returns the nodes of a tree as nested ranges of steps; `None` if C is not a tree, or trees that follow
+    /// one another.
+    pub(crate) fn nested(&self) -> Option<Nested> {
+        match self {
+            Self::Tree { steps, weights } => Some(Nested::complete(weights).leading(*steps)),
+            Self::SmoothTree { steps } => Some(SmoothLabels::new(*steps).nested()),
+            Self::CholeskyOf(of) => of.nested(),
+            Self::LeadingColumns { of, steps } => Some(of.nested()?.leading(*steps)),
+            Self::BlockDiagonal { block, period, steps } => {
+                let rest =
+                    if steps % period > 0 { Some(block.leading(steps % period).nested()?) } else { None };
+                Some(block.nested()?.repeated(steps / period, rest))
+            }
+            Self::Toeplitz { .. }
+            | Self::Scaled { .. }
+            | Self::Banded { .. }
+            | Self::Dense(_)
+            | Self::Circulant { .. } => None,
+        }
     }
 
     /// Scales the columns of C to norm 1.

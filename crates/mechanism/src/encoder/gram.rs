@@ -84,7 +84,7 @@ impl Encoder {
     }
 
     /// Returns C^T C as a dense matrix.
-    pub(super) fn gram(&self) -> Matrix {
+    pub(crate) fn gram(&self) -> Matrix {
         let n = self.steps();
         let mut gram = Matrix::zeros(n, n);
         for lag in 0..n {

@@ -3,7 +3,8 @@
 use antinoise_input::{larger, largest};
 use antinoise_linear::Matrix;
 
-use super::patterns::{TWO_PARTICIPATIONS, listed, of_blocks};
+use super::nested;
+use super::patterns::{Blocks, TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
 use super::value::Sensitivity;
 use crate::numeric::limits::check_materializable;
@@ -17,7 +18,8 @@ use crate::{Encoder, Participation, Result, Separation};
 ///   entries for a cyclic schema). Exact if the worst pattern has no negative entry, up to rounding;
 ///   otherwise the smallest of three upper bounds (absolute values, spectral, Grothendieck).
 /// - Min-sep: a dynamic program over patterns. Exact, in O(nk), if C^T C has no more bands than the
-///   separation; otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries.
+///   separation. Exact for trees, in O(k^2 log n) if the lists of placements are short ([`nested`]).
+///   Otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
@@ -25,7 +27,7 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     let n = encoder.steps();
     participation.check(n)?;
     if let Participation::Patterns { patterns } = participation {
-        return listed(encoder, patterns);
+        return of_blocks(&listed(encoder, patterns)?);
     }
     if let Encoder::Toeplitz { coefficients, .. } = encoder {
         return of_toeplitz(coefficients, n, participation);
@@ -41,18 +43,19 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
         Participation::Single
         | Participation::FullBatch
         | Participation::Cyclic { .. }
-        | Participation::Patterns { .. } => cyclic(encoder, b, k),
+        | Participation::Patterns { .. } => of_blocks(&cyclic(encoder, b, k)),
     }
 }
 
-fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
+/// Returns C^T C restricted to the pattern of each phase of a cyclic schema.
+pub(super) fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Blocks<'static> {
     let n = encoder.steps();
     let lags: Vec<Vec<f64>> = (0..k).map(|j| encoder.gram_lag(j * b)).collect();
-    let block = |phase: usize| {
+    let of = move |phase: usize| {
         let count = ((n - phase - 1) / b + 1).min(k);
         Matrix::from_fn(count, count, |i, j| lags[i.abs_diff(j)][phase + i.min(j) * b])
     };
-    of_blocks(b, block)
+    Blocks { count: b, of: Box::new(of) }
 }
 
 /// Returns sqrt(M\[0, k\]), where M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b,
@@ -62,29 +65,38 @@ fn cyclic(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
 fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     let n = encoder.steps();
     let orthogonal = encoder.bandwidth() <= b;
+    let tree = if orthogonal { None } else { encoder.nested() };
+    let separation = Separation { min_sep: b, max_participations: k };
+    if let Some(squared) = tree.and_then(|nested| nested::min_sep(&nested, separation)) {
+        return Sensitivity::exact(squared.sqrt(), "nodes of a tree, dynamic program over patterns");
+    }
     if k == 2 && !orthogonal {
         return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_PARTICIPATIONS);
     }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
-    let diagonal = encoder.gram_lag(0);
-    // M for one participation fewer; it is 0 for steps past the end.
+    let mut weights = encoder.gram_lag(0);
     let mut fewer = vec![0.0; n + b];
-    let mut weights = diagonal;
     for participations in 1..=k {
         if participations > 1 && !orthogonal {
             weights.iter_mut().zip(&reach[participations - 2]).for_each(|(w, r)| *w += 2.0 * r);
         }
-        let mut best = vec![0.0; n + b];
-        for t in (0..n).rev() {
-            best[t] = larger(weights[t] + fewer[t + b], best[t + 1]);
-        }
-        fewer = best;
+        fewer = one_more(&fewer, b, |t| weights[t]);
     }
     let value = fewer[0].sqrt();
     if orthogonal {
         return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
     }
     Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
+}
+
+/// Returns M\[t\] = max(w_t + `fewer`\[t + b\], M\[t + 1\]), the largest effect of participations from step t
+/// on, if the first one adds w_t and the others have the effect `fewer`. Both are 0 for steps past the end.
+pub(super) fn one_more(fewer: &[f64], b: usize, weight: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mut best = vec![0.0; fewer.len()];
+    for t in (0..fewer.len() - b).rev() {
+        best[t] = larger(weight(t) + fewer[t + b], best[t + 1]);
+    }
+    best
 }
 
 /// Returns the largest squared effect of one or two participations, for X = C^T C: the maximum of
@@ -100,7 +112,7 @@ fn largest_pair(encoder: &Encoder, b: usize) -> f64 {
 }
 
 /// Returns the R of [`min_sep`]: R\[t, j\] for 1 <= j < k is at index \[t\]\[j - 1\].
-fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
+pub(super) fn largest_beyond(encoder: &Encoder, b: usize, k: usize) -> Vec<Vec<f64>> {
     let n = encoder.steps();
     let mut reach = vec![Vec::new(); k - 1];
     let mut largest = vec![0.0; n];

@@ -5,16 +5,27 @@
 //! tau\]. This is exact for gradients of every dimension if these entries are non-negative; with absolute
 //! values it is an upper bound. Conditions are checked on the numbers.
 //!
+//! For rows of l1 norm at most 1, scalars among them, sens^2 = max over patterns pi and signs u of the sum
+//! over t, tau in pi of u_t u_tau (C^T C)\[t, tau\], whatever the signs of the entries: see [`RowNorm`].
+//!
 //! - `toeplitz`: Toeplitz C under every schema, min-sep included.
 //! - `general`: any C.
 //! - `patterns`: any C under a schema of few patterns.
+//! - `nested`: trees under min-sep.
+//! - `rows`: rows of l1 norm at most 1, by `signs` within a pattern, and by `signed_patterns` under min-sep.
 
 mod general;
+mod nested;
 mod patterns;
+mod rows;
+mod signed_patterns;
+mod signs;
 mod toeplitz;
 mod value;
 
 pub(crate) use general::of_encoder;
+pub use rows::RowNorm;
+pub(crate) use rows::of_l1_rows;
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 pub use value::{Kind, Sensitivity};
 

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use antinoise_input::largest;
 use antinoise_linear::{Matrix, symmetric_eigenvalues};
 
+use super::signs::SignSearch;
 use super::value::Sensitivity;
 use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Result};
 
-/// Maximum number k of participations for which all 2^(k-1) combinations of signs are tried.
+/// Maximum number k of participations for which scalar contributions of all signs are searched.
 const MAX_SIGNED: usize = 12;
 /// Maximum number of entries in a table of whole diagonals of C^T C, which suffices for any number of
 /// patterns.
-const MAX_TABLED: usize = 1 << 25;
+pub(super) const MAX_TABLED: usize = 1 << 25;
 /// sqrt(pi / 2), the maximum ratio of the sensitivities to vector and to scalar gradients if C^T C has
 /// negative entries (Grothendieck's constant for positive semi-definite matrices).
 const GROTHENDIECK: f64 = 1.253_314_137_315_500_3;
@@ -25,8 +26,14 @@ pub(super) const TWO_PARTICIPATIONS: &str =
 /// sum of all magnitudes is then reported as the exact sens^2.
 const ROUNDING: f64 = 1e-12;
 
-/// Returns the sensitivity under listed patterns.
-pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensitivity> {
+/// C^T C restricted to each of `count` patterns.
+pub(super) struct Blocks<'a> {
+    pub(super) count: usize,
+    pub(super) of: Box<dyn Fn(usize) -> Matrix + 'a>,
+}
+
+/// Returns C^T C restricted to the listed patterns.
+pub(super) fn listed<'a>(encoder: &Encoder, patterns: &'a [Vec<usize>]) -> Result<Blocks<'a>> {
     check_materializable(encoder.steps())?;
     let mut held = vec![false; encoder.steps()];
     for pattern in patterns {
@@ -39,10 +46,10 @@ pub(super) fn listed(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<Sensi
     if lags.saturating_mul(encoder.steps()) <= MAX_TABLED {
         let of_lag = |(lag, held)| if held { encoder.gram_lag(lag) } else { Vec::new() };
         let table: Vec<Vec<f64>> = held.into_iter().enumerate().map(of_lag).collect();
-        return of_patterns(patterns, |lag, t| table[lag][t]);
+        return Ok(of_patterns(patterns, move |lag, t| table[lag][t]));
     }
     let entries = sparse(encoder, patterns)?;
-    of_patterns(patterns, |lag, t| entries[&(lag, t)])
+    Ok(of_patterns(patterns, move |lag, t| entries[&(lag, t)]))
 }
 
 /// Returns the entries (C^T C)\[t, t + lag\] within each pattern, by (lag, t), for few patterns over many
@@ -66,23 +73,37 @@ fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize,
     Ok(entries)
 }
 
-fn of_patterns(patterns: &[Vec<usize>], entry: impl Fn(usize, usize) -> f64) -> Result<Sensitivity> {
-    of_blocks(patterns.len(), |u| {
+fn of_patterns<'a>(patterns: &'a [Vec<usize>], entry: impl Fn(usize, usize) -> f64 + 'a) -> Blocks<'a> {
+    let of = move |u: usize| {
         let pattern = &patterns[u];
         Matrix::from_fn(pattern.len(), pattern.len(), |i, j| {
             let (t, tau) = (pattern[i], pattern[j]);
             entry(t.abs_diff(tau), t.min(tau))
         })
-    })
+    };
+    Blocks { count: patterns.len(), of: Box::new(of) }
 }
 
-/// Returns the sensitivity for `count` patterns; `block(u)` is C^T C restricted to pattern u.
-pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result<Sensitivity> {
+/// Returns the sum over the entries of a matrix of a function.
+fn sum(x: &Matrix, of: fn(f64) -> f64) -> f64 {
+    (0..x.ncols()).flat_map(|j| x.column(j)).map(|&x| of(x)).sum()
+}
+
+/// Returns the sum of the magnitudes of all entries, an upper bound on u^T X u for |u_t| <= 1.
+pub(super) fn magnitudes(x: &Matrix) -> f64 {
+    sum(x, f64::abs)
+}
+
+/// Returns k times the largest eigenvalue of X (k x k), an upper bound on u^T X u for |u_t| <= 1.
+pub(super) fn spectral_bound(x: &Matrix) -> f64 {
+    x.nrows() as f64 * largest_eigenvalue(x)
+}
+
+/// Returns the sensitivity from C^T C within each pattern.
+pub(super) fn of_blocks(Blocks { count, of: block }: &Blocks<'_>) -> Result<Sensitivity> {
+    let count = *count;
     let over_patterns = |of: &dyn Fn(&Matrix) -> f64| largest((0..count).map(|u| of(&block(u))));
-    let sum = |x: &Matrix, of: fn(f64) -> f64| -> f64 {
-        (0..x.ncols()).flat_map(|j| x.column(j)).map(|&x| of(x)).sum()
-    };
-    let absolute = over_patterns(&|x| sum(x, f64::abs));
+    let absolute = over_patterns(&magnitudes);
     if !absolute.is_finite() {
         return Sensitivity::upper_bound(
             absolute,
@@ -96,14 +117,15 @@ pub(super) fn of_blocks(count: usize, block: impl Fn(usize) -> Matrix) -> Result
         let source = "columns of the worst pattern have no negative inner product";
         return Sensitivity::exact(absolute.sqrt(), source);
     }
-    let spectral = over_patterns(&|x| x.nrows() as f64 * largest_eigenvalue(x)).sqrt();
+    let spectral = over_patterns(&spectral_bound).sqrt();
     let mut bounds = vec![
         (absolute.sqrt(), "magnitudes of inner products of co-participating columns"),
         (spectral, "spectral: sqrt(k) times the largest norm of co-participating columns"),
     ];
     if (0..count).all(|u| block(u).nrows() <= MAX_SIGNED) {
         let source = "scalar sensitivity times sqrt(pi / 2), Grothendieck's constant";
-        bounds.push((GROTHENDIECK * over_patterns(&largest_signed_sum).sqrt(), source));
+        let scalar = over_patterns(&|x| SignSearch::new(x, usize::MAX).largest().value);
+        bounds.push((GROTHENDIECK * scalar.sqrt(), source));
     }
     let (value, source) =
         bounds.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).expect("two bounds always apply");
@@ -121,15 +143,6 @@ fn largest_eigenvalue(x: &Matrix) -> f64 {
         }
         _ => norm_bound,
     }
-}
-
-/// Returns the maximum of s^T X s over all vectors s of signs.
-fn largest_signed_sum(x: &Matrix) -> f64 {
-    let count = x.nrows();
-    largest((0u32..1 << (count - 1)).map(|bits| {
-        let sign = |i: usize| if bits >> i & 1 == 1 { -1.0 } else { 1.0 };
-        (0..count).map(|i| (0..count).map(|j| sign(i) * sign(j) * x[(i, j)]).sum::<f64>()).sum()
-    }))
 }
 
 #[cfg(test)]

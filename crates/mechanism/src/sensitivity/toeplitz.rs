@@ -1,6 +1,6 @@
 //! The sensitivity of Toeplitz C, from the sum of the columns of the densest pattern.
 
-use super::patterns::listed;
+use super::patterns::{listed, of_blocks};
 use super::value::Sensitivity;
 use crate::numeric::limits::check_materializable;
 use crate::numeric::vector::{non_increasing_majorant, norm_squared};
@@ -25,7 +25,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     let Separation { min_sep: b, max_participations: k } = separation;
     let c = trimmed(&c[..c.len().min(steps)]);
     if let Participation::Patterns { patterns } = participation {
-        return listed(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, patterns);
+        return of_blocks(&listed(&Encoder::Toeplitz { steps, coefficients: c.to_vec() }, patterns)?);
     }
     if k == 1 {
         return Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation");

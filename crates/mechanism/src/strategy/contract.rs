@@ -3,7 +3,7 @@
 
 use crate::decoder::{self, ErrorNorms};
 use crate::loss::Loss;
-use crate::sensitivity::{self, Sensitivity};
+use crate::sensitivity::{self, Kind, RowNorm, Sensitivity};
 use crate::{Adjacency, Encoder, Participation, Recursion, Result, Workload};
 
 /// A strategy matrix C (n x n, lower triangular, invertible).
@@ -23,13 +23,27 @@ pub trait Strategy {
     /// When C is too large.
     fn encoder(&self) -> Result<Encoder>;
 
-    /// Returns the sensitivity sens(C, Pi), and the theorem that proves it.
+    /// Returns the sensitivity sens(C, Pi) to rows of l2 norm at most 1, and the theorem that proves it. An
+    /// exact value is attained by scalars.
     ///
     /// # Errors
     /// When the schema does not fit, C is too large, or the value is outside the range of double precision. A
     /// value that is returned is never NaN, infinite or 0.
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         sensitivity::of_encoder(&self.encoder()?, participation)
+    }
+
+    /// Returns the sensitivity to rows that are bounded in this norm. To rows bounded in l1 it is exact, or
+    /// at most that to rows bounded in l2.
+    ///
+    /// # Errors
+    /// As [`Strategy::sensitivity`].
+    fn sensitivity_of(&self, participation: &Participation, rows: RowNorm) -> Result<Sensitivity> {
+        let vectors = self.sensitivity(participation)?;
+        if rows == RowNorm::L2 || vectors.kind == Kind::Exact {
+            return Ok(vectors);
+        }
+        sensitivity::of_l1_rows(&self.encoder()?, participation, vectors)
     }
 
     /// Returns the norms of B = A C^-1.

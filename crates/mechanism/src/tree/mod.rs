@@ -4,7 +4,9 @@
 //! Nodes are numbered in postorder, so that nodes of earlier steps come first. There are 2 (n - 1) -
 //! popcount(n - 1) + H + 1 nodes, which is 2n - 1 if n is a power of two.
 
+mod nested;
 mod nodes;
 pub(crate) mod smooth;
 
+pub(crate) use nested::{Nested, Range};
 pub(crate) use nodes::{Node, Tree};

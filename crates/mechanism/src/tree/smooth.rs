@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 use antinoise_linear::Matrix;
 
+use super::nested::Nested;
 use crate::Recursion;
 
 /// The labels of the steps, each with `ones` ones and `zeros` zeros.
@@ -33,7 +34,7 @@ impl SmoothLabels {
     /// Chooses the numbers of ones and of zeros with the smallest product that give enough labels for `steps`
     /// >= 1 steps.
     pub(crate) fn new(steps: usize) -> Self {
-        let enough = |&(ones, zeros): &(u32, u32)| choose_exceeds(ones + zeros, ones, steps as u128);
+        let enough = |&(ones, zeros): &(u32, u32)| choose(ones + zeros, ones) > steps as u64;
         let pairs = (1..64u32).flat_map(|ones| (1..64 - ones).map(move |zeros| (ones, zeros)));
         let (ones, zeros) = pairs
             .filter(enough)
@@ -120,6 +121,14 @@ impl SmoothLabels {
         c
     }
 
+    /// Returns the nodes that some prefix sum reads as nested ranges of steps, with weight 1.
+    pub(crate) fn nested(self) -> Nested {
+        let mut builder = NestedLabels::default();
+        // The label after the last step decides which nodes are read.
+        builder.add(self.ones + self.zeros, self.ones, self.steps as u64 + 1);
+        builder.nested.leading(self.steps)
+    }
+
     /// Returns the recursion of the noise N Z: the seeds of the nodes that enter the partition of the prefix
     /// at a step, minus those that leave it. That is two seeds a step on average, one of them new.
     pub(crate) fn recursion(self) -> Recursion {
@@ -140,16 +149,50 @@ impl SmoothLabels {
     }
 }
 
-/// Returns whether the binomial coefficient of n over k exceeds `least`.
-fn choose_exceeds(n: u32, k: u32, least: u128) -> bool {
-    let mut product = 1u128;
-    for i in 0..k.min(n - k) {
-        product = product * u128::from(n - i) / u128::from(i + 1);
-        if product > least {
-            return true;
+/// The nested ranges of labels, with those that hold all labels of a height and a number of ones.
+#[derive(Default)]
+struct NestedLabels {
+    nested: Nested,
+    complete: HashMap<(u32, u32), usize>,
+}
+
+impl NestedLabels {
+    /// Adds the range of the `labels` >= 1 smallest labels of `height` digits with this number of ones, and
+    /// returns its index.
+    fn add(&mut self, height: u32, ones: u32, labels: u64) -> usize {
+        let whole = labels == choose(height, ones);
+        if let Some(&known) = self.complete.get(&(height, ones)).filter(|_| whole) {
+            return known;
         }
+        let added = self.split(height, ones, labels);
+        if whole {
+            self.complete.insert((height, ones), added);
+        }
+        added
     }
-    product > least
+
+    /// As [`NestedLabels::add`]: joins the labels whose highest digit is 0 and those where it is 1. A prefix
+    /// sum that ends before one of the latter reads the node over the former.
+    fn split(&mut self, height: u32, ones: u32, labels: u64) -> usize {
+        let Some(below) = height.checked_sub(1) else { return self.nested.step(0.0) };
+        let low = labels.min(choose(below, ones));
+        let mut parts = Vec::new();
+        if low > 0 {
+            let range = self.add(below, ones, low);
+            parts.push(if low < labels { self.nested.join(1.0, vec![range]) } else { range });
+        }
+        if low < labels {
+            parts.push(self.add(below, ones - 1, labels - low));
+        }
+        self.nested.join(0.0, parts)
+    }
+}
+
+/// Returns the binomial coefficient of n < 64 over k.
+fn choose(n: u32, k: u32) -> u64 {
+    let Some(others) = n.checked_sub(k) else { return 0 };
+    let product = |product: u128, i: u32| product * u128::from(n - i) / u128::from(i + 1);
+    u64::try_from((0..k.min(others)).fold(1, product)).expect("fewer than 2^64 labels of 63 digits")
 }
 
 #[cfg(test)]
