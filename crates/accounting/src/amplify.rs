@@ -1,4 +1,5 @@
-//! Amplification of banded correlated noise by block-cyclic Poisson sampling.
+//! Sampled runs as Poisson-sampled steps: banded correlated noise under block-cyclic Poisson sampling, and
+//! independent noise on batches of a fixed size.
 
 use antinoise_input::{InvalidParameter, at_least, positive};
 
@@ -132,6 +133,68 @@ pub fn block_cyclic_poisson_reduction(
     let noise_multiplier = positive("noise_multiplier", noise_multiplier)?;
     // The noise multiplier is rounded down, and the rate up, so that the run is not more private.
     PoissonSampledGaussian::new(noise_multiplier.next_down(), rate, steps)
+}
+
+/// Batches of a fixed size: every step draws `batch_size` of `examples` examples, uniformly, without
+/// replacement and independently of other steps, and adds independent Gaussian noise to the sum of their
+/// contributions.
+///
+/// A loader that shuffles once in an epoch draws otherwise.
+///
+/// ```
+/// use antinoise_accounting::{Composition, FixedSizeBatches, PoissonSampledGaussian, fixed_size_reduction};
+/// let sampling = FixedSizeBatches { batch_size: 500, examples: 50_000, steps: 1000 };
+/// let fixed = Composition::new([fixed_size_reduction(&sampling, 1.0)?])?.epsilon(1e-6)?;
+/// let poisson = Composition::new([PoissonSampledGaussian::new(1.0, 0.01, 1000)?])?.epsilon(1e-6)?;
+/// assert!(fixed.lower > 2.0 * poisson.upper);
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedSizeBatches {
+    /// Number of examples of a batch.
+    pub batch_size: usize,
+    /// Number of examples.
+    pub examples: usize,
+    /// Number of steps.
+    pub steps: usize,
+}
+
+/// Returns Poisson-sampled steps that are no more private than as many steps with `noise_multiplier` on
+/// batches of a fixed size: at the sampling rate `batch_size / examples`, with half the noise, each in the
+/// direction that is worse for its loss.
+///
+/// `noise_multiplier` is the standard deviation of the noise over the maximum norm of one contribution. A
+/// changed example moves the sum by up to two norms, since its place in a batch may have been that of an
+/// example whose contribution is the opposite. The figures hold under replace-one and zero-out. Under
+/// replace-one, lower bounds are those of neighbours that exist, and under zero-out they are those of this
+/// reduction. Under add-or-remove the number of examples differs, which this sampling does not hide.
+///
+/// The proof is in docs/accounting.md.
+///
+/// # Errors
+/// When a parameter is out of its range, or a batch has all examples.
+///
+/// ```
+/// use antinoise_accounting::{FixedSizeBatches, fixed_size_reduction};
+/// let sampling = FixedSizeBatches { batch_size: 1, examples: 4, steps: 10 };
+/// let run = fixed_size_reduction(&sampling, 3.0)?;
+/// assert_eq!((run.noise_multiplier(), run.sampling_rate(), run.steps()), (1.5, 0.25, 10));
+/// # Ok::<(), antinoise_accounting::Error>(())
+/// ```
+pub fn fixed_size_reduction(
+    sampling: &FixedSizeBatches,
+    noise_multiplier: f64,
+) -> Result<PoissonSampledGaussian> {
+    let FixedSizeBatches { batch_size, examples, steps } = *sampling;
+    at_least("examples", examples, 2)?;
+    at_least("steps", steps, 1)?;
+    if !(1..examples).contains(&batch_size) {
+        let must_be = format!("from 1 to examples - 1 = {}", examples - 1);
+        return Err(InvalidParameter::new("batch_size", batch_size, must_be).into());
+    }
+    let rate = quotient_up(whole_up(batch_size), whole_down(examples)).min(1.0);
+    let half = 0.5 * positive("noise_multiplier", noise_multiplier)?;
+    Ok(PoissonSampledGaussian::new(half, rate, steps as u64)?.in_any_direction())
 }
 
 #[cfg(test)]

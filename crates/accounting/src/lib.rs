@@ -9,7 +9,7 @@
 //!   and below, where an example or a group is removed, added or replaced; [`calibrate`] solves for noise,
 //!   steps or sampling rate;
 //! - [`block_cyclic_poisson_reduction`]: banded correlated noise under block-cyclic Poisson sampling, reduced
-//!   to such a phase;
+//!   to such a phase; [`fixed_size_reduction`]: batches of a fixed size, reduced likewise;
 //! - [`MonteCarloMechanism`]: correlated noise with C >= 0 under balls-in-bins or b-min-sep sampling, by
 //!   statistical bounds;
 //! - [`group_privacy_upper`]: groups of units, from the privacy of one;
@@ -36,7 +36,7 @@
 //! gdp: Gaussian privacy
 //! pld: compositions of sampled steps, by privacy loss distributions
 //! group, calibrate, monte_carlo: groups; from privacy to noise; Monte Carlo accounting of a dominating pair
-//! amplify, balls_in_bins, b_min_sep: correlated noise under sampling
+//! amplify, balls_in_bins, b_min_sep: correlated noise under sampling, and batches of a fixed size
 //! mechanism: the mechanisms that Monte Carlo accounts for
 //! neighbours: the adjacency of a statement
 //! statement: the claim in words
@@ -59,7 +59,9 @@ mod root;
 mod statement;
 mod statement_format;
 
-pub use amplify::{BlockCyclicPoisson, block_cyclic_poisson_reduction};
+pub use amplify::{
+    BlockCyclicPoisson, FixedSizeBatches, block_cyclic_poisson_reduction, fixed_size_reduction,
+};
 pub use error::{Error, Result};
 pub use gdp::{Gdp, gaussian_noise_multiplier_upper};
 pub use group::group_privacy_upper;

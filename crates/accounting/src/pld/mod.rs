@@ -1,5 +1,7 @@
 //! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, each a pair
-//! of distributions (`pair`): of one example (`profile`), or of several or a replaced one (`mixtures`).
+//! of distributions (`pair`): of one example (`profile`), of several or a replaced one (`mixtures`), or of
+//! one whose direction may change from step to step (`any_direction`).
+mod any_direction;
 mod bounds;
 mod characteristic;
 mod discrete;
@@ -103,7 +105,13 @@ impl Composition {
         let other =
             if self.is_symmetric() { one } else { self.side(Direction::Add).epsilon(delta.ln(), one) };
         let unamplified = self.unamplified()?.epsilon_upper(delta)?;
-        Ok(one.worse(other).capped(unamplified))
+        let found = one.worse(other).capped(unamplified);
+        if self.is_in_any_direction() {
+            // The pair of a step need not be that of any neighbours.
+            let lower = self.mapped(PoissonSampledGaussian::in_one_direction)?.epsilon(delta)?.lower;
+            return Ok(Bounds { lower: lower.min(found.upper), ..found });
+        }
+        Ok(found)
     }
 
     /// Bounds on the least `delta` at `epsilon`.
@@ -140,12 +148,21 @@ impl Composition {
             // A positive delta that underflows must not be stated as 0.
             found.upper = found.upper.max(f64::MIN_POSITIVE);
         }
+        if self.is_in_any_direction() {
+            let lower = self.mapped(PoissonSampledGaussian::in_one_direction)?.delta(epsilon)?.lower;
+            found.lower = lower.min(found.upper);
+        }
         Ok(found.capped(unamplified))
     }
 
     /// Whether the pairs of both directions are mirror images of each other.
     fn is_symmetric(&self) -> bool {
-        self.sampled.iter().all(|phase| phase.is_replaced)
+        self.sampled.iter().all(|phase| phase.is_replaced || phase.is_in_any_direction)
+    }
+
+    /// Whether some phase may be compared in another direction in each step.
+    fn is_in_any_direction(&self) -> bool {
+        self.sampled.iter().any(|phase| phase.is_in_any_direction)
     }
 
     /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.

@@ -1,5 +1,6 @@
 use antinoise_input::{InvalidParameter, positive};
 
+use super::any_direction::AnyDirection;
 use super::mixtures::Mixtures;
 use super::pair::Pair;
 use super::profile::{Direction, Profile};
@@ -20,6 +21,7 @@ pub struct PoissonSampledGaussian {
     pub(super) group: u32,
     pub(super) is_replaced: bool,
     pub(super) truncation: Option<Truncation>,
+    pub(super) is_in_any_direction: bool,
 }
 
 /// Largest number of examples that change together.
@@ -53,7 +55,15 @@ impl PoissonSampledGaussian {
         if !(1..=1_000_000_000_000_000).contains(&steps) {
             return Err(InvalidParameter::new("steps", steps, "from 1 to 1e15").into());
         }
-        Ok(Self { noise_multiplier, sampling_rate, steps, group: 1, is_replaced: false, truncation: None })
+        Ok(Self {
+            noise_multiplier,
+            sampling_rate,
+            steps,
+            group: 1,
+            is_replaced: false,
+            truncation: None,
+            is_in_any_direction: false,
+        })
     }
 
     /// The noise multiplier.
@@ -92,7 +102,8 @@ impl PoissonSampledGaussian {
     /// different groups affect the same rows of C.
     ///
     /// # Errors
-    /// When `size` is not from 1 to 64.
+    /// When `size` is not from 1 to 64, or above 1 for batches of a fixed size
+    /// ([`fixed_size_reduction`](crate::fixed_size_reduction)).
     ///
     /// ```
     /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
@@ -105,11 +116,16 @@ impl PoissonSampledGaussian {
         if !(1..=MAX_GROUP).contains(&size) {
             return Err(InvalidParameter::new("size", size, "from 1 to 64").into());
         }
+        if self.is_in_any_direction && size > 1 {
+            return Err(InvalidParameter::new("size", size, "1 for batches of a fixed size").into());
+        }
         Ok(Self { group: size as u32, ..self })
     }
 
     /// The same steps where each example that changes is replaced by another: its contribution may turn into
-    /// any other one of the same largest norm, relative to which the noise multiplier remains.
+    /// any other one of the same largest norm, relative to which the noise multiplier remains. Batches of a
+    /// fixed size ([`fixed_size_reduction`](crate::fixed_size_reduction)) are already accounted for in this
+    /// way.
     ///
     /// ```
     /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
@@ -120,7 +136,7 @@ impl PoissonSampledGaussian {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn replaced(self) -> Self {
-        Self { is_replaced: true, ..self }
+        Self { is_replaced: !self.is_in_any_direction, ..self }
     }
 
     /// The same steps where a batch of more than `max_batch_size` examples is cut to that size by a rule that
@@ -129,7 +145,7 @@ impl PoissonSampledGaussian {
     /// from a batch contributes nothing; one that contributes zero keeps its place.
     ///
     /// # Errors
-    /// When `max_batch_size` is 0, or `examples` is not from 1 to 2^53.
+    /// When `max_batch_size` is 0, `examples` is not from 1 to 2^53, or batches have a fixed size.
     ///
     /// # Source
     /// Chua et al., "Scalable DP-SGD: shuffling vs. Poisson subsampling" (2024), section 3, with a smaller
@@ -145,6 +161,10 @@ impl PoissonSampledGaussian {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn truncated(self, max_batch_size: u64, examples: u64) -> Result<Self> {
+        if self.is_in_any_direction {
+            let must_be = "left out for batches of a fixed size";
+            return Err(InvalidParameter::new("max_batch_size", max_batch_size, must_be).into());
+        }
         Ok(Self { truncation: Truncation::new(max_batch_size, examples)?, ..self })
     }
 
@@ -185,6 +205,16 @@ impl PoissonSampledGaussian {
         let size = u64::from(self.group).saturating_mul(groups);
         self.truncation
             .map_or(0.0, |truncation| truncation.cost_upper_of(self.sampling_rate, self.steps, size))
+    }
+
+    /// The same steps where each may be compared in the direction that is worse for its loss.
+    pub(crate) fn in_any_direction(self) -> Self {
+        Self { is_in_any_direction: true, ..self }
+    }
+
+    /// The same steps, all compared in one direction.
+    pub(super) fn in_one_direction(self) -> Self {
+        Self { is_in_any_direction: false, ..self }
     }
 
     /// The same steps without a maximum batch size.
@@ -243,6 +273,9 @@ impl PoissonSampledGaussian {
     /// The pair of one step.
     pub(crate) fn pair(&self, direction: Direction) -> Box<dyn Pair> {
         let (mu, q) = (1.0 / self.noise_multiplier, self.sampling_rate);
+        if self.is_in_any_direction {
+            return Box::new(AnyDirection { mu, q });
+        }
         if self.group == 1 && !self.is_replaced {
             return Box::new(Profile { mu, q, direction });
         }

@@ -35,6 +35,8 @@ use crate::source::load_plan;
       --steps 1000 --bands 8
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --examples 50k --max-batch-size 620
+  antinoise account --noise-multiplier 1 --delta 1e-5 --fixed-batch-size 500 \\
+      --examples 50k --steps 1000
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --group-size 3
@@ -83,7 +85,7 @@ struct NoiseOptions {
     mu: Option<f64>,
     /// Use noise, sampling and adjacency of this plan, made by `antinoise plan --out`, at its delta, or
     /// at --delta or --epsilon.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "max_batch_size", "examples", "balls_in_bins", "strategy", "adjacency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "max_batch_size", "fixed_batch_size", "examples", "balls_in_bins", "strategy", "adjacency"])]
     plan: Option<PathBuf>,
 }
 
@@ -146,7 +148,7 @@ struct BinsOptions {
     /// Assign every example at random to one of this many bins, which are used as batches in cyclic order.
     /// Epsilon is estimated by Monte Carlo. The noise multiplier is the standard deviation of the noise
     /// divided by the largest column norm of C.
-    #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "group_size", "epsilon"])]
+    #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "fixed_batch_size", "examples", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>, requires = "balls_in_bins")]

@@ -28,6 +28,9 @@ pub struct PrivacyFigures {
     bands: Option<usize>,
     /// The size at which batches are cut.
     max_batch_size: Option<usize>,
+    /// The size of all batches, which are drawn from `examples` examples without replacement.
+    fixed_batch_size: Option<usize>,
+    examples: Option<usize>,
     /// Probability that the figures of a statistical accountant do not hold.
     failure: Option<f64>,
     /// Number of bins for balls in bins, with `strategy`.
@@ -83,10 +86,11 @@ impl PrivacyFigures {
                 let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
                 (Bounds { lower, upper }, Some(group))
             }
-            Sampling::Poisson { bands, .. } => {
+            Sampling::Poisson { .. } | Sampling::FixedSize(_) => {
                 let run = sampling.run(sigma, adjacency)?;
+                let are_members_independent = matches!(sampling, Sampling::Poisson { bands: 1, .. });
                 let epsilon = match run.of_group(size) {
-                    Ok(all) if bands == 1 => Composition::new([all])?.epsilon(delta)?,
+                    Ok(all) if are_members_independent => Composition::new([all])?.epsilon(delta)?,
                     // A group is protected at most as well as one of its members.
                     _ => {
                         let one = Composition::new([run])?;
@@ -143,11 +147,16 @@ impl PrivacyFigures {
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let (gdp, rate, steps, bands, truncation) = match sampling {
-            Sampling::None => (Some(Gdp::from_noise_multiplier_upper(sigma)?), None, None, None, None),
+        let (rate, steps, bands, truncation, fixed) = match sampling {
+            Sampling::None => (None, None, None, None, None),
             Sampling::Poisson { rate, steps, bands, truncation } => {
-                (None, Some(rate), Some(steps), Some(bands), truncation)
+                (Some(rate), Some(steps), Some(bands), truncation, None)
             }
+            Sampling::FixedSize(batches) => (None, Some(batches.steps), None, None, Some(batches)),
+        };
+        let gdp = match sampling {
+            Sampling::None => Some(Gdp::from_noise_multiplier_upper(sigma)?),
+            Sampling::Poisson { .. } | Sampling::FixedSize(_) => None,
         };
         Ok(Self {
             epsilon: epsilon.upper,
@@ -160,6 +169,8 @@ impl PrivacyFigures {
             steps,
             bands,
             max_batch_size: truncation.map(|truncation| truncation.max_batch_size),
+            fixed_batch_size: fixed.map(|batches| batches.batch_size),
+            examples: fixed.map(|batches| batches.examples),
             failure: None,
             bins: None,
             min_sep: None,
@@ -179,7 +190,9 @@ impl PrivacyFigures {
 
 impl fmt::Display for PrivacyFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.strategy.is_some();
+        let is_of_reduction = self.bands.is_some_and(|bands| bands > 1)
+            || (self.fixed_batch_size.is_some() && self.adjacency == Adjacency::ZeroOut.to_string());
+        let is_of_this_accountant = is_of_reduction || self.strategy.is_some();
         let of = if is_of_this_accountant { "this accountant: " } else { "" };
         writeln!(
             f,
@@ -195,6 +208,13 @@ impl fmt::Display for PrivacyFigures {
         }
         if let (Some(rate), Some(steps)) = (self.sampling_rate, self.steps) {
             writeln!(f, "sampling          Poisson at rate {rate}, {steps} steps")?;
+        }
+        if let (Some(size), Some(examples), Some(steps)) = (self.fixed_batch_size, self.examples, self.steps)
+        {
+            writeln!(
+                f,
+                "sampling          {size} of {examples} examples without replacement, {steps} steps"
+            )?;
         }
         if let Some(bands) = self.bands.filter(|&bands| bands > 1) {
             writeln!(

@@ -1,8 +1,8 @@
 //! The sampling options of `account` and `calibrate`, and the mechanism that they describe.
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, PoissonSampledGaussian, block_cyclic_poisson_reduction,
-    gaussian_noise_multiplier_upper,
+    BlockCyclicPoisson, FixedSizeBatches, PoissonSampledGaussian, block_cyclic_poisson_reduction,
+    fixed_size_reduction, gaussian_noise_multiplier_upper,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
@@ -11,7 +11,7 @@ use clap::Args;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// Options of Poisson sampling, which amplifies privacy.
+/// Options of Poisson sampling and of batches of a fixed size, which amplify privacy.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
     /// Poisson sampling: the probability that an example joins a step's batch, independently of others (batch
@@ -29,8 +29,13 @@ pub struct SamplingOptions {
     /// random, so that all batches can be padded to one size. Delta includes the cost.
     #[arg(long, value_name = "SIZE", value_parser = count, requires_all = ["sampling_rate", "examples"])]
     pub max_batch_size: Option<usize>,
-    /// With --max-batch-size: the number of examples, or an upper bound on it.
-    #[arg(long, value_name = "N", value_parser = count, requires = "max_batch_size")]
+    /// Batches of a fixed size: every step draws this many examples, uniformly and without replacement. A
+    /// loader that shuffles once in an epoch does not.
+    #[arg(long, value_name = "SIZE", value_parser = count, requires_all = ["steps", "examples"], conflicts_with_all = ["sampling_rate", "bands", "max_batch_size"])]
+    pub fixed_batch_size: Option<usize>,
+    /// With --max-batch-size: the number of examples, or an upper bound on it. With --fixed-batch-size: the
+    /// number of examples.
+    #[arg(long, value_name = "N", value_parser = count)]
     pub examples: Option<usize>,
 }
 
@@ -48,6 +53,8 @@ pub enum Sampling {
     None,
     /// Block-cyclic Poisson sampling for a C with `bands` bands; one band is plain Poisson sampling.
     Poisson { rate: f64, steps: usize, bands: usize, truncation: Option<Truncation> },
+    /// Batches of a fixed size, drawn without replacement in every step.
+    FixedSize(FixedSizeBatches),
 }
 
 /// Refuses replace-one adjacency, `because`.
@@ -69,6 +76,17 @@ pub fn checked_rate(rate: f64) -> Result<f64> {
 impl SamplingOptions {
     /// The sampling that the options describe.
     pub fn read(&self) -> Result<Sampling> {
+        if let (Some(batch_size), Some(examples), Some(steps)) =
+            (self.fixed_batch_size, self.examples, self.steps)
+        {
+            at_least("examples", examples, 2)?;
+            between("fixed_batch_size", batch_size, 1, examples - 1, "examples - 1")?;
+            return Ok(Sampling::FixedSize(FixedSizeBatches { batch_size, examples, steps }));
+        }
+        if let (Some(examples), None) = (self.examples, self.max_batch_size) {
+            let must_be = "left out, or given with --max-batch-size or --fixed-batch-size";
+            return Err(InvalidParameter::new("examples", examples, must_be).into());
+        }
         let (rate, steps) = match (self.sampling_rate, self.steps) {
             (None, None) => return Ok(Sampling::None),
             (Some(rate), Some(steps)) => (rate, steps),
@@ -102,8 +120,10 @@ impl Sampling {
     pub fn run(self, sigma: f64, adjacency: Adjacency) -> Result<PoissonSampledGaussian> {
         // A sampled run is relative to the norm of one contribution.
         let of_one = sigma * adjacency.sensitivity_factor();
-        let Self::Poisson { rate, steps, bands, truncation } = self else {
-            return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?);
+        let (rate, steps, bands, truncation) = match self {
+            Self::None => return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?),
+            Self::FixedSize(batches) => return Ok(fixed_size_reduction(&batches, of_one)?),
+            Self::Poisson { rate, steps, bands, truncation } => (rate, steps, bands, truncation),
         };
         let run = match bands {
             1 => PoissonSampledGaussian::new(of_one, rate, steps as u64)?,
@@ -127,6 +147,10 @@ impl Sampling {
                 let of_one = self.run(1.0, adjacency)?.noise_multiplier_upper(epsilon, delta)?;
                 // The reduction of several bands rounds the noise down again.
                 of_one.next_up() / adjacency.sensitivity_factor()
+            }
+            Self::FixedSize(_) => {
+                let half = self.run(1.0, adjacency)?.noise_multiplier_upper(epsilon, delta)?;
+                2.0 * half / adjacency.sensitivity_factor()
             }
         })
     }
