@@ -113,12 +113,21 @@ fn show_tells_three_steps_in_words() {
     }
 }
 
-/// Curves of the bounds are there where the theorem is: prefix sums, one participation, max loss.
+/// Curves of the bounds are there where the theorems are: prefix sums, one participation.
 #[test]
 fn compare_draws_the_bounds_where_they_hold() {
     let compare = "compare --strategies identity,dense";
     let (found, svg) = drawn(&format!("{compare} --steps 4,16,64 --objective max --plot"));
-    assert!(svg.contains("at least ln(2n+1)/") && svg.contains("at most 1 + ln(n)/"));
+    assert!(svg.contains("best ≥ ln(2n+1)/π") && svg.contains("best ≤ 1+ln(n)/π"));
+    assert!(svg.contains("toeplitz ≤") && svg.contains("tree ≤"));
+    assert_eq!(found["bounds"].as_array().unwrap().len(), 4);
+    assert_eq!(found["bounds"][3]["values"][2].as_f64().unwrap(), 42f64.sqrt());
+    let (rms, svg) = drawn(&format!("{compare} --steps 4,16 --plot"));
+    assert!(svg.contains("best ≥ (Henzinger et al.)") && !svg.contains("tree ≤"));
+    for i in [0, 1] {
+        let (least, dense) = (&rms["least_possible"][i]["at_least"], &rms["losses"][i][1]);
+        assert!(least.as_f64().unwrap() < dense.as_f64().unwrap(), "{least} {dense}");
+    }
     for (bounds, losses) in
         found["least_possible"].as_array().unwrap().iter().zip(found["losses"].as_array().unwrap())
     {
@@ -130,7 +139,7 @@ fn compare_draws_the_bounds_where_they_hold() {
     let once = found["least_possible"][1]["at_least"].as_f64().unwrap();
     assert_eq!(twice["least_possible"][0]["at_least"].as_f64().unwrap(), 2.0 * once);
     for other in [
-        "--objective rms",
+        "--total",
         "--objective max --total",
         "--objective max --participation cyclic:2,2",
         "--objective max --workload momentum:0.9",
@@ -170,4 +179,18 @@ fn a_figure_of_nothing_has_axes() {
         let [across, up] = ticks(&svg);
         assert!(across.len() >= 2 && (steps == "3" || up.len() >= 2), "{across:?} {up:?}");
     }
+}
+
+/// Errors of several strategies step by step are those that `show` prints for each.
+#[test]
+fn compare_draws_the_noise_of_each_step_at_one_privacy() {
+    let (found, svg) =
+        drawn("compare --strategies identity,tree --steps 64 --objective max --by-step --plot");
+    assert!(svg.contains("Noise of each query, at one privacy") && svg.contains("\ntree\n"));
+    let errors = found["query_errors"].as_array().unwrap();
+    let independent: Vec<f64> = serde_json::from_value(errors[0].clone()).unwrap();
+    assert!(independent.iter().enumerate().all(|(t, x)| (x - ((t + 1) as f64).sqrt()).abs() < 1e-12));
+    let tree: Vec<f64> = serde_json::from_value(errors[1].clone()).unwrap();
+    let largest = tree.iter().copied().fold(0.0, f64::max);
+    assert!((largest - found["losses"][0][1].as_f64().unwrap()).abs() < 1e-12 && tree.len() == 64);
 }

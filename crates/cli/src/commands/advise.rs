@@ -3,7 +3,8 @@
 use std::fmt;
 
 use antinoise_accounting::three_digits_up;
-use antinoise_input::{InvalidParameter, short};
+use antinoise_input::{InvalidParameter, short, short_up};
+use antinoise_mechanism::bounds::NoisyDescent;
 use antinoise_plan::{Accountant, Budget, ByExamples, Proposal, Setting, advise, by_examples_in_words};
 use clap::Args;
 use serde::Serialize;
@@ -32,7 +33,8 @@ pub struct Arguments {
     /// Target epsilon.
     #[arg(long, value_name = "E", value_parser = real)]
     epsilon: f64,
-    /// Number of model parameters, which decides the size of the noise's state.
+    /// Number of model parameters, which decides the size of the noise's state. With it, a bound on the
+    /// regret of convex training is printed.
     #[arg(long, value_name = "M", value_parser = count, default_value = "0", hide_default_value = true)]
     dim: usize,
     /// Maximum size of the noise's state, in bytes; needs --dim.
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<Advice> {
     let progress = Progress::endless("planning");
     let proposals = advise(&budget)?;
     drop(progress);
-    let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect();
+    let rows = proposals.iter().map(|proposal| Row::new(proposal, &proposals[0])).collect::<Result<_>>()?;
     // Without sampling these figures follow from epsilon and delta: they are those of every such proposal.
     let cyclic = proposals.iter().find(|proposal| !proposal.candidate.is_amplified());
     let epsilon_by_examples =
@@ -81,6 +83,12 @@ impl Arguments {
         Ok(Some(epochs))
     }
 }
+
+/// What the column of regrets shows.
+const REGRET: &str = "\
+Regret: how much larger the mean loss of the models along the way may be than that of the best model, at most, over clip
+norm times the distance of that model from the first one. It is for convex losses, mean gradients below the clip norm,
+plain gradient descent at the best rate; in one pass over the data it bounds the excess risk.";
 
 /// Advice for what a plan leaves open.
 const NO_PRIVACY: &str = "\
@@ -115,13 +123,15 @@ struct Row {
     rms_loss: f64,
     relative_to_dp_sgd: f64,
     state_bytes: u64,
+    /// Upper bound on the regret at the best rate, over clip norm times distance; null without --dim.
+    regret_at_most: Option<f64>,
     reason: String,
     /// Command that plans this proposal.
     command: String,
 }
 
 impl Row {
-    fn new(proposal: &Proposal, first: &Proposal) -> Self {
+    fn new(proposal: &Proposal, first: &Proposal) -> Result<Self> {
         let (request, candidate) = (&proposal.request, &proposal.candidate);
         let setting = request.setting.name();
         let steps = candidate.schedule.steps;
@@ -135,7 +145,12 @@ impl Row {
         if let Some(memory) = request.memory {
             command += &format!(" --memory {memory}");
         }
-        Self {
+        let regret = |dim: usize| {
+            let (lipschitz, distance, noise) = (1.0, 1.0, candidate.rms_loss);
+            let descent = NoisyDescent { lipschitz, distance, steps, dim, noise };
+            descent.regret_at_most(descent.best_rate()?)
+        };
+        Ok(Self {
             setting,
             batch_size: request.batch_size,
             epochs: proposal.epochs,
@@ -147,9 +162,10 @@ impl Row {
             rms_loss: candidate.rms_loss,
             relative_to_dp_sgd: proposal.relative_to_dp_sgd,
             state_bytes: candidate.state_bytes,
+            regret_at_most: (request.dim > 0).then(|| regret(request.dim)).transpose()?,
             reason: reason(proposal, first),
             command,
-        }
+        })
     }
 }
 
@@ -177,8 +193,17 @@ fn reason(proposal: &Proposal, first: &Proposal) -> String {
 
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header =
-            ["setting", "batch size", "epochs", "delta", "RMS loss", "vs DP-SGD", "noise state", "strategy"];
+        let header = [
+            "setting",
+            "batch size",
+            "epochs",
+            "delta",
+            "RMS loss",
+            "vs DP-SGD",
+            "noise state",
+            "regret",
+            "strategy",
+        ];
         // Losses over different numbers of steps cannot be compared.
         let steps = self.proposals[0].steps;
         let rows: Vec<Vec<String>> = self
@@ -193,6 +218,7 @@ impl fmt::Display for Advice {
                     if row.steps == steps { format!("{:.3e}", row.rms_loss) } else { "-".into() },
                     format!("{:.2}", row.relative_to_dp_sgd),
                     if self.has_dim { output::bytes(row.state_bytes) } else { "-".into() },
+                    row.regret_at_most.map_or("-".into(), |regret| short_up(regret, 3)),
                     row.strategy.clone(),
                 ]
             })
@@ -202,6 +228,9 @@ impl fmt::Display for Advice {
             "Losses are standard deviations of the averaged queries over {steps} steps, in clip norms.\n"
         )?;
         writeln!(f, "{}", output::table(&header, &rows))?;
+        if self.has_dim {
+            writeln!(f, "{REGRET}\n")?;
+        }
         for (i, row) in self.proposals.iter().enumerate() {
             writeln!(f, "{}. {}.\n   {}", i + 1, row.reason, row.command)?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, Heatmap, LineStyle, Series};
 use antinoise_input::short;
-use antinoise_mechanism::AnyStrategy;
+use antinoise_mechanism::{AnyStrategy, Problem};
 use clap::Args;
 use serde::Serialize;
 
@@ -69,7 +69,8 @@ pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
     let encoder = strategy.encoder()?;
     let c: Vec<Vec<f64>> = (0..steps).map(|j| encoder.column(j)).collect();
     let inverse = from_seeds(strategy, steps)?;
-    let errors = query_errors(&source)?;
+    let Source { problem: Problem { workload, participation, .. }, adjacency, .. } = &source;
+    let errors = strategy.query_errors(workload, participation, *adjacency)?;
     drop(progress);
     out.write(figure(strategy.class().name(), &c, &inverse, &errors)?.as_bytes())?;
     Ok(ShownStrategy {
@@ -87,14 +88,6 @@ fn from_seeds(strategy: &AnyStrategy, steps: usize) -> Result<Vec<Vec<f64>>> {
     let seeds = recursion.seeds(steps);
     let unit = |seed: usize| (0..seeds).map(|s| f64::from(s == seed)).collect::<Vec<f64>>();
     Ok((0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect())
-}
-
-/// Row norms of B times sensitivity.
-fn query_errors(source: &Source) -> Result<Vec<f64>> {
-    let strategy = &source.solution.value;
-    let sensitivity = strategy.sensitivity(&source.problem.participation)?.under(source.adjacency).value;
-    let rows = strategy.row_errors(&source.problem.workload)?;
-    Ok(rows.into_iter().map(|row| row * sensitivity).collect())
 }
 
 /// C and its inverse, their first columns, and the noise of the queries.

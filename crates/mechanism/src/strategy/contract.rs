@@ -79,6 +79,21 @@ pub trait Strategy {
         Ok(self.row_errors_squared(workload)?.into_iter().map(f64::sqrt).collect())
     }
 
+    /// Returns the standard deviation of each query's noise at clip norm 1 and noise multiplier 1: row norms
+    /// of B times sensitivity.
+    ///
+    /// # Errors
+    /// As [`Strategy::loss`].
+    fn query_errors(
+        &self,
+        workload: &Workload,
+        participation: &Participation,
+        adjacency: Adjacency,
+    ) -> Result<Vec<f64>> {
+        let sensitivity = self.sensitivity(participation)?.under(adjacency).value;
+        Ok(self.row_errors(workload)?.into_iter().map(|row| row * sensitivity).collect())
+    }
+
     /// Returns the errors and losses for a workload, a participation schema and an adjacency.
     ///
     /// # Errors

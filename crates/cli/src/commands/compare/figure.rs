@@ -2,7 +2,7 @@
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
 
-use super::report::{Bounds, ComparedStrategies};
+use super::report::{BoundCurve, ComparedStrategies};
 use crate::failure::Result;
 use crate::plot;
 
@@ -12,6 +12,9 @@ const BOUND_POINTS: u32 = 64;
 impl ComparedStrategies {
     /// Losses over the steps or, for one number of steps, by strategy.
     pub(super) fn figure(&self) -> Result<String> {
+        if let Some(errors) = &self.query_errors {
+            return self.by_query(errors);
+        }
         let (least, most) = (self.steps.iter().min(), self.steps.iter().max());
         match (least, most) {
             (Some(&least), Some(&most)) if least < most => self.by_steps(least, most),
@@ -46,14 +49,13 @@ impl ComparedStrategies {
             named.map(|(j, name)| Series::new(name.clone(), LineStyle::Marked, row(j))).collect()
         };
         let mut losses = series(&|i, j| self.losses[i][j]);
-        if let Some(scale) = self.bounds {
-            let ratio = most as f64 / least as f64;
-            let between = (0..=BOUND_POINTS).map(|i| f64::from(i) / f64::from(BOUND_POINTS));
-            let at = between.map(|share| (least as f64 * ratio.powf(share)).round() as usize);
-            let curve: Vec<(f64, Bounds)> = at
-                .map(|n| Ok((n as f64, Bounds::new(n, scale)?)))
-                .collect::<antinoise_mechanism::Result<_>>()?;
-            losses.extend(bound_series(|of| curve.iter().map(|(n, bounds)| (*n, of(bounds))).collect()));
+        let ratio = most as f64 / least as f64;
+        let between = (0..=BOUND_POINTS).map(|i| f64::from(i) / f64::from(BOUND_POINTS));
+        let at: Vec<usize> =
+            between.map(|share| (least as f64 * ratio.powf(share)).round() as usize).collect();
+        for bound in &self.known.0 {
+            let points = at.iter().map(|&n| Ok((n as f64, bound.at(n)?)));
+            losses.push(drawn(bound, points.collect::<antinoise_mechanism::Result<_>>()?));
         }
         let excess = series(&|i, j| self.excess(i, j).filter(|&excess| excess <= 100.0));
         let charts = [
@@ -73,6 +75,22 @@ impl ComparedStrategies {
         plot::file(charts.into_iter().map(|chart| vec![chart.into()]).collect())
     }
 
+    /// The noise of each step's query, one line for each strategy.
+    fn by_query(&self, errors: &[Option<Vec<f64>>]) -> Result<String> {
+        let line = |(name, errors): (&String, &Option<Vec<f64>>)| {
+            let points = (1..).map(f64::from).zip(errors.as_ref()?.iter().copied());
+            Some(Series::new(name.clone(), LineStyle::Line, points))
+        };
+        let chart = Chart {
+            title: "Noise of each query, at one privacy".into(),
+            x: Axis::linear("training step").whole().covering(1.0),
+            y: Axis::linear("standard deviation of the noise at clip norm 1 and noise multiplier 1")
+                .covering(0.0),
+            series: self.strategies.iter().zip(errors).filter_map(line).collect(),
+        };
+        plot::file(vec![vec![chart.into()]])
+    }
+
     /// One row for each strategy, and the bounds as lines across the rows.
     fn by_strategy(&self) -> Result<String> {
         let count = self.strategies.len();
@@ -82,9 +100,10 @@ impl ComparedStrategies {
             (0..count).filter_map(|j| Some((value(j)?, j as f64))).collect()
         };
         let mut losses = vec![Series::new("loss", LineStyle::Points, row(&|j| self.losses[0][j]))];
-        if let Some(bounds) = self.least_possible.first().copied().flatten() {
-            let (top, bottom) = (-0.5, count as f64 - 0.5);
-            losses.extend(bound_series(|of| vec![(of(&bounds), top), (of(&bounds), bottom)]));
+        let (top, bottom) = (-0.5, count as f64 - 0.5);
+        for bound in &self.known.0 {
+            let value = bound.at(steps)?;
+            losses.push(drawn(bound, vec![(value, top), (value, bottom)]));
         }
         let excess = vec![Series::new("excess", LineStyle::Points, row(&|j| self.excess(0, j)))];
         let charts = [
@@ -105,18 +124,8 @@ impl ComparedStrategies {
     }
 }
 
-/// The bounds on the loss of the best strategy, as two lines.
-fn bound_series(line: impl Fn(fn(&Bounds) -> f64) -> Vec<(f64, f64)>) -> [Series; 2] {
-    [
-        Series::new(
-            "best possible, at most 1 + ln(n)/\u{3c0}",
-            LineStyle::Dotted,
-            line(|bounds| bounds.at_most),
-        ),
-        Series::new(
-            "best possible, at least ln(2n+1)/\u{3c0}",
-            LineStyle::Dashed,
-            line(|bounds| bounds.at_least),
-        ),
-    ]
+/// A bound as a line.
+fn drawn(bound: &BoundCurve, points: Vec<(f64, f64)>) -> Series {
+    let style = if bound.is_lower { LineStyle::Dashed } else { LineStyle::Dotted };
+    Series::new(bound.name, style, points)
 }

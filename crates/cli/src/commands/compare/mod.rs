@@ -5,12 +5,12 @@ mod report;
 
 use std::path::PathBuf;
 
-use antinoise_input::at_least;
-use antinoise_mechanism::design::{Objective, Status, StrategySpec};
+use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::{Participation, Problem, Workload};
 use clap::Args;
 
-use self::report::{Bounds, ComparedStrategies, Format};
+use self::report::{ComparedStrategies, Format, KnownBounds};
 use crate::arguments::{ProblemOptions, parsed, participation};
 use crate::destination::Overwriting;
 use crate::failure::Result;
@@ -27,7 +27,9 @@ use crate::progress::Progress;
   antinoise compare --strategies blt:2,blt:4,blt:8 --steps 1e3,1e6,1e9 \\
       --objective max --plot blt.svg
   antinoise compare --strategies toeplitz+column-normalized,dense+x4 \\
-      --steps 64 --format csv"
+      --steps 64 --format csv
+  antinoise compare --strategies tree,blt:4,dense --steps 128 \\
+      --workload momentum:0.95 --plot steps.svg --by-step"
 )]
 pub struct Arguments {
     /// Mechanisms, separated by commas: name[:size][+form][+column-normalized][+xRESTARTS].
@@ -52,12 +54,20 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
     /// Draw the losses, and their excess over the smallest one, to this SVG file: over the steps, or one row
-    /// for each strategy if there is one number of steps.
+    /// for each strategy if there is one number of steps. Bounds in closed form are drawn where they hold:
+    /// for prefix sums and one participation.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// With --plot: draw the noise of each step's query instead, one line for each strategy, at one privacy.
+    /// For one number of steps, at most 2048.
+    #[arg(long, requires = "plot")]
+    by_step: bool,
     #[command(flatten)]
     overwriting: Overwriting,
 }
+
+/// Maximum number of steps whose errors are drawn one by one.
+const MOST_STEPS: usize = 2048;
 
 /// Measures every pair; a pair that cannot be designed is left out, and reported.
 pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
@@ -68,20 +78,30 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
         arguments.problem.workload.check_steps(steps)?;
     }
     let mut missing = Vec::new();
+    match arguments.steps[..] {
+        [steps] if arguments.by_step => {
+            between("steps", steps, 1, MOST_STEPS, "the maximum that can be drawn step by step")?;
+        }
+        [..] if arguments.by_step => {
+            let got = format!("{:?}", arguments.steps);
+            return Err(InvalidParameter::new("steps", got, "one number with --by-step").into());
+        }
+        [..] => {}
+    }
     let designs = arguments.steps.len() * arguments.strategies.len();
     let progress = Progress::new("compare", "designs", designs as u64);
-    let (mut losses, mut statuses) = (Vec::new(), Vec::new());
+    let (mut losses, mut statuses, mut query_errors) = (Vec::new(), Vec::new(), Vec::new());
     for &steps in &arguments.steps {
-        let mut row = Vec::new();
+        let (mut row, mut how) = (Vec::new(), Vec::new());
         for spec in &arguments.strategies {
-            row.push(
-                one(arguments, spec, steps)
-                    .map_err(|error| missing.push(format!("{spec} at {steps}: {error}")))
-                    .ok(),
-            );
+            let found = one(arguments, spec, steps)
+                .map_err(|error| missing.push(format!("{spec} at {steps}: {error}")))
+                .ok();
+            row.push(found.as_ref().map(|found| found.loss));
+            how.push(found.as_ref().map(|found| found.status));
+            query_errors.push(found.and_then(|found| found.query_errors));
             progress.advance(1);
         }
-        let (row, how) = row.into_iter().map(Option::unzip).unzip();
         losses.push(row);
         statuses.push(how);
     }
@@ -89,18 +109,19 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
     for reason in &missing {
         eprintln!("left out: {reason}");
     }
-    let bounds = arguments.scale_of_bounds();
-    let least_possible =
-        arguments.steps.iter().map(|&n| bounds.map(|scale| Bounds::new(n, scale)).transpose());
+    let known = arguments.known_bounds();
+    let least_possible = arguments.steps.iter().map(|&n| known.of_best(n));
     let report = ComparedStrategies {
         objective: arguments.objective,
         least_possible: least_possible.collect::<std::result::Result<_, _>>()?,
+        bounds: known.values(&arguments.steps)?,
         total: arguments.total,
-        bounds,
+        known,
         strategies: arguments.strategies.iter().map(ToString::to_string).collect(),
         steps: arguments.steps.clone(),
         losses,
         statuses,
+        query_errors: arguments.by_step.then_some(query_errors),
         missing,
         format: arguments.format,
     };
@@ -111,32 +132,39 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
 }
 
 impl Arguments {
-    /// Factor on the known bounds, which are for zero-out adjacency; `None` where they do not hold.
-    fn scale_of_bounds(&self) -> Option<f64> {
-        let prefix = matches!(self.problem.workload, Workload::Prefix);
-        let single = matches!(self.participation, Participation::Single);
-        let max = self.objective == Objective::Max && !self.total;
-        (prefix && single && max).then(|| self.problem.adjacency.sensitivity_factor())
+    /// The bounds in closed form, which are for prefix sums in one pass.
+    fn known_bounds(&self) -> KnownBounds {
+        let is_prefix = matches!(self.problem.workload, Workload::Prefix);
+        if !is_prefix || self.participation != Participation::Single || self.total {
+            return KnownBounds::default();
+        }
+        KnownBounds::new(self.objective, self.problem.adjacency.sensitivity_factor())
     }
 }
 
-fn one(
-    arguments: &Arguments,
-    spec: &StrategySpec,
-    steps: usize,
-) -> antinoise_mechanism::Result<(f64, Status)> {
+/// A strategy that was designed.
+struct Measured {
+    loss: f64,
+    status: Status,
+    /// Standard deviation of the noise of each step's query, where asked for.
+    query_errors: Option<Vec<f64>>,
+}
+
+fn one(arguments: &Arguments, spec: &StrategySpec, steps: usize) -> antinoise_mechanism::Result<Measured> {
     let problem = Problem {
         steps,
         workload: arguments.problem.workload.clone(),
         participation: arguments.participation.clone(),
         objective: arguments.objective,
     };
-    let found = spec.design(&problem)?;
-    let cost = found.value.loss(&problem.workload, &problem.participation, arguments.problem.adjacency)?;
+    let Solution { value: strategy, status, .. } = spec.design(&problem)?;
+    let (workload, adjacency) = (&problem.workload, arguments.problem.adjacency);
+    let cost = strategy.loss(workload, &problem.participation, adjacency)?;
     let loss = match (arguments.total, arguments.objective) {
         (true, _) => cost.total_loss,
         (false, Objective::Max) => cost.max_loss,
         (false, Objective::Rms) => cost.rms_loss,
     };
-    Ok((loss, found.status))
+    let query_errors = || strategy.query_errors(workload, &problem.participation, adjacency);
+    Ok(Measured { loss, status, query_errors: arguments.by_step.then(query_errors).transpose()? })
 }

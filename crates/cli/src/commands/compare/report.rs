@@ -28,12 +28,18 @@ pub struct ComparedStrategies {
     pub statuses: Vec<Vec<Option<Status>>>,
     /// Bounds on the loss of the best strategy for each number of steps, if a theorem gives them.
     pub least_possible: Vec<Option<Bounds>>,
+    /// All bounds in closed form, also those on the losses of one class.
+    pub bounds: Vec<BoundValues>,
+    /// With --by-step: for each strategy, the standard deviation of the noise in the query of each step, at
+    /// clip norm 1 and noise multiplier 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_errors: Option<Vec<Option<Vec<f64>>>>,
     /// Reasons for missing losses.
     pub missing: Vec<String>,
     #[serde(skip)]
     pub total: bool,
     #[serde(skip)]
-    pub bounds: Option<f64>,
+    pub known: KnownBounds,
     #[serde(skip)]
     pub format: Format,
 }
@@ -45,11 +51,65 @@ pub struct Bounds {
     pub at_most: f64,
 }
 
-impl Bounds {
-    /// Bounds for prefix sums and max loss: `scale` times the bounds for zero-out adjacency.
-    pub fn new(steps: usize, scale: f64) -> antinoise_mechanism::Result<Self> {
-        let at_least = scale * bounds::prefix_max_loss_at_least(steps)?;
-        Ok(Self { at_least, at_most: scale * bounds::prefix_max_loss_at_most(steps)? })
+/// A bound's name and its values, one for each number of steps.
+#[derive(Debug, Serialize)]
+pub struct BoundValues {
+    pub name: &'static str,
+    pub values: Vec<f64>,
+}
+
+/// A bound in closed form, as a function of the steps.
+#[derive(Debug, Clone, Copy)]
+pub struct BoundCurve {
+    pub name: &'static str,
+    pub is_lower: bool,
+    at: fn(usize) -> antinoise_mechanism::Result<f64>,
+    scale: f64,
+}
+
+impl BoundCurve {
+    /// The bound at a number of steps.
+    pub fn at(&self, steps: usize) -> antinoise_mechanism::Result<f64> {
+        Ok(self.scale * (self.at)(steps)?)
+    }
+}
+
+/// Bounds in closed form on losses for prefix sums in one pass; none where they do not hold. The first two
+/// are those of the best strategy.
+#[derive(Debug, Clone, Default)]
+pub struct KnownBounds(pub Vec<BoundCurve>);
+
+impl KnownBounds {
+    /// Bounds on this loss: `scale` times those for zero-out adjacency.
+    pub fn new(objective: Objective, scale: f64) -> Self {
+        let curve = |name, is_lower, at| BoundCurve { name, is_lower, at, scale };
+        let most = curve("best ≤ 1+ln(n)/π", false, bounds::prefix_max_loss_at_most);
+        Self(match objective {
+            Objective::Max => vec![
+                curve("best ≥ ln(2n+1)/π", true, bounds::prefix_max_loss_at_least),
+                most,
+                curve("toeplitz ≤ 1+(γ+ln(n))/π", false, bounds::toeplitz_max_loss_at_most),
+                curve("tree ≤ √(h(h+1))", false, bounds::tree_max_loss_at_most),
+            ],
+            Objective::Rms => {
+                vec![curve("best ≥ (Henzinger et al.)", true, bounds::prefix_rms_loss_at_least), most]
+            }
+        })
+    }
+
+    /// The bounds on the loss of the best strategy.
+    pub fn of_best(&self, steps: usize) -> antinoise_mechanism::Result<Option<Bounds>> {
+        let [least, most, ..] = &self.0[..] else { return Ok(None) };
+        Ok(Some(Bounds { at_least: least.at(steps)?, at_most: most.at(steps)? }))
+    }
+
+    /// All bounds at these numbers of steps.
+    pub fn values(&self, steps: &[usize]) -> antinoise_mechanism::Result<Vec<BoundValues>> {
+        let values = |curve: &BoundCurve| -> antinoise_mechanism::Result<BoundValues> {
+            let values = steps.iter().map(|&n| curve.at(n)).collect::<antinoise_mechanism::Result<_>>()?;
+            Ok(BoundValues { name: curve.name, values })
+        };
+        self.0.iter().map(values).collect()
     }
 }
 
