@@ -16,6 +16,7 @@ from . import types
 _Path: TypeAlias = str | os.PathLike[str]
 _Objective: TypeAlias = Literal["max", "rms"]
 _Adjacency: TypeAlias = Literal["zero-out", "replace-one"]
+_Neighbours: TypeAlias = Literal["zero-out", "replace-one", "add-or-remove"]
 _Workload: TypeAlias = str | Sequence[float] | Sequence[Sequence[float]]
 _Participation: TypeAlias = str | Sequence[Sequence[int]]
 # A NumPy array, a torch tensor in the host's memory, or another buffer. A row is one of them, or a sequence
@@ -74,7 +75,7 @@ def plan(
         steps: Number of steps, which are batches.
         setting: How batches are formed. `"cyclic"`: shuffled once, batches in cyclic order. `"poisson"`:
             sampling, which amplifies privacy, compared with cyclic batches. `"b-min-sep"`: sampled, with a
-            minimum distance between participations. `"single"`: each example in one step at most.
+            minimum distance between participations. `"shuffled"`: shuffled anew in every epoch. `"single"`: each example in one step at most.
             `"stream"`: one pass over the data in their given order. `"federated"`: users who are available.
         min_sep: Minimum number of steps between two participations of a user, for `"federated"`.
         max_participations: Maximum number of participations of a user, for `"federated"`.
@@ -156,15 +157,27 @@ def compare(
     """
 
 def account(
-    noise_multiplier: float, delta: float, sampling_rate: float | None = None, steps: int = 1
+    noise_multiplier: float,
+    delta: float,
+    sampling_rate: float | None = None,
+    steps: int = 1,
+    *,
+    adjacency: _Neighbours = "zero-out",
+    group_size: int = 1,
+    fixed_batch_size: int | None = None,
+    examples: int | None = None,
 ) -> types.Account:
-    """The privacy of the Gaussian mechanism, or of its composition under Poisson sampling.
+    """The privacy of the Gaussian mechanism, or of its composition over sampled batches.
 
     Args:
-        noise_multiplier: Standard deviation of the noise divided by the sensitivity.
+        noise_multiplier: Standard deviation of the noise divided by the sensitivity under `adjacency`.
         delta: From 0 to 1.
-        sampling_rate: Probability that an example is in a batch; None for no sampling.
+        sampling_rate: Poisson sampling: the probability that an example is in a batch.
         steps: Number of steps, with sampling.
+        adjacency: How neighbouring data sets differ; replace-one doubles the sensitivity.
+        group_size: Number of units that are protected together, such as the examples of one user.
+        fixed_batch_size: Batches of this many of the `examples`, drawn without replacement in every step.
+        examples: Number of examples, with `fixed_batch_size`.
 
     Returns:
         `epsilon`, never below the truth, and `epsilon_lower`, never above it.
@@ -173,12 +186,21 @@ def account(
         ValueError: An argument is out of range.
     """
 
-def calibrate(epsilon: float, delta: float, sampling_rate: float | None = None, steps: int = 1) -> float:
+def calibrate(
+    epsilon: float,
+    delta: float,
+    sampling_rate: float | None = None,
+    steps: int = 1,
+    *,
+    adjacency: _Neighbours = "zero-out",
+    fixed_batch_size: int | None = None,
+    examples: int | None = None,
+) -> float:
     """The smallest noise multiplier that reaches (epsilon, delta).
 
     Args:
         epsilon, delta: The privacy to reach.
-        sampling_rate, steps: As in `account`.
+        sampling_rate, steps, adjacency, fixed_batch_size, examples: As in `account`.
 
     Returns:
         Standard deviation of the noise divided by the sensitivity.

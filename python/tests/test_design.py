@@ -30,6 +30,32 @@ def test_figures_of_the_monograph():
     )
 
 
+def test_accounting_takes_adjacency_groups_and_batches_of_a_fixed_size():
+    poisson = {"sampling_rate": 0.01, "steps": 1000}
+    replaced = an.calibrate(2, 1e-6, **poisson, adjacency="replace-one")
+    assert 0.5 * an.calibrate(2, 1e-6, **poisson) < replaced < an.calibrate(2, 1e-6, **poisson)
+    assert an.account(replaced, 1e-6, **poisson, adjacency="replace-one")["epsilon"] <= 2
+    added = an.account(1.0, 1e-6, **poisson, adjacency="add-or-remove")
+    assert added == an.account(1.0, 1e-6, **poisson)
+    group = an.account(4.0, 1e-5, group_size=3)
+    assert abs(group["epsilon"] / an.account(4 / 3, 1e-5)["epsilon"] - 1) < 1e-9
+    fixed = {"fixed_batch_size": 500, "examples": 50_000, "steps": 1000}
+    sigma = an.calibrate(2, 1e-6, **fixed)
+    assert 1.99 < an.account(sigma, 1e-6, **fixed)["epsilon"] <= 2
+    assert sigma > 2 * an.calibrate(2, 1e-6, **poisson)
+    for wrong, message in [
+        ({"fixed_batch_size": 5, "steps": 2}, "examples is absent"),
+        ({"fixed_batch_size": 5, "examples": 5, "steps": 2}, "batch_size is 5 but must be from 1 to"),
+        ({"fixed_batch_size": 5, "examples": 50, "sampling_rate": 0.1}, "must be None with sampling_rate"),
+        ({**fixed, "adjacency": "add-or-remove"}, "must be zero-out or replace-one"),
+        ({"examples": 5}, "given with fixed_batch_size"),
+        ({"adjacency": "none"}, "adjacency is .none. but must be zero-out, replace-one or add-or-remove"),
+        ({"group_size": 0}, "group_size is 0 but must be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            an.account(1.0, 1e-6, **wrong)
+
+
 def test_a_strategy_is_what_it_was_when_it_is_read_again(tmp_path):
     made = an.Strategy.design("blt", 100, order=3, participation="cyclic:50,2")
     assert (made.name, made.steps, made.status) == ("blt", 100, "converged")

@@ -159,15 +159,29 @@ pub struct FixedSizeBatches {
     pub steps: usize,
 }
 
+impl FixedSizeBatches {
+    /// The sampling rate, rounded up.
+    fn rate_upper(&self) -> f64 {
+        quotient_up(whole_up(self.batch_size), whole_down(self.examples)).min(1.0)
+    }
+
+    /// Poisson-sampled steps that are no less private under zero-out. Where all examples contribute the same,
+    /// the sum of a batch is lower by one norm if it has the example that is zeroed, and constant otherwise.
+    pub(crate) fn no_less_private(&self, noise_multiplier: f64) -> Result<PoissonSampledGaussian> {
+        let rate_lower = self.rate_upper().next_down().next_down();
+        PoissonSampledGaussian::new(noise_multiplier, rate_lower, self.steps as u64)
+    }
+}
+
 /// Returns Poisson-sampled steps that are no more private than as many steps with `noise_multiplier` on
 /// batches of a fixed size: at the sampling rate `batch_size / examples`, with half the noise, each in the
 /// direction that is worse for its loss.
 ///
 /// `noise_multiplier` is the standard deviation of the noise over the maximum norm of one contribution. A
 /// changed example moves the sum by up to two norms, since its place in a batch may have been that of an
-/// example whose contribution is the opposite. The figures hold under replace-one and zero-out. Under
-/// replace-one, lower bounds are those of neighbours that exist, and under zero-out they are those of this
-/// reduction. Under add-or-remove the number of examples differs, which this sampling does not hide.
+/// example whose contribution is the opposite. Upper bounds hold under replace-one and zero-out; lower bounds
+/// are those of replaced examples, and [`Sampling`](crate::Sampling) has those of zeroed ones. Under
+/// add-or-remove the number of examples differs, which this sampling does not hide.
 ///
 /// The proof is in docs/accounting.md.
 ///
@@ -192,7 +206,7 @@ pub fn fixed_size_reduction(
         let must_be = format!("from 1 to examples - 1 = {}", examples - 1);
         return Err(InvalidParameter::new("batch_size", batch_size, must_be).into());
     }
-    let rate = quotient_up(whole_up(batch_size), whole_down(examples)).min(1.0);
+    let rate = sampling.rate_upper();
     let half = 0.5 * positive("noise_multiplier", noise_multiplier)?;
     Ok(PoissonSampledGaussian::new(half, rate, steps as u64)?.in_any_direction())
 }

@@ -39,6 +39,7 @@
 //! amplify, balls_in_bins, b_min_sep: correlated noise under sampling, and batches of a fixed size
 //! mechanism: the mechanisms that Monte Carlo accounts for
 //! neighbours: the adjacency of a statement
+//! sampling: noise and the way in which batches are drawn, as a caller describes them
 //! statement: the claim in words
 //! statement_format: its text, Markdown and LaTeX
 //! ```
@@ -56,6 +57,7 @@ mod neighbours;
 mod normal;
 mod pld;
 mod root;
+mod sampling;
 mod statement;
 mod statement_format;
 
@@ -69,6 +71,7 @@ pub use mechanism::MonteCarloMechanism;
 pub use monte_carlo::{MonteCarlo, PrivacyCurve, StatisticalDelta};
 pub use neighbours::Neighbours;
 pub use pld::{Bounds, Composition, PoissonSampledGaussian};
+pub use sampling::{MaxBatch, Sampling};
 pub use statement::{Fact, PrivacyStatement, delta_warning, three_digits_up};
 pub use statement_format::Markup;
 

@@ -2,7 +2,7 @@
 //! neighbours that attain it, and against neighbours whose direction changes between steps.
 
 use antinoise_accounting::{
-    Bounds, Composition, FixedSizeBatches, PoissonSampledGaussian, fixed_size_reduction,
+    Bounds, Composition, FixedSizeBatches, Neighbours, PoissonSampledGaussian, Sampling, fixed_size_reduction,
 };
 
 fn composition(batch_size: usize, examples: usize, steps: usize, sigma: f64) -> Composition {
@@ -118,6 +118,38 @@ fn one_step_is_attained_by_opposite_contributions() {
         }
     }
     assert_eq!(cases, 20);
+}
+
+/// Under zero-out, one step of an example among equals has exactly the lower bound.
+#[test]
+fn the_lower_bound_of_zeroed_examples_is_attained_among_equals() {
+    let mut cases = 0;
+    for (size, examples, sigma) in [(1, 4, 1.0), (2, 5, 2.0), (3, 8, 0.7), (1, 2, 4.0), (4, 5, 1.5)] {
+        for epsilon in [0.0, 0.1, 1.0, 2.5] {
+            let with = |changed: f64| -> Vec<f64> {
+                let all: Vec<Vector> = (1..examples).map(|_| (1.0, 0.0)).chain([(changed, 0.0)]).collect();
+                sums(&all, size).into_iter().map(|(x, _)| x).collect()
+            };
+            let (p, q, t, spacing) = (with(0.0), with(1.0), f64::exp(epsilon), 1e-3 * sigma);
+            let reach = ((size as f64 + 12.0 * sigma) / spacing) as i64;
+            let excess = |i: i64| {
+                let x = i as f64 * spacing;
+                (density_on_line(&p, sigma, x) - t * density_on_line(&q, sigma, x)).max(0.0)
+            };
+            let wanted = (-reach..=reach).map(excess).sum::<f64>() * spacing;
+            let sampling = Sampling::FixedSize(FixedSizeBatches { batch_size: size, examples, steps: 1 });
+            let found = sampling.delta(sigma, epsilon, Neighbours::ZeroOut).unwrap();
+            let place = format!("{size} of {examples}, {sigma} {epsilon}: {found:?} {wanted}");
+            // Less is beyond the reach of the integral.
+            if wanted > 1e-12 {
+                assert!((found.lower / wanted - 1.0).abs() < 1e-5 && wanted < found.upper, "{place}");
+                let at = sampling.epsilon(sigma, wanted, 1, Neighbours::ZeroOut).unwrap();
+                assert!(at.lower <= epsilon + 1e-4 && epsilon <= at.upper, "{place}: {at:?}");
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases >= 16, "{cases}");
 }
 
 /// Two steps: the bracket holds the delta of neighbours whose other examples are opposite in both steps, and

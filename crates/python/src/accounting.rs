@@ -1,8 +1,6 @@
 //! Privacy from noise, and noise from privacy.
 
-use antinoise_accounting::{
-    Composition, PoissonSampledGaussian, calibrate as solve, gaussian_noise_multiplier_upper,
-};
+use antinoise_accounting::{BlockCyclicPoisson, FixedSizeBatches, Neighbours, Sampling};
 use antinoise_input::InvalidParameter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,23 +11,28 @@ use crate::process::interruptible;
 /// The epsilon of Gaussian noise at `delta`: a dict with `epsilon` (an upper bound on the true value),
 /// `epsilon_lower` (a lower bound), `delta` and `noise_multiplier`.
 ///
-/// `noise_multiplier` is the noise's standard deviation divided by the sensitivity. Without `sampling_rate`
-/// it describes all steps together as one release, and `steps` is 1. With `sampling_rate` it describes each
-/// of `steps` Poisson-sampled steps.
+/// `noise_multiplier` is the noise's standard deviation divided by the sensitivity under `adjacency`. Without
+/// `sampling_rate` and `fixed_batch_size` it describes all steps together as one release, and `steps` is 1.
+/// With `sampling_rate` it describes each of `steps` Poisson-sampled steps; with `fixed_batch_size`, each of
+/// `steps` steps on that many of `examples` examples, drawn without replacement.
 #[pyfunction]
-#[pyo3(signature = (noise_multiplier, delta, sampling_rate=None, steps=1))]
+#[pyo3(signature = (noise_multiplier, delta, sampling_rate=None, steps=1, *, adjacency="zero-out", group_size=1, fixed_batch_size=None, examples=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn account<'py>(
     py: Python<'py>,
     noise_multiplier: f64,
     delta: f64,
     sampling_rate: Option<f64>,
-    steps: u64,
+    steps: usize,
+    adjacency: &str,
+    group_size: u64,
+    fixed_batch_size: Option<usize>,
+    examples: Option<usize>,
 ) -> Result<Bound<'py, PyDict>> {
-    let rate = rate(sampling_rate, steps)?;
-    let found = interruptible(py, move || {
-        let run = PoissonSampledGaussian::new(noise_multiplier, rate, steps)?;
-        Composition::new([run])?.epsilon(delta)
-    })??;
+    let sampling = sampling(sampling_rate, steps, fixed_batch_size, examples)?;
+    let neighbours: Neighbours = adjacency.parse()?;
+    let found =
+        interruptible(py, move || sampling.epsilon(noise_multiplier, delta, group_size, neighbours))??;
     let report = PyDict::new(py);
     report.set_item("epsilon", found.upper)?;
     report.set_item("epsilon_lower", found.lower)?;
@@ -38,28 +41,48 @@ pub fn account<'py>(
     Ok(report)
 }
 
-/// The smallest (epsilon, delta)-private noise multiplier, rounded up; `sampling_rate` and `steps` as in
-/// `account`.
+/// The smallest (epsilon, delta)-private noise multiplier, rounded up; other arguments as in `account`.
 #[pyfunction]
-#[pyo3(signature = (epsilon, delta, sampling_rate=None, steps=1))]
+#[pyo3(signature = (epsilon, delta, sampling_rate=None, steps=1, *, adjacency="zero-out", fixed_batch_size=None, examples=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn calibrate(
     py: Python<'_>,
     epsilon: f64,
     delta: f64,
     sampling_rate: Option<f64>,
-    steps: u64,
+    steps: usize,
+    adjacency: &str,
+    fixed_batch_size: Option<usize>,
+    examples: Option<usize>,
 ) -> Result<f64> {
-    let checked = rate(sampling_rate, steps)?;
-    Ok(interruptible(py, move || match sampling_rate {
-        None => gaussian_noise_multiplier_upper(epsilon, delta),
-        Some(_) => solve::noise_multiplier_upper(checked, steps, epsilon, delta),
-    })??)
+    let sampling = sampling(sampling_rate, steps, fixed_batch_size, examples)?;
+    let neighbours: Neighbours = adjacency.parse()?;
+    Ok(interruptible(py, move || sampling.noise_multiplier_upper(epsilon, delta, neighbours))??)
 }
 
-/// The probability that an example takes part in a step; without it, `steps` must be 1.
-fn rate(sampling_rate: Option<f64>, steps: u64) -> Result<f64> {
-    if sampling_rate.is_none() && steps != 1 {
-        return Err(InvalidParameter::new("sampling_rate", "absent", "given with steps").into());
+/// How batches are drawn.
+fn sampling(
+    sampling_rate: Option<f64>,
+    steps: usize,
+    fixed_batch_size: Option<usize>,
+    examples: Option<usize>,
+) -> Result<Sampling> {
+    let refused = |name, got: String, must_be: &str| Err(InvalidParameter::new(name, got, must_be).into());
+    match (sampling_rate, fixed_batch_size, examples) {
+        (None, None, None) if steps == 1 => Ok(Sampling::None),
+        (None, None, None) => refused("sampling_rate", "absent".into(), "given with steps"),
+        (Some(rate), None, None) if rate > 0.0 && rate <= 1.0 => {
+            let batches = BlockCyclicPoisson { bands: 1, steps, batch_size: rate, examples: 1 };
+            Ok(Sampling::Poisson { batches, max_batch: None })
+        }
+        (Some(rate), None, None) => refused("sampling_rate", rate.to_string(), "above 0 and at most 1"),
+        (None, Some(batch_size), Some(examples)) => {
+            Ok(Sampling::FixedSize(FixedSizeBatches { batch_size, examples, steps }))
+        }
+        (Some(_), Some(size), _) => refused("fixed_batch_size", size.to_string(), "None with sampling_rate"),
+        (None, Some(_), None) => refused("examples", "absent".into(), "given with fixed_batch_size"),
+        (_, None, Some(examples)) => {
+            refused("examples", examples.to_string(), "None, or given with fixed_batch_size")
+        }
     }
-    Ok(sampling_rate.unwrap_or(1.0))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_accounting::{Bounds, Gdp, MonteCarloMechanism};
+use antinoise_accounting::{BlockCyclicPoisson, Bounds, Gdp, MaxBatch, MonteCarloMechanism, Sampling};
 use antinoise_input::{InvalidParameter, at_least, between, in_open_unit, largest, positive};
 #[cfg(feature = "ledger")]
 use antinoise_ledger::Ledger;
@@ -14,7 +14,7 @@ use clap::Args;
 #[cfg(feature = "ledger")]
 use super::observed::Observed;
 use super::privacy::PrivacyFigures;
-use super::sampling::{Sampling, SamplingOptions, Truncation, refuse_replace_one};
+use super::sampling::{SamplingOptions, refuse_replace_one};
 use super::simulated::{Simulated, SimulatedPoint};
 use crate::arguments::parsed;
 use crate::failure::Result;
@@ -35,8 +35,8 @@ use crate::source::load_plan;
       --steps 1000 --bands 8
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --examples 50k --max-batch-size 620
-  antinoise account --noise-multiplier 1 --delta 1e-5 --fixed-batch-size 500 \\
-      --examples 50k --steps 1000
+  antinoise account --noise-multiplier 1 --delta 1e-5 --steps 1000 \\
+      --fixed-batch-size 500 --examples 50k
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --group-size 3
@@ -168,13 +168,8 @@ impl Arguments {
             return PrivacyFigures::at_epsilon(sigma, epsilon, sampling, adjacency);
         }
         let delta = in_open_unit("delta", delta.unwrap_or(f64::NAN))?;
-        match self.group_size {
-            None => PrivacyFigures::at_delta(sigma, delta, sampling, adjacency),
-            Some(size) => {
-                at_least("group_size", size, 1)?;
-                PrivacyFigures::of_group(sigma, delta, size as u64, sampling, adjacency)
-            }
-        }
+        let size = at_least("group_size", self.group_size.unwrap_or(1), 1)?;
+        PrivacyFigures::at_delta(sigma, delta, size as u64, sampling, adjacency)
     }
 
     /// Report for the noise, sampling and adjacency of a plan.
@@ -184,12 +179,10 @@ impl Arguments {
         }
         let sampling = match plan.dp_sgd_groups() {
             Some(groups) => {
-                let rate = plan.batch_size as f64 / plan.examples as f64;
-                let truncation = plan
-                    .sampler
-                    .max_batch_size()
-                    .map(|max_batch_size| Truncation { max_batch_size, examples: plan.examples });
-                Sampling::Poisson { rate, steps: plan.steps, bands: groups, truncation }
+                let (batch_size, examples) = (plan.batch_size as f64, plan.examples);
+                let batches = BlockCyclicPoisson { bands: groups, steps: plan.steps, batch_size, examples };
+                let max_batch = plan.sampler.max_batch_size().map(|size| MaxBatch { size, examples });
+                Sampling::Poisson { batches, max_batch }
             }
             None => Sampling::None,
         };

@@ -1,12 +1,12 @@
 //! `antinoise calibrate`: the noise multiplier, the steps or the sampling rate that a privacy target needs.
 
-use antinoise_accounting::calibrate;
+use antinoise_accounting::{Sampling, calibrate};
 use antinoise_input::{InvalidParameter, at_least, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
 
 use super::privacy::PrivacyFigures;
-use super::sampling::{Sampling, SamplingOptions, checked_rate, refuse_replace_one};
+use super::sampling::{SamplingOptions, checked_rate, neighbours, poisson, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::real;
@@ -24,8 +24,8 @@ use crate::numbers::real;
       --steps 1000 --bands 8
   antinoise calibrate --epsilon 2 --delta 1e-6 --sampling-rate 0.01 \\
       --steps 1000 --adjacency replace-one
-  antinoise calibrate --epsilon 2 --delta 1e-6 --fixed-batch-size 500 \\
-      --examples 50k --steps 1000
+  antinoise calibrate --epsilon 2 --delta 1e-6 --steps 1000 \\
+      --fixed-batch-size 500 --examples 50k
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
       --sampling-rate 0.01
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
@@ -58,10 +58,10 @@ pub fn run(arguments: &Arguments) -> Result<PrivacyFigures> {
         Some(sigma) => (positive("noise_multiplier", sigma)?, arguments.missing(sigma)?),
         None => {
             let sampling = arguments.sampling.read()?;
-            (sampling.noise_multiplier_upper(epsilon, delta, arguments.adjacency)?, sampling)
+            (sampling.noise_multiplier_upper(epsilon, delta, neighbours(arguments.adjacency))?, sampling)
         }
     };
-    PrivacyFigures::at_delta(sigma, delta, sampling, arguments.adjacency)
+    PrivacyFigures::at_delta(sigma, delta, 1, sampling, arguments.adjacency)
 }
 
 impl Arguments {
@@ -89,6 +89,6 @@ impl Arguments {
                 return Err(InvalidParameter::new("noise_multiplier", sigma, must_be).into());
             }
         };
-        Ok(Sampling::Poisson { rate, steps, bands: 1, truncation: None })
+        Ok(Sampling::Poisson { batches: poisson(rate, steps, 1), max_batch: None })
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use antinoise_accounting::{Bounds, Composition, Gdp, three_digits_up};
+use antinoise_accounting::{Bounds, Gdp, Sampling, three_digits_up};
 use antinoise_input::{short_down, short_up};
 use antinoise_mechanism::Adjacency;
 use antinoise_plan::{Plan, Sampler};
 use serde::Serialize;
 
 use super::observed::Observed;
-use super::sampling::Sampling;
+use super::sampling::neighbours;
 use super::simulated::SimulatedPoint;
 use crate::failure::Result;
 
@@ -57,52 +57,32 @@ impl PrivacyFigures {
         Self { observed: Some(observed), ..self }
     }
 
-    /// Epsilon at this delta.
-    pub fn at_delta(sigma: f64, delta: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let epsilon = Composition::new([sampling.run(sigma, adjacency)?])?.epsilon(delta)?;
-        Self::new(epsilon, delta, sigma, sampling, adjacency)
-    }
-
-    /// Delta at this epsilon.
-    pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
-        let run = Composition::new([sampling.run(sigma, adjacency)?])?;
-        let delta = run.delta(epsilon)?.upper;
-        // Delta is rounded up, so that the smallest epsilon for it may be below the given one.
-        let lower = if delta > 0.0 && delta < 1.0 { run.epsilon(delta)?.lower.min(epsilon) } else { 0.0 };
-        Self::new(Bounds { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
-    }
-
     /// Epsilon at this delta for a group of `size` units.
-    pub fn of_group(
+    pub fn at_delta(
         sigma: f64,
         delta: f64,
         size: u64,
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let (epsilon, group) = match sampling {
-            Sampling::None => {
-                let group = Gdp::from_noise_multiplier_upper(sigma)?.group_upper(size)?;
-                let (lower, upper) = (group.epsilon_lower(delta)?, group.epsilon_upper(delta)?);
-                (Bounds { lower, upper }, Some(group))
-            }
-            Sampling::Poisson { .. } | Sampling::FixedSize(_) => {
-                let run = sampling.run(sigma, adjacency)?;
-                let are_members_independent = matches!(sampling, Sampling::Poisson { bands: 1, .. });
-                let epsilon = match run.of_group(size) {
-                    Ok(all) if are_members_independent => Composition::new([all])?.epsilon(delta)?,
-                    // A group is protected at most as well as one of its members.
-                    _ => {
-                        let one = Composition::new([run])?;
-                        let lower = one.epsilon(delta)?.lower;
-                        Bounds { lower, upper: one.group_epsilon_upper(delta, size)? }
-                    }
-                };
-                (epsilon, None)
-            }
-        };
+        let epsilon = sampling.epsilon(sigma, delta, size, neighbours(adjacency))?;
         let report = Self::new(epsilon, delta, sigma, sampling, adjacency)?;
+        let group = (sampling == Sampling::None)
+            .then(|| Gdp::from_noise_multiplier_upper(sigma)?.group_upper(size))
+            .transpose()?;
         Ok(Self { group_size: size, mu: group.map(Gdp::mu), rho: group.map(Gdp::rho_upper), ..report })
+    }
+
+    /// Delta at this epsilon.
+    pub fn at_epsilon(sigma: f64, epsilon: f64, sampling: Sampling, adjacency: Adjacency) -> Result<Self> {
+        let neighbours = neighbours(adjacency);
+        let delta = sampling.delta(sigma, epsilon, neighbours)?.upper;
+        // Delta is rounded up, so that the smallest epsilon for it may be below the given one.
+        let lower = match delta > 0.0 && delta < 1.0 {
+            true => sampling.epsilon(sigma, delta, 1, neighbours)?.lower.min(epsilon),
+            false => 0.0,
+        };
+        Self::new(Bounds { lower, upper: epsilon }, delta, sigma, sampling, adjacency)
     }
 
     /// A point of the privacy curve by the statistical accountant of the sampler, or without amplification
@@ -147,17 +127,14 @@ impl PrivacyFigures {
         sampling: Sampling,
         adjacency: Adjacency,
     ) -> Result<Self> {
-        let (rate, steps, bands, truncation, fixed) = match sampling {
-            Sampling::None => (None, None, None, None, None),
-            Sampling::Poisson { rate, steps, bands, truncation } => {
-                (Some(rate), Some(steps), Some(bands), truncation, None)
-            }
-            Sampling::FixedSize(batches) => (None, Some(batches.steps), None, None, Some(batches)),
+        let gdp =
+            (sampling == Sampling::None).then(|| Gdp::from_noise_multiplier_upper(sigma)).transpose()?;
+        let (poisson, max_batch, fixed) = match sampling {
+            Sampling::None => (None, None, None),
+            Sampling::Poisson { batches, max_batch } => (Some(batches), max_batch, None),
+            Sampling::FixedSize(batches) => (None, None, Some(batches)),
         };
-        let gdp = match sampling {
-            Sampling::None => Some(Gdp::from_noise_multiplier_upper(sigma)?),
-            Sampling::Poisson { .. } | Sampling::FixedSize(_) => None,
-        };
+        let bands = poisson.map(|batches| batches.bands);
         Ok(Self {
             epsilon: epsilon.upper,
             epsilon_lower: epsilon.lower,
@@ -165,10 +142,10 @@ impl PrivacyFigures {
             noise_multiplier: sigma,
             mu: gdp.map(Gdp::mu),
             rho: gdp.map(Gdp::rho_upper),
-            sampling_rate: rate,
-            steps,
+            sampling_rate: poisson.map(|batches| batches.batch_size / batches.examples as f64),
+            steps: poisson.map(|batches| batches.steps).or(fixed.map(|batches| batches.steps)),
             bands,
-            max_batch_size: truncation.map(|truncation| truncation.max_batch_size),
+            max_batch_size: max_batch.map(|most| most.size),
             fixed_batch_size: fixed.map(|batches| batches.batch_size),
             examples: fixed.map(|batches| batches.examples),
             failure: None,
@@ -190,9 +167,7 @@ impl PrivacyFigures {
 
 impl fmt::Display for PrivacyFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_of_reduction = self.bands.is_some_and(|bands| bands > 1)
-            || (self.fixed_batch_size.is_some() && self.adjacency == Adjacency::ZeroOut.to_string());
-        let is_of_this_accountant = is_of_reduction || self.strategy.is_some();
+        let is_of_this_accountant = self.bands.is_some_and(|bands| bands > 1) || self.strategy.is_some();
         let of = if is_of_this_accountant { "this accountant: " } else { "" };
         writeln!(
             f,

@@ -1,9 +1,6 @@
-//! The sampling options of `account` and `calibrate`, and the mechanism that they describe.
+//! The sampling options of `account` and `calibrate`.
 
-use antinoise_accounting::{
-    BlockCyclicPoisson, FixedSizeBatches, PoissonSampledGaussian, block_cyclic_poisson_reduction,
-    fixed_size_reduction, gaussian_noise_multiplier_upper,
-};
+use antinoise_accounting::{BlockCyclicPoisson, FixedSizeBatches, MaxBatch, Neighbours, Sampling};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
@@ -37,24 +34,6 @@ pub struct SamplingOptions {
     /// number of examples.
     #[arg(long, value_name = "N", value_parser = count)]
     pub examples: Option<usize>,
-}
-
-/// Truncation of batches at a maximum size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Truncation {
-    pub max_batch_size: usize,
-    pub examples: usize,
-}
-
-/// Sampling of the examples of a step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sampling {
-    /// No amplification: one Gaussian mechanism.
-    None,
-    /// Block-cyclic Poisson sampling for a C with `bands` bands; one band is plain Poisson sampling.
-    Poisson { rate: f64, steps: usize, bands: usize, truncation: Option<Truncation> },
-    /// Batches of a fixed size, drawn without replacement in every step.
-    FixedSize(FixedSizeBatches),
 }
 
 /// Refuses replace-one adjacency, `because`.
@@ -98,11 +77,11 @@ impl SamplingOptions {
         let bands = self.bands.unwrap_or(1);
         let most = steps.min((1.0 / rate * (1.0 + 1e-12)) as usize);
         between("bands", bands, 1, most, "the steps, and 1 / sampling_rate")?;
-        let truncation = match (self.max_batch_size, self.examples) {
-            (Some(max_batch_size), Some(examples)) => Some(Truncation { max_batch_size, examples }),
+        let max_batch = match (self.max_batch_size, self.examples) {
+            (Some(size), Some(examples)) => Some(MaxBatch { size, examples }),
             _ => None,
         };
-        Ok(Sampling::Poisson { rate, steps, bands, truncation })
+        Ok(Sampling::Poisson { batches: poisson(rate, steps, bands), max_batch })
     }
 }
 
@@ -110,48 +89,15 @@ fn absent(name: &str, with: &str) -> InvalidParameter {
     InvalidParameter::new(name, "absent", format!("given with {with}"))
 }
 
-/// The sampler with batch size over examples equal to `rate`.
-fn block_cyclic(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
+/// Poisson sampling at `rate`: of batches of that expected size out of one example.
+pub fn poisson(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
     BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 }
 }
 
-impl Sampling {
-    /// The run that is accounted for at a noise multiplier over the sensitivity under `adjacency`.
-    pub fn run(self, sigma: f64, adjacency: Adjacency) -> Result<PoissonSampledGaussian> {
-        // A sampled run is relative to the norm of one contribution.
-        let of_one = sigma * adjacency.sensitivity_factor();
-        let (rate, steps, bands, truncation) = match self {
-            Self::None => return Ok(PoissonSampledGaussian::new(sigma, 1.0, 1)?),
-            Self::FixedSize(batches) => return Ok(fixed_size_reduction(&batches, of_one)?),
-            Self::Poisson { rate, steps, bands, truncation } => (rate, steps, bands, truncation),
-        };
-        let run = match bands {
-            1 => PoissonSampledGaussian::new(of_one, rate, steps as u64)?,
-            _ => block_cyclic_poisson_reduction(&block_cyclic(rate, steps, bands), of_one)?,
-        };
-        let run = match truncation {
-            // A batch is drawn from one group.
-            Some(Truncation { max_batch_size, examples }) => {
-                run.truncated(max_batch_size as u64, examples.div_ceil(bands) as u64)?
-            }
-            None => run,
-        };
-        Ok(if adjacency == Adjacency::ReplaceOne { run.replaced() } else { run })
-    }
-
-    /// The smallest noise multiplier, over the sensitivity under `adjacency`, for a target.
-    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64, adjacency: Adjacency) -> Result<f64> {
-        Ok(match self {
-            Self::None => gaussian_noise_multiplier_upper(epsilon, delta)?,
-            Self::Poisson { .. } => {
-                let of_one = self.run(1.0, adjacency)?.noise_multiplier_upper(epsilon, delta)?;
-                // The reduction of several bands rounds the noise down again.
-                of_one.next_up() / adjacency.sensitivity_factor()
-            }
-            Self::FixedSize(_) => {
-                let half = self.run(1.0, adjacency)?.noise_multiplier_upper(epsilon, delta)?;
-                2.0 * half / adjacency.sensitivity_factor()
-            }
-        })
+/// The adjacency for the accountant.
+pub fn neighbours(adjacency: Adjacency) -> Neighbours {
+    match adjacency {
+        Adjacency::ZeroOut => Neighbours::ZeroOut,
+        Adjacency::ReplaceOne => Neighbours::ReplaceOne,
     }
 }
