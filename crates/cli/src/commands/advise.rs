@@ -86,9 +86,10 @@ impl Arguments {
 
 /// What the column of regrets shows.
 const REGRET: &str = "\
-Regret: how much larger the mean loss of the models along the way may be than that of the best model, at most, over clip
-norm times the distance of that model from the first one. It is for convex losses, mean gradients below the clip norm,
-plain gradient descent at the best rate; in one pass over the data it bounds the excess risk.";
+Regret: how much larger the mean loss of the models along the way is than that of the best model, in expectation and at
+most, over clip norm times the distance of that model from the first one. It is for convex losses on these examples with
+gradients below the clip norm, and plain gradient descent at the best rate. In one pass without sampling it is also a bound
+on the excess risk, that is on new examples.";
 
 /// Advice for what a plan leaves open.
 const NO_PRIVACY: &str = "\
@@ -146,7 +147,9 @@ impl Row {
             command += &format!(" --memory {memory}");
         }
         let regret = |dim: usize| {
-            let (lipschitz, distance, noise) = (1.0, 1.0, candidate.rms_loss);
+            // A sampled batch varies in size: the mean square of its gradient is at most 1 + 1 / B.
+            let square = if candidate.is_amplified() { 1.0 / request.batch_size as f64 } else { 0.0 };
+            let (lipschitz, distance, noise) = ((1.0 + square).sqrt(), 1.0, candidate.rms_loss);
             let descent = NoisyDescent { lipschitz, distance, steps, dim, noise };
             descent.regret_at_most(descent.best_rate()?)
         };

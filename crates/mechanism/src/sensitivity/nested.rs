@@ -21,7 +21,7 @@ use antinoise_input::largest;
 use crate::Separation;
 use crate::tree::{Nested, Range};
 
-/// Maximum number of pairs of placements that are joined: some seconds.
+/// Maximum number of pairs of placements that are joined or compared: about a second.
 const MAX_JOINED: usize = 1 << 27;
 /// The largest squared weight, in the units in which values are added up: as integers, so that equal sums are
 /// equal. The squares of k < 2^27 participations times 2^64 fit in 128 bits.
@@ -131,7 +131,10 @@ impl Join {
                 };
                 found.extend(before.iter().flat_map(|x| after.iter().filter_map(move |y| of_pair(x, y))));
             }
-            of.push(irreplaceable(found.into_iter().map(|x| capped(x, min_sep - 1)).collect()));
+            let count = found.len();
+            let kept = irreplaceable(found.into_iter().map(|x| capped(x, min_sep - 1)).collect());
+            self.left = self.left.checked_sub(count.saturating_mul(kept.len()))?;
+            of.push(kept);
         }
         Some(Placements { steps, of })
     }

@@ -138,7 +138,8 @@ impl Arguments {
         if !is_prefix || self.participation != Participation::Single || self.total {
             return KnownBounds::default();
         }
-        KnownBounds::new(self.objective, self.problem.adjacency.sensitivity_factor())
+        let strategies: Vec<String> = self.strategies.iter().map(ToString::to_string).collect();
+        KnownBounds::new(self.objective, self.problem.adjacency.sensitivity_factor(), &strategies)
     }
 }
 

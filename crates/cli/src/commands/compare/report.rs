@@ -28,7 +28,7 @@ pub struct ComparedStrategies {
     pub statuses: Vec<Vec<Option<Status>>>,
     /// Bounds on the loss of the best strategy for each number of steps, if a theorem gives them.
     pub least_possible: Vec<Option<Bounds>>,
-    /// All bounds in closed form, also those on the losses of one class.
+    /// All bounds in closed form, also those on the losses of classes that are compared.
     pub bounds: Vec<BoundValues>,
     /// With --by-step: for each strategy, the standard deviation of the noise in the query of each step, at
     /// clip norm 1 and noise multiplier 1.
@@ -80,21 +80,25 @@ impl BoundCurve {
 pub struct KnownBounds(pub Vec<BoundCurve>);
 
 impl KnownBounds {
-    /// Bounds on this loss: `scale` times those for zero-out adjacency.
-    pub fn new(objective: Objective, scale: f64) -> Self {
+    /// Bounds on this loss: `scale` times those for zero-out adjacency. Those of a class are there if it is
+    /// among the strategies.
+    pub fn new(objective: Objective, scale: f64, strategies: &[String]) -> Self {
         let curve = |name, is_lower, at| BoundCurve { name, is_lower, at, scale };
         let most = curve("best ≤ 1+ln(n)/π", false, bounds::prefix_max_loss_at_most);
-        Self(match objective {
-            Objective::Max => vec![
-                curve("best ≥ ln(2n+1)/π", true, bounds::prefix_max_loss_at_least),
-                most,
-                curve("toeplitz ≤ 1+(γ+ln(n))/π", false, bounds::toeplitz_max_loss_at_most),
-                curve("tree ≤ √(h(h+1))", false, bounds::tree_max_loss_at_most),
-            ],
+        let is_compared = |names: &[&str]| strategies.iter().any(|strategy| names.contains(&&**strategy));
+        let mut curves = match objective {
+            Objective::Max => vec![curve("best ≥ ln(2n+1)/π", true, bounds::prefix_max_loss_at_least), most],
             Objective::Rms => {
                 vec![curve("best ≥ (Henzinger et al.)", true, bounds::prefix_rms_loss_at_least), most]
             }
-        })
+        };
+        if objective == Objective::Max && is_compared(&["toeplitz", "toeplitz+square-root"]) {
+            curves.push(curve("toeplitz ≤ 1+(γ+ln(n))/π", false, bounds::toeplitz_max_loss_at_most));
+        }
+        if objective == Objective::Max && is_compared(&["tree"]) {
+            curves.push(curve("tree ≤ √(h(h+1))", false, bounds::tree_max_loss_at_most));
+        }
+        Self(curves)
     }
 
     /// The bounds on the loss of the best strategy.
