@@ -572,7 +572,9 @@ def baselines():
     epochs = [1, 2, 4, 8, 16, 32, 64]
     return {
         "steps": [antinoise(f"bands --examples {n} --steps {n} --batch-size 8 {against}") for n in sizes],
-        "epochs": [antinoise(f"bands --examples 8192 --steps 8192 --batch-size {k} {against}") for k in epochs],
+        "epochs": [
+            antinoise(f"bands --examples 8192 --steps 8192 --batch-size {k} {against}") for k in epochs
+        ],
     }
 
 
@@ -608,7 +610,12 @@ def show_baselines(reports):
 
 
 # What is designed once, for a separation of 400 (a BLT: of 200 to 400), and used with another one.
-FRAGILE = ["banded-toeplitz:400", "banded-toeplitz:400+tapered:200", "banded-toeplitz:400+averaged:200", "blt:4"]
+FRAGILE = [
+    "banded-toeplitz:400",
+    "banded-toeplitz:400+tapered:200",
+    "banded-toeplitz:400+averaged:200",
+    "blt:4",
+]
 SEPARATIONS = range(200, 401, 25)
 
 

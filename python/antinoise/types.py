@@ -73,7 +73,9 @@ class Candidate(TypedDict):
     """Whether the mechanism is listed only for comparison."""
 
 
-SettingName: TypeAlias = Literal["poisson", "b-min-sep", "cyclic", "federated", "single", "stream"]
+SettingName: TypeAlias = Literal[
+    "poisson", "b-min-sep", "cyclic", "shuffled", "federated", "single", "stream"
+]
 """What `plan` is asked for: how privacy units take part."""
 AccountantName: TypeAlias = Literal["gdp", "sampled-gaussian", "balls-in-bins", "b-min-sep"]
 """How a plan's epsilon was computed."""
@@ -81,7 +83,14 @@ AccountantName: TypeAlias = Literal["gdp", "sampled-gaussian", "balls-in-bins", 
 
 class _Kind(TypedDict):
     kind: Literal[
-        "cyclic", "poisson", "truncated-poisson", "balls-in-bins", "b-min-sep", "stream", "external"
+        "cyclic",
+        "shuffled",
+        "poisson",
+        "truncated-poisson",
+        "balls-in-bins",
+        "b-min-sep",
+        "stream",
+        "external",
     ]
 
 
@@ -89,7 +98,7 @@ class Sampler(_Kind, total=False):
     """How batches are formed: `kind`, and its numbers."""
 
     groups: int
-    """Number of groups, of `cyclic`, `poisson` and `truncated-poisson`."""
+    """Number of groups, of `cyclic`, `shuffled`, `poisson` and `truncated-poisson`."""
     max_batch_size: int
     """Size at which batches are cut, of `truncated-poisson`."""
     bins: int

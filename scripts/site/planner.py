@@ -54,7 +54,7 @@ def log_uniform(chance, least, most):
 
 def drawn(chance, thorough):
     """A random request, by the fields of the page. About one in twelve is refused."""
-    settings = ["poisson", "cyclic", "single", "stream", "federated"]
+    settings = ["poisson", "cyclic", "shuffled", "single", "stream", "federated"]
     request = {"setting": chance.choice(settings)}
     request["examples"] = int(log_uniform(chance, 300, 1e6))
     batches = log_uniform(chance, 2, 300)

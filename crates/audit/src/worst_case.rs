@@ -61,6 +61,10 @@ pub(crate) fn drawn(schema: &Participation, steps: usize, random: &mut Random) -
             pattern.retain(|&t| t < steps);
             if pattern.is_empty() { vec![steps - 1] } else { pattern }
         }
+        Participation::EachEpoch { epoch_steps } => {
+            let starts = (0..steps).step_by(*epoch_steps);
+            starts.map(|start| start + random.below((*epoch_steps).min(steps - start))).collect()
+        }
         _ => phase(schema, steps, random.below(phases(schema, steps))),
     };
     pattern.into_iter().map(|t| (t, random.sign())).collect()
@@ -156,6 +160,7 @@ fn phases(schema: &Participation, steps: usize) -> usize {
         Participation::Cyclic { min_sep, .. } | Participation::MinSep { min_sep, .. } => {
             (*min_sep).min(steps)
         }
+        Participation::EachEpoch { epoch_steps } => (*epoch_steps).min(steps),
         Participation::Patterns { patterns } => patterns.len(),
     }
 }
@@ -170,6 +175,8 @@ fn phase(schema: &Participation, steps: usize, phase: usize) -> Vec<usize> {
         | Participation::MinSep { min_sep, max_participations } => {
             (phase..steps).step_by(*min_sep).take(*max_participations).collect()
         }
+        // The same step of each epoch.
+        Participation::EachEpoch { epoch_steps } => (phase..steps).step_by(*epoch_steps).collect(),
         Participation::Patterns { patterns } => {
             patterns[phase].iter().copied().filter(|&t| t < steps).collect()
         }
@@ -182,6 +189,12 @@ fn heaviest(schema: &Participation, weights: &[f64]) -> Vec<usize> {
     let steps = weights.len();
     if let Participation::MinSep { min_sep, max_participations } = schema {
         return heaviest_apart(weights, *min_sep, *max_participations);
+    }
+    if let Participation::EachEpoch { epoch_steps } = schema {
+        let heaviest = |start: usize| {
+            (start..steps.min(start + epoch_steps)).max_by(|&t, &tau| weights[t].total_cmp(&weights[tau]))
+        };
+        return (0..steps).step_by(*epoch_steps).filter_map(heaviest).collect();
     }
     let weight = |i: &usize| phase(schema, steps, *i).iter().map(|&t| weights[t]).sum::<f64>();
     let best = (0..phases(schema, steps)).max_by(|i, j| weight(i).total_cmp(&weight(j)));

@@ -40,6 +40,11 @@ pub enum Participation {
         /// k: maximum number of participations.
         max_participations: usize,
     },
+    /// At most one of the first b steps, one of the next b, and so on: once in each epoch, at any step of it.
+    EachEpoch {
+        /// b: number of steps of an epoch.
+        epoch_steps: usize,
+    },
     /// The steps of one of the listed patterns, or a subset of them.
     Patterns {
         /// Patterns, each strictly increasing and not empty.
@@ -65,9 +70,9 @@ impl Separation {
 
 impl Participation {
     /// Returns the separation over n = `steps` steps, and the number of participations of the densest pattern
-    /// that begins at step 0: (n, 1) for `Single` and (1, n) for `FullBatch`. For listed patterns they are
-    /// the smallest separation and the length of the longest pattern, so that every listed pattern is a
-    /// pattern of min-sep with these numbers.
+    /// that begins at step 0: (n, 1) for `Single` and (1, n) for `FullBatch`. For epochs and listed patterns
+    /// they are the smallest separation and the length of the longest pattern, so that every pattern is one
+    /// of min-sep with these numbers.
     pub fn separation(&self, steps: usize) -> Separation {
         let (min_sep, max_participations) = match self {
             Self::Single => (steps, 1),
@@ -75,6 +80,7 @@ impl Participation {
             Self::Cyclic { min_sep, max_participations } | Self::MinSep { min_sep, max_participations } => {
                 (*min_sep, *max_participations)
             }
+            Self::EachEpoch { epoch_steps } => (1, steps.div_ceil(*epoch_steps.max(&1))),
             Self::Patterns { patterns } => {
                 let gaps =
                     patterns.iter().flat_map(|pattern| pattern.windows(2)).map(|pair| pair[1] - pair[0]);
@@ -100,7 +106,7 @@ impl Participation {
     /// Maps the separation (b, k) of cyclic and min-sep schemas by `f`; other schemas are unchanged.
     pub(crate) fn map_separation(&self, f: impl Fn(usize, usize) -> (usize, usize)) -> Self {
         match *self {
-            Self::Single | Self::FullBatch | Self::Patterns { .. } => self.clone(),
+            Self::Single | Self::FullBatch | Self::EachEpoch { .. } | Self::Patterns { .. } => self.clone(),
             Self::Cyclic { min_sep, max_participations } => {
                 let (min_sep, max_participations) = f(min_sep, max_participations);
                 Self::Cyclic { min_sep, max_participations }
@@ -121,6 +127,7 @@ impl Participation {
             | Self::FullBatch
             | Self::Cyclic { .. }
             | Self::MinSep { .. }
+            | Self::EachEpoch { .. }
             | Self::Patterns { .. } => self,
         }
     }
@@ -137,6 +144,9 @@ impl Participation {
         if steps == 0 {
             return None;
         }
+        if matches!(self, Self::EachEpoch { epoch_steps } if *epoch_steps >= steps) {
+            return Some(Self::Single);
+        }
         let Self::Patterns { patterns } = self else {
             return Some(self.limited_to(steps));
         };
@@ -151,6 +161,12 @@ impl Participation {
     pub(crate) fn within_runs_of(&self, period: usize) -> Self {
         match self {
             Self::Cyclic { min_sep, .. } | Self::MinSep { min_sep, .. } if *min_sep >= period => Self::Single,
+            Self::EachEpoch { epoch_steps } if epoch_steps.is_multiple_of(period) => Self::Single,
+            Self::EachEpoch { epoch_steps } if period.is_multiple_of(*epoch_steps) => self.clone(),
+            Self::EachEpoch { epoch_steps } => {
+                let max_participations = (period.div_ceil(*epoch_steps) + 1).min(period);
+                Self::MinSep { min_sep: 1, max_participations }.single_if_once()
+            }
             Self::Single | Self::FullBatch | Self::Cyclic { .. } | Self::MinSep { .. } => {
                 self.map_separation(|b, k| (b, k.min(max_that_fit(period, b))))
             }
@@ -168,8 +184,8 @@ impl Participation {
     }
 
     /// Refuses a schema that does not fit in n = `steps` steps: n, b and k must be at least 1, and k b <= n +
-    /// b - 1, so that k participations b apart fit. There must be at least one listed pattern, and each must
-    /// be strictly increasing.
+    /// b - 1, so that k participations b apart fit. An epoch has at most n steps. There must be at least one
+    /// listed pattern, and each must be strictly increasing.
     ///
     /// # Errors
     /// When the schema does not fit. The error names `steps`, `min_sep`, `max_participations` or the pattern.
@@ -177,6 +193,10 @@ impl Participation {
         antinoise_input::at_least("steps", steps, 1)?;
         if let Self::Patterns { patterns } = self {
             return check_patterns(patterns, steps);
+        }
+        if let Self::EachEpoch { epoch_steps } = self {
+            between("epoch_steps", *epoch_steps, 1, steps, "steps")?;
+            return Ok(());
         }
         let Separation { min_sep: b, max_participations: k } = self.separation(steps);
         between("min_sep", b, 1, steps, "steps")?;
@@ -213,6 +233,7 @@ impl fmt::Display for Participation {
             Self::MinSep { min_sep, max_participations } => {
                 write!(f, "min-sep:{min_sep},{max_participations}")
             }
+            Self::EachEpoch { epoch_steps } => write!(f, "each-epoch:{epoch_steps}"),
             Self::Patterns { patterns } => write!(f, "{} listed patterns", patterns.len()),
         }
     }
@@ -226,14 +247,17 @@ impl std::str::FromStr for Participation {
             InvalidParameter::new(
                 "participation",
                 format!("{text:?}"),
-                "single, full-batch, cyclic:B,K or min-sep:B,K with whole numbers B and K",
+                "single, full-batch, cyclic:B,K, min-sep:B,K or each-epoch:B with whole numbers B and K",
             )
         };
         let (kind, numbers) = text.split_once(':').unwrap_or((text, ""));
         let pair = || {
             let (b, k) = numbers.split_once(',')?;
-            Some((b.trim().parse().ok()?, k.trim().parse().ok()?))
+            Some((whole(b)?, whole(k)?))
         };
+        if let ("each-epoch", Some(epoch_steps)) = (kind, whole(numbers)) {
+            return Ok(Self::EachEpoch { epoch_steps });
+        }
         match (kind, numbers, pair()) {
             ("single", "", _) => Ok(Self::Single),
             ("full-batch", "", _) => Ok(Self::FullBatch),
@@ -246,6 +270,13 @@ impl std::str::FromStr for Participation {
             _ => Err(refused().into()),
         }
     }
+}
+
+/// Reads a whole number, which may be written as 1e6.
+fn whole(text: &str) -> Option<usize> {
+    let exact = |x: &f64| (0.0..=9_007_199_254_740_992.0).contains(x) && x.fract() == 0.0;
+    let in_exponents = || text.trim().parse().ok().filter(exact).map(|x| x as usize);
+    text.trim().parse().ok().or_else(in_exponents)
 }
 
 /// The pairs of data sets that a privacy statement compares.

@@ -51,6 +51,7 @@ pub(crate) fn mechanism(
             Some(MonteCarloMechanism::b_min_sep(&columns, min_sep, batch_size as f64, examples, noise_std)?)
         }
         Sampler::Cyclic { .. }
+        | Sampler::Shuffled { .. }
         | Sampler::Poisson { .. }
         | Sampler::TruncatedPoisson { .. }
         | Sampler::Stream

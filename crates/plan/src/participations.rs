@@ -41,6 +41,8 @@ struct Limits {
     most: usize,
     /// Whether an example's steps differ by multiples of `min_sep`, as in a group or a bin.
     in_phase: bool,
+    /// The number of steps of an epoch, in each of which an example takes part at most once.
+    epoch: Option<usize>,
     steps: usize,
 }
 
@@ -57,17 +59,29 @@ impl Limits {
                 (min_sep, max_participations, in_phase)
             }
         };
-        Self { min_sep, most, in_phase, steps }
+        let epoch = match schedule.participation {
+            Participation::EachEpoch { epoch_steps } => Some(epoch_steps),
+            _ => None,
+        };
+        Self { min_sep, most, in_phase, epoch, steps }
     }
 
     fn allow(&self, Taken { count, last }: Taken, step: usize) -> bool {
         let since = step.saturating_sub(last as usize);
-        let apart = since >= self.min_sep && (!self.in_phase || since.is_multiple_of(self.min_sep));
+        let is_later = |epoch| last as usize / epoch < step / epoch;
+        let apart = since >= self.min_sep
+            && (!self.in_phase || since.is_multiple_of(self.min_sep))
+            && self.epoch.is_none_or(is_later);
         count == 0 && self.most > 0 || (count as usize) < self.most && apart
     }
 
     fn words(&self) -> String {
         let Self { min_sep, most, .. } = self;
+        if let Some(epoch) = self.epoch {
+            return format!(
+                "of examples that each take part at most once in each epoch of {epoch} steps, as the plan's claim assumes"
+            );
+        }
         let apart = if self.in_phase { "a multiple of " } else { "at least " };
         format!(
             "of examples that each take part in at most {most} steps, any two of them {apart}{min_sep} steps \
@@ -184,7 +198,7 @@ impl Participations {
             let fits = if count == 0 {
                 last == 0
             } else {
-                last < made.next && (count - 1) * made.limits.min_sep <= last
+                last < made.next && count - 1 <= last / made.limits.epoch.unwrap_or(made.limits.min_sep)
             };
             if !fits || count > made.limits.most {
                 return refused("a record of participations that the plan does not allow".into());

@@ -1,8 +1,8 @@
 //! Plans: their numbers and their privacy claim.
 
 use antinoise_accounting::{
-    BlockCyclicPoisson, Bounds, Composition, Gdp, MonteCarloMechanism, PoissonSampledGaussian,
-    block_cyclic_poisson_reduction,
+    BlockCyclicPoisson, Bounds, Composition, Gdp, MaxBatch, MonteCarloMechanism, Neighbours,
+    PoissonSampledGaussian, Sampling,
 };
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::design::Objective;
@@ -291,7 +291,7 @@ impl Plan {
     /// ```
     pub fn max_batch_size(&self) -> Option<usize> {
         match self.sampler {
-            Sampler::Cyclic { groups } => Some(self.examples.div_ceil(groups)),
+            Sampler::Cyclic { groups } | Sampler::Shuffled { groups } => Some(self.examples.div_ceil(groups)),
             Sampler::Stream => Some(self.batch_size),
             other => other.max_batch_size(),
         }
@@ -322,13 +322,9 @@ pub(crate) fn dp_sgd(
     (batch_size, examples): (usize, usize),
     noise_multiplier: f64,
 ) -> Result<PoissonSampledGaussian> {
-    let sampling = BlockCyclicPoisson { bands: groups, steps, batch_size: batch_size as f64, examples };
-    let run = block_cyclic_poisson_reduction(&sampling, noise_multiplier)?;
-    Ok(match sampler.max_batch_size() {
-        // A batch is drawn from one group.
-        Some(most) => run.truncated(most as u64, examples.div_ceil(groups) as u64)?,
-        None => run,
-    })
+    let batches = BlockCyclicPoisson { bands: groups, steps, batch_size: batch_size as f64, examples };
+    let max_batch = sampler.max_batch_size().map(|size| MaxBatch { size, examples });
+    Ok(Sampling::Poisson { batches, max_batch }.run(noise_multiplier, Neighbours::ZeroOut)?)
 }
 
 /// `run`, whose noise is relative to the norm of one contribution, under `adjacency`.

@@ -19,6 +19,12 @@ pub enum Sampler {
         /// Number of groups, which is the number of steps in an epoch.
         groups: usize,
     },
+    /// Examples are shuffled anew in every epoch and cut into groups, whose sizes differ by at most one; each
+    /// step of the epoch takes one group.
+    Shuffled {
+        /// Number of groups, which is the number of steps in an epoch.
+        groups: usize,
+    },
     /// Block-cyclic Poisson: examples are shuffled once and cut into groups as for cyclic batches; step t
     /// takes every example of group t mod groups independently with probability groups batch_size / examples.
     /// One group is plain Poisson sampling.
@@ -64,7 +70,9 @@ impl fmt::Display for Sampler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            Self::Cyclic { groups } | Self::Poisson { groups } => write!(f, " (groups: {groups})"),
+            Self::Cyclic { groups } | Self::Shuffled { groups } | Self::Poisson { groups } => {
+                write!(f, " (groups: {groups})")
+            }
             Self::TruncatedPoisson { groups, max_batch_size } => {
                 write!(f, " (groups: {groups}, max_batch_size: {max_batch_size})")
             }
@@ -85,7 +93,9 @@ impl Sampler {
     /// ```
     pub fn expected_batch_size(self, examples: usize, batch_size: usize) -> f64 {
         match self {
-            Self::Cyclic { groups } | Self::BallsInBins { bins: groups } => examples as f64 / groups as f64,
+            Self::Cyclic { groups } | Self::Shuffled { groups } | Self::BallsInBins { bins: groups } => {
+                examples as f64 / groups as f64
+            }
             Self::Poisson { .. }
             | Self::TruncatedPoisson { .. }
             | Self::BMinSep { .. }
@@ -102,6 +112,7 @@ impl Sampler {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cyclic { .. } => "cyclic",
+            Self::Shuffled { .. } => "shuffled",
             Self::Poisson { .. } => "poisson",
             Self::TruncatedPoisson { .. } => "truncated-poisson",
             Self::BallsInBins { .. } => "balls-in-bins",
@@ -125,7 +136,7 @@ impl Sampler {
             | Self::TruncatedPoisson { groups, .. }
             | Self::BallsInBins { bins: groups } => (groups, true),
             Self::BMinSep { min_sep } => (min_sep, false),
-            Self::Stream | Self::External => return None,
+            Self::Shuffled { .. } | Self::Stream | Self::External => return None,
         };
         Some(Spacing { steps, is_exact })
     }
@@ -141,6 +152,7 @@ impl Sampler {
         match self {
             Self::TruncatedPoisson { max_batch_size, .. } => Some(max_batch_size),
             Self::Cyclic { .. }
+            | Self::Shuffled { .. }
             | Self::Poisson { .. }
             | Self::BallsInBins { .. }
             | Self::BMinSep { .. }
@@ -163,7 +175,7 @@ impl Sampler {
             start(step % groups + 1) - start(step % groups)
         };
         match self {
-            Self::Cyclic { groups } => Some((group(groups), 1.0)),
+            Self::Cyclic { groups } | Self::Shuffled { groups } => Some((group(groups), 1.0)),
             Self::Poisson { groups } | Self::TruncatedPoisson { groups, .. } => {
                 Some((group(groups), rate(groups)))
             }
@@ -227,6 +239,7 @@ impl Batches {
     ) -> Result<Self, InvalidParameter> {
         match sampler {
             Sampler::Cyclic { groups } => Self::cyclic(examples, groups, rng),
+            Sampler::Shuffled { groups } => Self::shuffled(examples, groups, steps, rng),
             Sampler::Poisson { groups } => Self::poisson(examples, batch_size, groups, rng),
             Sampler::TruncatedPoisson { groups, max_batch_size } => {
                 at_least("max_batch_size", max_batch_size, 1)?;
@@ -251,15 +264,37 @@ impl Batches {
     pub fn cyclic(examples: usize, groups: usize, rng: &mut impl Rng) -> Result<Self, InvalidParameter> {
         let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
         between("groups", groups, 1, examples, "examples")?;
-        let mut order: Vec<usize> = (0..examples).collect();
-        for last in (1..examples).rev() {
-            order.swap(last, below(last as u64 + 1, rng) as usize);
-        }
         let start = |g: usize| start_of_group(g, groups, examples);
         Ok(Self {
-            order,
+            order: shuffled(examples, rng),
             starts: (0..=groups).map(start).collect(),
             repeats: true,
+            threshold: ALL,
+            max_batch_size: None,
+        })
+    }
+
+    /// Batches in `steps` steps over `examples` examples, whose order is drawn from `rng` anew in every epoch
+    /// of `groups` steps. All orders are drawn here.
+    ///
+    /// # Errors
+    /// When there are no examples, no groups, no steps, more groups than examples, or more than 2^31 examples
+    /// in all epochs together.
+    pub fn shuffled(
+        examples: usize,
+        groups: usize,
+        steps: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Self, InvalidParameter> {
+        let examples = between("examples", examples, 1, MAX_EXAMPLES, MEMORY_LIMIT)?;
+        between("groups", groups, 1, examples, "examples")?;
+        let most = (MAX_EXAMPLES / examples).saturating_mul(groups).min(MAX_STEPS);
+        let epochs = between("steps", steps, 1, most, MEMORY_LIMIT)?.div_ceil(groups);
+        let start = |step: usize| step / groups * examples + start_of_group(step % groups, groups, examples);
+        Ok(Self {
+            order: (0..epochs).flat_map(|_| shuffled(examples, rng)).collect(),
+            starts: (0..=steps).map(start).collect(),
+            repeats: false,
             threshold: ALL,
             max_batch_size: None,
         })
@@ -366,8 +401,8 @@ impl Batches {
         Ok(Self { threshold, ..batches })
     }
 
-    /// The examples of the batch of step `step`, in increasing order except for cyclic batches. `rng` is a
-    /// generator for this step alone, which only Poisson batches use.
+    /// The examples of the batch of step `step`, in increasing order except for batches of shuffled examples.
+    /// `rng` is a generator for this step alone, which only Poisson batches use.
     ///
     /// ```
     /// use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -399,6 +434,15 @@ impl Batches {
         let group = step % groups;
         &self.order[self.starts[group]..self.starts[group + 1]]
     }
+}
+
+/// The numbers below `examples` in an order drawn from `rng` (Fisher-Yates).
+fn shuffled(examples: usize, rng: &mut impl Rng) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..examples).collect();
+    for last in (1..examples).rev() {
+        order.swap(last, below(last as u64 + 1, rng) as usize);
+    }
+    order
 }
 
 /// Keeps `most` of `batch`, drawn uniformly at random, in increasing order.

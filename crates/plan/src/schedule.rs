@@ -124,7 +124,9 @@ impl Schedule {
     pub fn accountant(&self) -> Accountant {
         match self.sampler {
             _ if !self.amplified => Accountant::Gdp,
-            Sampler::Cyclic { .. } | Sampler::Stream | Sampler::External => Accountant::Gdp,
+            Sampler::Cyclic { .. } | Sampler::Shuffled { .. } | Sampler::Stream | Sampler::External => {
+                Accountant::Gdp
+            }
             Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. } => Accountant::SampledGaussian,
             Sampler::BallsInBins { .. } => Accountant::BallsInBins,
             Sampler::BMinSep { .. } => Accountant::BMinSep,
@@ -142,6 +144,10 @@ impl Schedule {
             Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } => {
                 between("groups", groups, 1, examples, "examples")?;
                 self.allows_every(groups)
+            }
+            Sampler::Shuffled { groups } => {
+                between("groups", groups, 1, examples, "examples")?;
+                self.allows_each_epoch(groups)
             }
             Sampler::Poisson { groups } => {
                 at_least("groups", groups, 1)?;
@@ -182,6 +188,20 @@ impl Schedule {
                 self.steps.div_ceil(min_sep.max(1)) <= max_participations
             }
             Participation::Single | Participation::FullBatch | Participation::MinSep { .. } => true,
+            Participation::EachEpoch { .. } | Participation::Patterns { .. } => false,
+        }
+    }
+
+    /// Whether the schema contains every pattern of at most one step in each epoch of `epoch_steps` steps.
+    fn allows_each_epoch(&self, epoch_steps: usize) -> bool {
+        match self.participation {
+            Participation::EachEpoch { epoch_steps: of_schema } => of_schema == epoch_steps,
+            Participation::FullBatch => true,
+            Participation::MinSep { min_sep, max_participations } => {
+                min_sep == 1 && self.steps.div_ceil(epoch_steps) <= max_participations
+            }
+            Participation::Single | Participation::Cyclic { .. } => self.steps <= epoch_steps,
+            // A list of patterns may omit some.
             Participation::Patterns { .. } => false,
         }
     }
@@ -194,6 +214,7 @@ impl Schedule {
             Participation::MinSep { min_sep, max_participations } => {
                 spacing >= min_sep && participations <= max_participations
             }
+            Participation::EachEpoch { epoch_steps } => spacing >= epoch_steps || participations <= 1,
             Participation::Single | Participation::Cyclic { .. } => participations <= 1,
             // A list of patterns may omit some.
             Participation::Patterns { .. } => false,
@@ -209,6 +230,7 @@ impl Schedule {
             Participation::Single
             | Participation::FullBatch
             | Participation::MinSep { .. }
+            | Participation::EachEpoch { .. }
             | Participation::Patterns { .. } => self.allows_at_least(spacing),
         }
     }

@@ -47,6 +47,9 @@ define_settings! {
     BMinSep = "b-min-sep";
     /// Data are shuffled once and cut into batches, which are used in the same order in every epoch.
     Cyclic = "cyclic";
+    /// Data are shuffled anew in every epoch and cut into batches, as loaders do by default. Cyclic batches
+    /// need less noise.
+    Shuffled = "shuffled";
     /// Units take part when they are available, at least --min-sep steps apart.
     Federated {
         /// b: smallest distance of two steps of a unit.
@@ -94,7 +97,7 @@ impl Setting {
     pub fn is_sampled(self) -> bool {
         match self {
             Self::Poisson | Self::BMinSep => true,
-            Self::Cyclic | Self::Single | Self::Stream | Self::Federated { .. } => false,
+            Self::Cyclic | Self::Shuffled | Self::Single | Self::Stream | Self::Federated { .. } => false,
         }
     }
 
@@ -106,7 +109,7 @@ impl Setting {
                 "whether an example that is cut from a batch sits out the next steps decides the privacy of b-min-sep \
                  sampling, and no proof covers either; setting poisson takes it"
             }
-            Self::Cyclic | Self::Single => {
+            Self::Cyclic | Self::Shuffled | Self::Single => {
                 "batches of shuffled data have one size, or sizes that differ by one"
             }
             Self::Stream => "batches of a stream have one size",
@@ -117,7 +120,7 @@ impl Setting {
     /// The setting in which independent noise is listed for comparison.
     pub(crate) fn compared(self) -> Option<Self> {
         match self {
-            Self::Cyclic | Self::Single => Some(Self::Poisson),
+            Self::Cyclic | Self::Shuffled | Self::Single => Some(Self::Poisson),
             Self::Poisson | Self::BMinSep => Some(Self::Cyclic),
             Self::Stream | Self::Federated { .. } => None,
         }
@@ -137,6 +140,10 @@ impl Setting {
             Self::Cyclic => {
                 let max_participations = steps.div_ceil(groups);
                 (cyclic, Participation::Cyclic { min_sep: groups, max_participations })
+            }
+            Self::Shuffled if steps <= groups => (Sampler::Shuffled { groups }, Participation::Single),
+            Self::Shuffled => {
+                (Sampler::Shuffled { groups }, Participation::EachEpoch { epoch_steps: groups })
             }
             Self::Federated { min_sep, max_participations } => {
                 between("min_sep", min_sep, 1, steps, "steps")?;

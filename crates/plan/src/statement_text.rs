@@ -50,6 +50,11 @@ pub(crate) fn schema(plan: &VerifiedPlan) -> String {
         Participation::MinSep { min_sep, max_participations } => format!(
             "a unit takes part in at most {max_participations} steps, any two at least {min_sep} apart"
         ),
+        Participation::EachEpoch { epoch_steps } => {
+            format!(
+                "a unit takes part in at most one of the {epoch_steps} steps of each epoch, in any of them"
+            )
+        }
         Participation::Patterns { patterns } => {
             format!("a unit takes part only in steps of one of {} listed patterns", patterns.len())
         }
@@ -65,6 +70,10 @@ pub(crate) fn sampler(plan: &VerifiedPlan) -> String {
                 "{examples} {units} are shuffled once into {groups} batches, which are used in cyclic order"
             )
         }
+        Sampler::Shuffled { groups } => format!(
+            "{examples} {units} are shuffled anew in every epoch and cut into {groups} batches; no amplification is \
+             claimed, so that the order may be public"
+        ),
         Sampler::Poisson { groups } => poisson(plan, groups),
         Sampler::TruncatedPoisson { groups, max_batch_size } => format!(
             "{}; of more than {max_batch_size}, that many are drawn uniformly at random (truncated)",

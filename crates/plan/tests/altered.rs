@@ -24,6 +24,8 @@ fn plans() -> Vec<VerifiedPlan> {
         (Setting::Cyclic, "blt:1+column-normalized"),
         (Setting::Cyclic, "banded-toeplitz:2+x3"),
         (Setting::Cyclic, "tree"),
+        (Setting::Shuffled, "blt:2"),
+        (Setting::Shuffled, "blt:1+column-normalized+x3"),
         (federated, "blt:2"),
         (federated, "banded-toeplitz:6"),
         (Setting::Poisson, "identity"),
@@ -62,7 +64,7 @@ fn leaves(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
 const FLOATS: [f64; 12] =
     [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320, 1e-300, 1e-46, 0.5, 1e10, 1e39, 1e300, 1e308];
 const WHOLE: [i64; 8] = [0, 1, -1, 2, 7, 1 << 40, 1 << 55, i64::MAX];
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 26] = [
     "",
     "x",
     "user",
@@ -72,6 +74,8 @@ const WORDS: [&str; 24] = [
     "gdp",
     "sampled-gaussian",
     "cyclic",
+    "shuffled",
+    "each-epoch",
     "poisson",
     "b-min-sep",
     "stream",
@@ -275,6 +279,18 @@ fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
     };
     match (plan.sampler, &plan.participation) {
         (Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups }, _) => every(groups, plan.steps),
+        (Sampler::Shuffled { groups }, _) => {
+            // The same step of each epoch; the last of one and the first of the next in turn.
+            let ends = |first: bool| {
+                let epochs = (0..plan.steps).step_by(groups).enumerate();
+                let end = |(epoch, start): (usize, usize)| match (epoch % 2 == 0) == first {
+                    true => start,
+                    false => (start + groups).min(plan.steps) - 1,
+                };
+                epochs.map(end).collect::<Vec<_>>()
+            };
+            every(groups, plan.steps).into_iter().chain([ends(true), ends(false)]).collect()
+        }
         (Sampler::BMinSep { min_sep }, _) => every(min_sep, plan.steps),
         (Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. }, _) => every(1, plan.steps),
         (Sampler::Stream, _) => every(plan.steps, 1),
@@ -285,6 +301,7 @@ fn patterns(plan: &Plan) -> Vec<Vec<usize>> {
             Participation::Cyclic { min_sep, max_participations }
             | Participation::MinSep { min_sep, max_participations },
         ) => every(*min_sep, *max_participations),
+        (Sampler::External, Participation::EachEpoch { .. }) => every(1, plan.steps),
         (Sampler::External, Participation::Patterns { patterns }) => patterns.clone(),
     }
 }

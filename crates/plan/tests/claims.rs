@@ -226,7 +226,7 @@ fn a_plan_of_users_is_refused_where_the_sampler_draws_examples() {
 /// must say: of how many examples of a user.
 #[test]
 fn a_plan_whose_sampler_draws_users_says_how_many_of_their_examples_it_clips_together() {
-    for setting in [Setting::Cyclic, Setting::Poisson, Setting::Single, Setting::Stream] {
+    for setting in [Setting::Cyclic, Setting::Shuffled, Setting::Poisson, Setting::Single, Setting::Stream] {
         let specs = Some(vec!["identity".parse().unwrap()]);
         let of_examples = Request { specs, ..Request::new(600, 50, Length::Steps(12), setting) };
         let (unit, max_examples_per_user) = (PrivacyUnit::User, Some(30));

@@ -76,6 +76,23 @@ fn cyclic_batches_are_a_uniform_order_cut_into_groups() {
 }
 
 #[test]
+fn shuffled_batches_are_a_uniform_order_in_each_epoch() {
+    let law = Law::shuffled(11, 3);
+    holds(&law);
+    is_rejected(&law, "the same order in each epoch", |run| {
+        let epoch = made(&law, run, Seeded::new);
+        std::array::from_fn(|step| at(&epoch, run, step % 3, Seeded::new))
+    });
+    is_rejected(&law, "an order that is turned by one place", |run| {
+        let epoch = made(&law, run, Seeded::new);
+        std::array::from_fn(|step| {
+            let batch = at(&epoch, run, step % 3, Seeded::new);
+            batch.into_iter().map(|example| (example + step / 3) % 11).collect()
+        })
+    });
+}
+
+#[test]
 fn poisson_batches_are_coins_of_one_probability() {
     let law = Law::grouped(Sampler::Poisson { groups: 1 }, 11, 4);
     holds(&law);
@@ -178,6 +195,7 @@ fn a_stream_is_its_examples_in_their_order() {
 fn batches_depend_on_key_and_step_alone() {
     let laws = [
         Law::grouped(Sampler::Cyclic { groups: 3 }, 11, 3),
+        Law::shuffled(11, 3),
         Law::grouped(Sampler::Poisson { groups: 1 }, 11, 4),
         Law::grouped(Sampler::Poisson { groups: 3 }, 11, 2),
         Law::truncated(1, 11, 4, 5),
@@ -237,7 +255,7 @@ fn bad_numbers_are_refused_by_name_and_good_ones_give_the_definition() {
                 for steps in NUMBERS {
                     let is_good = one_of_each(examples, number, batch_size, steps);
                     taken += is_good;
-                    refused += 5 - is_good;
+                    refused += 6 - is_good;
                 }
             }
         }
@@ -245,13 +263,20 @@ fn bad_numbers_are_refused_by_name_and_good_ones_give_the_definition() {
     assert!(taken > 10_000 && refused > 10_000, "{taken} taken, {refused} refused");
 }
 
-/// The five samplers with these numbers; how many are taken.
+/// The six samplers with these numbers; how many are taken.
 fn one_of_each(examples: usize, number: usize, batch_size: usize, steps: usize) -> usize {
     let fits =
         |k: usize, size: usize| k >= 1 && size >= 1 && k.checked_mul(size).is_some_and(|all| all <= examples);
     let is_held = examples <= 1 << 31;
     let samplers = [
         (Sampler::Cyclic { groups: number }, fits(number, 1)),
+        (
+            Sampler::Shuffled { groups: number },
+            is_held
+                && fits(number, 1)
+                && (1..=1 << 26).contains(&steps)
+                && steps.div_ceil(number) * examples <= 1 << 31,
+        ),
         (Sampler::Poisson { groups: number }, fits(number, batch_size)),
         (Sampler::BallsInBins { bins: number }, fits(number, 1)),
         (Sampler::BMinSep { min_sep: number }, fits(number, batch_size) && (1..=1 << 26).contains(&steps)),
@@ -294,7 +319,7 @@ fn obeys(
             turns.get_mut(example).ok_or("no such example")?.push(step);
         }
         let is_of_its_size = match sampler {
-            Sampler::Cyclic { groups } => {
+            Sampler::Cyclic { groups } | Sampler::Shuffled { groups } => {
                 (examples / groups..=examples.div_ceil(groups)).contains(&batch.len())
             }
             Sampler::Stream => batch.len() == if step < examples / batch_size { batch_size } else { 0 },
@@ -314,6 +339,10 @@ fn obeys(
             apart(|gap, groups| gap == groups, groups)
                 && (steps < groups || turns.iter().all(|turns| !turns.is_empty()))
         }
+        Sampler::Shuffled { groups } => turns.iter().all(|turns| {
+            turns.windows(2).all(|pair| pair[1] / groups == pair[0] / groups + 1)
+                && turns.len() >= steps / groups
+        }),
         Sampler::Poisson { groups } => apart(|gap, groups| gap % groups == 0, groups),
         Sampler::BMinSep { min_sep } => apart(|gap, min_sep| gap >= min_sep, min_sep),
         _ => turns.iter().all(|turns| turns.len() <= 1),

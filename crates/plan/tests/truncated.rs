@@ -126,7 +126,7 @@ fn a_plan_that_claims_too_much_is_refused() {
 fn sizes_that_cost_too_much_and_other_settings_are_refused() {
     let error = choose(&request("identity", Some(MaxBatchSize::Of(110)))).unwrap_err().to_string();
     assert!(error.starts_with("max_batch_size is 110 but must be from 150 to 3000: "), "{error}");
-    for setting in [Setting::Cyclic, Setting::Single, Setting::Stream, Setting::BMinSep] {
+    for setting in [Setting::Cyclic, Setting::Shuffled, Setting::Single, Setting::Stream, Setting::BMinSep] {
         let asked = Request { setting, ..request("identity", Some(MaxBatchSize::Auto)) };
         let error = choose(&asked).unwrap_err().to_string();
         assert!(error.starts_with("max_batch_size is auto but must be left out: "), "{error}");

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_plan_is_that_of_the_planner() {
-        let settings = ["poisson", "cyclic", "single", "stream"];
+        let settings = ["poisson", "cyclic", "shuffled", "single", "stream"];
         for setting in settings {
             let text = format!(
                 r#"{{"examples": 1000, "batch_size": 50, "steps": 20, "epsilon": 2, "setting": "{setting}", "quick": true}}"#

@@ -52,6 +52,10 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
             (min_sep, max_participations)
         }
     };
+    let epoch = match plan.participation {
+        Participation::EachEpoch { epoch_steps } => Some(epoch_steps),
+        _ => None,
+    };
     let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];
     let mut found = 0;
     for (step, batch) in batches.iter().enumerate() {
@@ -61,7 +65,9 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
                 found += 1;
                 continue;
             };
-            found += usize::from(*count == most || last.is_some_and(|last| step - last < apart.max(1)));
+            let is_same_epoch = |last: usize| epoch.is_some_and(|epoch| last / epoch == step / epoch);
+            let is_too_soon = |last: usize| step - last < apart.max(1) || is_same_epoch(last);
+            found += usize::from(*count == most || last.is_some_and(is_too_soon));
             (*count, *last) = (*count + 1, Some(step));
         }
     }

@@ -8,7 +8,7 @@ use super::column_normalized;
 use super::spec::StrategySpec;
 use crate::solution::Solution;
 use crate::strategy::{AnyStrategy, BandedToeplitz, Class, ColumnNormalized, Restarted, Toeplitz};
-use crate::{Encoder, Problem, Result, Workload};
+use crate::{Encoder, Participation, Problem, Result, Workload};
 
 impl StrategySpec {
     /// Designs the best strategy of this class for the problem, with the workload of
@@ -49,6 +49,13 @@ impl StrategySpec {
     }
 
     fn design_run(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        if let Participation::EachEpoch { .. } = problem.participation {
+            // No class is designed for steps that are free within epochs: more patterns are allowed.
+            let participation =
+                Participation::min_sep(problem.steps, problem.participation.separation(problem.steps));
+            let found = self.design_run(&Problem { participation, ..problem.clone() })?;
+            return Ok(Solution { gap: None, ..found });
+        }
         let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
         if !has_coefficients && self.rule != CoefficientRule::SquareRoot {
             self.refuse_form()?;

@@ -3,6 +3,7 @@
 use antinoise_input::{larger, largest};
 use antinoise_linear::Matrix;
 
+use super::each_epoch::of_epochs;
 use super::nested;
 use super::patterns::{Blocks, TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
@@ -17,6 +18,7 @@ use crate::{Encoder, Participation, Result, Separation};
 /// - Cyclic, full batch and listed patterns: sums of the entries of C^T C within each pattern (Theta(nk)
 ///   entries for a cyclic schema). Exact if the worst pattern has no negative entry, up to rounding;
 ///   otherwise the smallest of three upper bounds (absolute values, spectral, Grothendieck).
+/// - Once in each epoch: [`of_epochs`].
 /// - Min-sep: a dynamic program over patterns. Exact, in O(nk), if C^T C has no more bands than the
 ///   separation. Exact for trees, in O(k^2 log n) if the lists of placements are short ([`nested`]).
 ///   Otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries.
@@ -28,6 +30,11 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
     participation.check(n)?;
     if let Participation::Patterns { patterns } = participation {
         return of_blocks(&listed(encoder, patterns)?);
+    }
+    if let Participation::EachEpoch { epoch_steps } = participation
+        && *epoch_steps < n
+    {
+        return of_epochs(encoder, *epoch_steps, |free| of_encoder(encoder, free));
     }
     if let Encoder::Toeplitz { coefficients, .. } = encoder {
         return of_toeplitz(coefficients, n, participation);
@@ -43,6 +50,7 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
         Participation::Single
         | Participation::FullBatch
         | Participation::Cyclic { .. }
+        | Participation::EachEpoch { .. }
         | Participation::Patterns { .. } => of_blocks(&cyclic(encoder, b, k)),
     }
 }

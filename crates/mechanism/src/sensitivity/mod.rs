@@ -10,10 +10,12 @@
 //!
 //! - `toeplitz`: Toeplitz C under every schema, min-sep included.
 //! - `general`: any C.
+//! - `each_epoch`: any C, once in each epoch.
 //! - `patterns`: any C under a schema of few patterns.
 //! - `nested`: trees under min-sep.
 //! - `rows`: rows of l1 norm at most 1, by `signs` within a pattern, and by `signed_patterns` under min-sep.
 
+mod each_epoch;
 mod general;
 mod nested;
 mod patterns;

@@ -83,7 +83,8 @@ impl std::str::FromStr for RowNorm {
 /// Returns the sensitivity to rows bounded in l1, where `vectors` is an upper bound for rows bounded in l2.
 ///
 /// Patterns are searched with their signs by branch and bound: exact, unless the search takes too many
-/// operations. The smaller of its upper bound and `vectors` is then returned.
+/// operations. The smaller of its upper bound and `vectors` is then returned; `vectors` where a unit takes
+/// part once in each epoch.
 pub(crate) fn of_l1_rows(
     encoder: &Encoder,
     participation: &Participation,
@@ -93,6 +94,7 @@ pub(crate) fn of_l1_rows(
     let Separation { min_sep: b, max_participations: k } = participation.separation(n);
     let found = match participation {
         Participation::MinSep { .. } => min_sep(encoder, b, k)?,
+        Participation::EachEpoch { .. } => return Ok(vectors),
         Participation::Patterns { patterns } => over_patterns(&listed(encoder, patterns)?)?,
         Participation::Single | Participation::FullBatch | Participation::Cyclic { .. } => {
             check_materializable(n.saturating_mul(k))?;

@@ -1,5 +1,6 @@
 //! The sensitivity of Toeplitz C, from the sum of the columns of the densest pattern.
 
+use super::each_epoch::of_epochs;
 use super::patterns::{listed, of_blocks};
 use super::value::Sensitivity;
 use crate::numeric::limits::check_materializable;
@@ -30,6 +31,10 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
     if k == 1 {
         return Sensitivity::exact(norm_squared(c).sqrt(), "largest column norm, single participation");
     }
+    if let Participation::EachEpoch { epoch_steps } = participation {
+        let encoder = Encoder::Toeplitz { steps, coefficients: c.to_vec() };
+        return of_epochs(&encoder, *epoch_steps, |free| of_toeplitz(c, steps, free));
+    }
     if c.len() <= b {
         let counts = orthogonal_counts(c.len(), steps, separation);
         let squared: f64 = c.iter().zip(counts).map(|(c, count)| count * c * c).sum();
@@ -57,6 +62,7 @@ pub(crate) fn of_toeplitz(c: &[f64], steps: usize, participation: &Participation
         Participation::Single
         | Participation::FullBatch
         | Participation::Cyclic { .. }
+        | Participation::EachEpoch { .. }
         | Participation::Patterns { .. } => {
             let magnitudes: Vec<f64> = c.iter().map(|x| x.abs()).collect();
             Sensitivity::upper_bound(of(&magnitudes), "magnitudes of the Toeplitz coefficients")

@@ -119,6 +119,9 @@ impl Blt {
     }
 }
 
+/// Maximum number of steps for which the inner products of the columns of all pairs of epochs are compared.
+const MAX_STEPS_BY_EPOCHS: usize = 1 << 14;
+
 impl Strategy for Blt {
     fn steps(&self) -> usize {
         self.steps
@@ -144,12 +147,19 @@ impl Strategy for Blt {
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
-        if matches!(participation, Participation::Patterns { .. }) {
+        let is_each_epoch = matches!(participation, Participation::EachEpoch { .. });
+        if matches!(participation, Participation::Patterns { .. })
+            || is_each_epoch && self.steps <= MAX_STEPS_BY_EPOCHS
+        {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
         let separation = participation.separation(self.steps);
         let squared =
             norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, separation).squared;
+        let separation = participation.separation(self.steps);
+        if is_each_epoch && separation.max_participations > 1 {
+            return Sensitivity::upper_bound(squared.sqrt(), "as many participations at any steps");
+        }
         let source = "closed form; a BLT with interlaced decays is positive and non-increasing";
         Sensitivity::exact(squared.sqrt(), source)
     }

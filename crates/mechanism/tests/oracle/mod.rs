@@ -57,6 +57,13 @@ pub fn patterns(participation: &Participation, n: usize) -> Vec<Vec<usize>> {
             .map(|bits| (0..n).filter(|t| bits >> t & 1 == 1).collect::<Vec<_>>())
             .filter(|p| p.len() <= k && p.windows(2).all(|w| w[1] - w[0] >= b))
             .collect(),
+        Participation::EachEpoch { epoch_steps } => {
+            (0..n).step_by(*epoch_steps).fold(vec![vec![]], |all, start| {
+                let steps = start..n.min(start + epoch_steps);
+                let longer = |t: usize| move |pattern: &Vec<usize>| [&pattern[..], &[t]].concat();
+                steps.flat_map(|t| all.iter().map(longer(t)).collect::<Vec<_>>()).collect()
+            })
+        }
         _ => (0..b).map(|phase| (phase..n).step_by(b).take(k).collect()).collect(),
     }
 }

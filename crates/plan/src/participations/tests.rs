@@ -25,6 +25,7 @@ fn recorded(plan: &VerifiedPlan, batches: &[Vec<usize>]) -> Participations {
 fn batches_of_each_sampler_are_accepted_and_others_refused() {
     for (setting, epochs) in [
         (Setting::Cyclic, 3),
+        (Setting::Shuffled, 3),
         (Setting::Single, 1),
         (Setting::Stream, 1),
         (Setting::Poisson, 3),
@@ -134,4 +135,23 @@ fn schemas_of_users_contain_all_that_their_limits_allow() {
     assert_eq!([1, 2, 3].map(|k| refused(cyclic(k))), [true, true, false]);
     assert!(refused(Participation::Patterns { patterns: vec![vec![0, 12, 24], vec![1, 20]] }));
     assert!(!refused(Participation::Single) && !refused(Participation::FullBatch));
+}
+
+/// Once in each epoch: at its last step and the next one's first, but not twice within one.
+#[test]
+fn shuffled_examples_take_part_once_in_each_epoch() {
+    let plan = made(Setting::Shuffled, 3);
+    assert_eq!((plan.sampler, plan.steps), (Sampler::Shuffled { groups: 12 }, 36));
+    let mut taken = Participations::none(&plan);
+    taken.record(0, &[7]).unwrap();
+    let error = taken.record(11, &[7]).unwrap_err().to_string();
+    assert!(error.contains("at most once in each epoch of 12 steps"), "{error}");
+    taken.record(11, &[8]).unwrap();
+    taken.record(12, &[7, 8]).unwrap();
+    assert!(taken.check(23, &[8]).is_err() && taken.check(24, &[8]).is_ok());
+    assert_eq!(Participations::from_bytes(&plan, &taken.to_bytes()).unwrap(), taken);
+    let mut bytes = taken.to_bytes();
+    // The count of example 8: three participations by step 12 would be two in one epoch.
+    bytes[8 + 8 * 8] = 3;
+    assert!(Participations::from_bytes(&plan, &bytes).is_err());
 }

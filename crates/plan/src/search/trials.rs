@@ -184,7 +184,11 @@ pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candida
     let sampled = match request.setting {
         Setting::BMinSep => return fitting_min_sep(request, work),
         Setting::Poisson => true,
-        Setting::Cyclic | Setting::Single | Setting::Stream | Setting::Federated { .. } => false,
+        Setting::Cyclic
+        | Setting::Shuffled
+        | Setting::Single
+        | Setting::Stream
+        | Setting::Federated { .. } => false,
     };
     let independent =
         candidate(request, Trial { spec: StrategySpec::new(Class::Identity), amplified: sampled })?;
@@ -340,6 +344,24 @@ fn max_dense_steps(request: &Request, separation: Separation) -> usize {
     }
 }
 
+/// `blts`, and BLTs, dense strategies of up to `most_dense` steps and trees that restart in each epoch, whose
+/// columns of different epochs are orthogonal.
+fn with_restarts(
+    blts: Vec<StrategySpec>,
+    steps: usize,
+    epoch_steps: usize,
+    most_dense: usize,
+) -> Vec<StrategySpec> {
+    if !steps.is_multiple_of(epoch_steps) {
+        return blts;
+    }
+    let mut classes = blts.clone();
+    classes.extend((epoch_steps <= most_dense).then_some(StrategySpec::new(Class::Dense)));
+    classes.extend((epoch_steps <= MAX_TREE_STEPS).then_some(StrategySpec::new(Class::HonakerFull)));
+    let restarts = Some(steps / epoch_steps);
+    blts.into_iter().chain(classes.into_iter().map(|spec| StrategySpec { restarts, ..spec })).collect()
+}
+
 /// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses if memory is
 /// limited.
 fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
@@ -347,6 +369,14 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
     let mut specs: Vec<_> =
         ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
+    if let Participation::EachEpoch { epoch_steps } = *participation {
+        return with_restarts(
+            specs,
+            steps,
+            epoch_steps,
+            max_dense_steps(request, Participation::Single.separation(epoch_steps)),
+        );
+    }
     // Under min-sep schemas no dense strategy is known to beat bands with every entry free.
     if request.thorough && !matches!(participation, Participation::MinSep { .. }) {
         let runs = steps.div_ceil(max_dense_steps(request, participation.separation(steps)));

@@ -93,6 +93,27 @@ impl Law {
         Self { sampler, examples, batch_size, paths: table(both), sizes, most: examples }
     }
 
+    /// In every epoch of `groups` steps the groups of a uniform order, each in one step.
+    pub fn shuffled(examples: usize, groups: usize) -> Self {
+        let size = |g: usize| (g + 1) * examples / groups - g * examples / groups;
+        let ways = (examples * (examples - 1)) as f64;
+        let both = |a: usize, b: usize| -> f64 {
+            let of_epoch = |start: usize| {
+                let steps = |path: usize| (path >> start) & ((1 << groups) - 1);
+                let (a, b) = (steps(a), steps(b));
+                if !a.is_power_of_two() || !b.is_power_of_two() {
+                    return 0.0;
+                }
+                let (g, h) = (a.trailing_zeros() as usize, b.trailing_zeros() as usize);
+                (size(g) * (size(h) - usize::from(g == h))) as f64 / ways
+            };
+            (0..STEPS).step_by(groups).map(of_epoch).product()
+        };
+        let sizes = std::array::from_fn(|t| (size(t % groups), 1.0));
+        let sampler = Sampler::Shuffled { groups };
+        Self { sampler, examples, batch_size: 1, paths: table(both), sizes, most: examples }
+    }
+
     /// As for Poisson batches of `groups` groups; of a batch of more than `most` examples, each set of that
     /// many is kept with the same probability. The number that is kept varies less than a sum of coins.
     pub fn truncated(groups: usize, examples: usize, batch_size: usize, most: usize) -> Self {

@@ -19,6 +19,7 @@
     { name: "setting", label: "Batches", value: "poisson", options: [
       ["poisson", "Sampled at random (most private)"],
       ["cyclic", "Shuffled once, then in turn"],
+      ["shuffled", "Shuffled anew in every epoch"],
       ["b-min-sep", "Sampled, at a distance"],
       ["single", "Each example at most once"],
       ["stream", "In the order of arrival, once"],
@@ -38,6 +39,7 @@
   const HINTS = {
     "poisson": "Every step draws its batch at random, which hides who took part.",
     "cyclic": "Every epoch uses the same batches in the same order: simple, and good for correlated noise.",
+    "shuffled": "Every epoch has its own order, as loaders do: more noise than with one order.",
     "b-min-sep": "Every step draws from those who did not take part of late. Takes seconds.",
     "single": "At most one pass over shuffled data.",
     "stream": "At most one pass, neither shuffled nor sampled.",

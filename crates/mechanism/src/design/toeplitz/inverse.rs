@@ -43,6 +43,7 @@ impl SmoothMagnitudes {
             Participation::Single
             | Participation::FullBatch
             | Participation::Cyclic { .. }
+            | Participation::EachEpoch { .. }
             | Participation::Patterns { .. } => SMOOTHING.map(Self::Absolute).to_vec(),
         }
     }

@@ -1,0 +1,68 @@
+//! The sensitivity of any C where a unit takes part once in each epoch, at any step of it.
+//!
+//! sens^2 is at most the sum over pairs of epochs e, f of the largest |(C^T C)\[t, tau\]| with t in e and tau
+//! in f, where e = f counts t = tau alone. It is exact if columns of different epochs are orthogonal, as with
+//! a restart in each epoch: the worst step of each epoch can be chosen by itself.
+
+use antinoise_input::{larger, largest};
+
+use super::value::Sensitivity;
+use crate::{Encoder, Participation, Result};
+
+/// Maximum number of entries of C^T C that are read; beyond it the bound of min-sep is taken.
+const MAX_ENTRIES: usize = 1 << 28;
+
+/// Returns sens(C, Pi) for epochs of `epoch_steps` < n steps: the sum over pairs of epochs, or the
+/// sensitivity under min-sep with as many participations and no separation, which `of` returns, if it is
+/// smaller.
+pub(super) fn of_epochs(
+    encoder: &Encoder,
+    epoch_steps: usize,
+    of: impl FnOnce(&Participation) -> Result<Sensitivity>,
+) -> Result<Sensitivity> {
+    let n = encoder.steps();
+    // Between restarts that are within epochs, or at their ends, no columns overlap.
+    let lags = match encoder {
+        Encoder::BlockDiagonal { period, .. } if epoch_steps.is_multiple_of(*period) => 1,
+        _ => encoder.bandwidth().min(n),
+    };
+    let epochs = n.div_ceil(epoch_steps);
+    let free = Participation::MinSep { min_sep: 1, max_participations: epochs };
+    let among_epochs = pairs(encoder, epoch_steps, lags);
+    if let Some((within, 0.0)) = among_epochs {
+        return Sensitivity::exact(within.sqrt(), "orthogonal epochs, largest column of each");
+    }
+    let bound = of(&free)?;
+    match among_epochs {
+        Some((within, across)) if (within + across).sqrt() < bound.value => Sensitivity::upper_bound(
+            (within + across).sqrt(),
+            "largest inner products of columns of each pair of epochs",
+        ),
+        _ => Sensitivity::upper_bound(bound.value, "as many participations at any steps"),
+    }
+}
+
+/// Returns the sums of the largest entries within epochs and across them, where entries of `lags` diagonals
+/// and more are 0; `None` if there are too many entries.
+fn pairs(encoder: &Encoder, epoch_steps: usize, lags: usize) -> Option<(f64, f64)> {
+    let n = encoder.steps();
+    let epochs = n.div_ceil(epoch_steps);
+    if n.saturating_mul(lags) > MAX_ENTRIES || epochs.saturating_mul(epochs) > MAX_ENTRIES {
+        return None;
+    }
+    let diagonal = encoder.gram_lag(0);
+    let within = diagonal.chunks(epoch_steps).map(|epoch| largest(epoch.iter().copied())).sum();
+    // At most this many epochs apart are two steps that are a lag below `lags` apart.
+    let reach = ((lags + epoch_steps - 2) / epoch_steps).min(epochs - 1);
+    let mut largest_of_pair = vec![0.0; epochs * reach];
+    for lag in 1..lags {
+        for (t, x) in encoder.gram_lag(lag).into_iter().enumerate() {
+            let (one, other) = (t / epoch_steps, (t + lag) / epoch_steps);
+            if other > one {
+                let largest = &mut largest_of_pair[one * reach + other - one - 1];
+                *largest = larger(*largest, x.abs());
+            }
+        }
+    }
+    Some((within, 2.0 * largest_of_pair.iter().sum::<f64>()))
+}
