@@ -307,7 +307,7 @@ class Strategy:
 
         Args:
             participation: The steps that a unit may take part in: `"single"` (default), `"cyclic:B,K"`,
-                `"min-sep:B,K"`, `"full-batch"`, or lists of steps.
+                `"min-sep:B,K"`, `"each-epoch:B"`, `"full-batch"`, or lists of steps.
             adjacency: Neighbouring data sets.
 
         Returns:

@@ -2,7 +2,7 @@
 
 use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation};
 
 use crate::{Accountant, Arithmetic, Plan, Sampler, VerifiedPlan};
 
@@ -119,6 +119,19 @@ fn poisson(plan: &VerifiedPlan, groups: usize) -> String {
     }
 }
 
+/// The class of a strategy, with what is done to it.
+fn strategy(of: &AnyStrategy) -> String {
+    match of {
+        AnyStrategy::ColumnNormalized(scaled) => {
+            format!("{} with columns of norm 1", strategy(scaled.inner()))
+        }
+        AnyStrategy::Restarted(restarted) => {
+            format!("{}, restarted every {} steps,", strategy(restarted.run()), restarted.run().steps())
+        }
+        _ => of.class().name().into(),
+    }
+}
+
 pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
     format!(
         "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
@@ -129,7 +142,7 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
         figure(plan.sensitivity.value),
         figure(plan.widened_clip_norm()),
         figure(plan.rounding_factor),
-        plan.strategy.class().name(),
+        strategy(&plan.strategy),
         plan.steps,
         match plan.sensitivity.kind {
             Kind::Exact => "exact",

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use antinoise_accounting::{Bounds, MonteCarloMechanism, PrivacyCurve};
 use antinoise_input::{InvalidParameter, between, in_open_unit, non_negative, positive};
-use antinoise_mechanism::sensitivity::Sensitivity;
+use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use antinoise_mechanism::{AnyStrategy, RowNorms};
 use serde::{Deserialize, Serialize};
 
@@ -266,7 +266,8 @@ impl Plan {
         let stated = &self.sensitivity;
         let same_proof = stated.kind == found.kind && stated.source == found.source;
         let covers = stated.value >= found.value * (1.0 - ROUNDING);
-        if !covers || !same_proof {
+        let is_exact = stated.kind == Kind::UpperBound || stated.value <= found.value * (1.0 + ROUNDING);
+        if !covers || !same_proof || !is_exact {
             let text = |s: &Sensitivity| format!("{} ({}: {})", s.value, s.kind, s.source);
             return Err(unsound(Figure::Sensitivity, text(stated), text(&found)));
         }

@@ -448,3 +448,27 @@ fn what_is_no_text_file_is_refused_as_bad_input() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// Plans of shuffled batches state the noise that is run: no bound is looser as it is run than as it is
+/// stated. A sensitivity that is called exact is neither below nor above the true one.
+#[test]
+fn shuffled_plans_run_with_the_noise_that_they_state() {
+    for (examples, batch_size, steps, spec) in [
+        (1000, 37, 100, "blt:2"),
+        (1000, 37, 1005, "blt:3"),
+        (2700, 187, 71, "blt:1"),
+        (800, 100, 24, "blt:2+column-normalized+x3"),
+        (800, 100, 24, "banded-toeplitz:4"),
+        (800, 100, 24, "identity"),
+    ] {
+        let mut request = Request::new(examples, batch_size, Length::Steps(steps), Setting::Shuffled);
+        request.specs = Some(vec![spec.parse().unwrap()]);
+        let choice = choose(&request).unwrap();
+        let plan = choice.plan_of(&request, choice.candidates.len() - 1).unwrap();
+        assert!(plan.rounding_factor < 1.0 + 1e-3, "{spec}: {}", plan.rounding_factor);
+        let mut more = (*plan).clone();
+        more.sensitivity.value *= 2.0;
+        let is_exact = plan.sensitivity.kind == antinoise_mechanism::sensitivity::Kind::Exact;
+        assert_eq!(more.verify().is_err(), is_exact, "{spec}: {:?}", plan.sensitivity);
+    }
+}

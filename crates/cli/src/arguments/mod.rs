@@ -101,8 +101,8 @@ pub struct DesignOptions {
     #[arg(long, default_value = "rms", value_parser = parsed::<Objective>)]
     pub objective: Objective,
     /// Participation schema, the steps in which one unit may take part: single, full-batch, cyclic:B,K (K
-    /// times, exactly B steps apart), min-sep:B,K (at most K times, at least B steps apart) or file:PATH (one
-    /// pattern of steps per line).
+    /// times, exactly B steps apart), min-sep:B,K (at most K times, at least B steps apart), each-epoch:B
+    /// (once in each B steps) or file:PATH (one pattern of steps per line).
     #[arg(long, default_value = "single", value_parser = participation)]
     pub participation: Participation,
 }

@@ -282,7 +282,7 @@ impl Design for Banded {
         if k > 1 {
             // With no more bands than the separation, columns of the same pattern are orthogonal, and the
             // sensitivity follows from their norms.
-            between("bands", bands, 1, b, "the separation of participations")?;
+            between("bands", bands, 1, b, "the smallest separation of participations")?;
         }
         check_materializable(problem.steps.saturating_mul(bands))?;
         let columns = |c: &[f64]| -> Vec<f64> {

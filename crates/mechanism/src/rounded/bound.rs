@@ -8,7 +8,7 @@ use super::precision::{OUTPUT_ROUNDING, Precision, ULP};
 use crate::blt_closed_form::{coefficients, norms};
 use crate::numeric::limits::check_materializable;
 use crate::numeric::vector::norm_squared;
-use crate::sensitivity::of_encoder;
+use crate::sensitivity::{MAX_BLT_STEPS_BY_EPOCHS, of_encoder};
 use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
 
@@ -114,7 +114,10 @@ fn unbounded(found: f64) -> InvalidParameter {
 /// other recursions, and for schemas without a closed form.
 fn of_blt(recursion: &Recursion, steps: usize, participation: &Participation) -> Result<Option<f64>> {
     let Recursion::Blt { scale, decay } = recursion else { return Ok(None) };
+    let is_by_epochs =
+        matches!(participation, Participation::EachEpoch { .. }) && steps <= MAX_BLT_STEPS_BY_EPOCHS;
     if matches!(participation, Participation::FullBatch | Participation::Patterns { .. })
+        || is_by_epochs
         || scale.iter().any(|&alpha| alpha < 0.0)
     {
         return Ok(None);

@@ -9,8 +9,14 @@ use antinoise_input::{larger, largest};
 use super::value::Sensitivity;
 use crate::{Encoder, Participation, Result};
 
-/// Maximum number of entries of C^T C that are read; beyond it the bound of min-sep is taken.
+/// Maximum number of entries of C^T C that are read, and of pairs of epochs; beyond them the bound of min-sep
+/// is taken.
 const MAX_ENTRIES: usize = 1 << 28;
+const MAX_PAIRS: usize = 1 << 24;
+
+/// Maximum number of steps for which a BLT is compared by epochs; beyond it, its closed form under min-sep is
+/// taken.
+pub(crate) const MAX_BLT_STEPS_BY_EPOCHS: usize = 1 << 14;
 
 /// Returns sens(C, Pi) for epochs of `epoch_steps` < n steps: the sum over pairs of epochs, or the
 /// sensitivity under min-sep with as many participations and no separation, which `of` returns, if it is
@@ -32,13 +38,14 @@ pub(super) fn of_epochs(
     if let Some((within, 0.0)) = among_epochs {
         return Sensitivity::exact(within.sqrt(), "orthogonal epochs, largest column of each");
     }
-    let bound = of(&free)?;
-    match among_epochs {
-        Some((within, across)) if (within + across).sqrt() < bound.value => Sensitivity::upper_bound(
-            (within + across).sqrt(),
-            "largest inner products of columns of each pair of epochs",
-        ),
-        _ => Sensitivity::upper_bound(bound.value, "as many participations at any steps"),
+    let by_pairs = among_epochs.map(|(within, across)| {
+        let source = "largest inner products of columns of each pair of epochs";
+        Sensitivity::upper_bound((within + across).sqrt(), source)
+    });
+    match (by_pairs, of(&free)) {
+        (Some(pairs), Ok(free)) if pairs.as_ref().is_ok_and(|pairs| pairs.value < free.value) => pairs,
+        (Some(pairs), Err(_)) => pairs,
+        (_, free) => Sensitivity::upper_bound(free?.value, "as many participations at any steps"),
     }
 }
 
@@ -47,13 +54,13 @@ pub(super) fn of_epochs(
 fn pairs(encoder: &Encoder, epoch_steps: usize, lags: usize) -> Option<(f64, f64)> {
     let n = encoder.steps();
     let epochs = n.div_ceil(epoch_steps);
-    if n.saturating_mul(lags) > MAX_ENTRIES || epochs.saturating_mul(epochs) > MAX_ENTRIES {
+    // At most this many epochs apart are two steps that are a lag below `lags` apart.
+    let reach = ((lags + epoch_steps - 2) / epoch_steps).min(epochs - 1);
+    if n.saturating_mul(lags) > MAX_ENTRIES || epochs.saturating_mul(reach) > MAX_PAIRS {
         return None;
     }
     let diagonal = encoder.gram_lag(0);
     let within = diagonal.chunks(epoch_steps).map(|epoch| largest(epoch.iter().copied())).sum();
-    // At most this many epochs apart are two steps that are a lag below `lags` apart.
-    let reach = ((lags + epoch_steps - 2) / epoch_steps).min(epochs - 1);
     let mut largest_of_pair = vec![0.0; epochs * reach];
     for lag in 1..lags {
         for (t, x) in encoder.gram_lag(lag).into_iter().enumerate() {

@@ -25,6 +25,7 @@ mod signs;
 mod toeplitz;
 mod value;
 
+pub(crate) use each_epoch::MAX_BLT_STEPS_BY_EPOCHS;
 pub(crate) use general::of_encoder;
 pub use rows::RowNorm;
 pub(crate) use rows::of_l1_rows;

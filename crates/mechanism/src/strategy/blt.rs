@@ -119,9 +119,6 @@ impl Blt {
     }
 }
 
-/// Maximum number of steps for which the inner products of the columns of all pairs of epochs are compared.
-const MAX_STEPS_BY_EPOCHS: usize = 1 << 14;
-
 impl Strategy for Blt {
     fn steps(&self) -> usize {
         self.steps
@@ -149,14 +146,13 @@ impl Strategy for Blt {
         participation.check(self.steps)?;
         let is_each_epoch = matches!(participation, Participation::EachEpoch { .. });
         if matches!(participation, Participation::Patterns { .. })
-            || is_each_epoch && self.steps <= MAX_STEPS_BY_EPOCHS
+            || is_each_epoch && self.steps <= sensitivity::MAX_BLT_STEPS_BY_EPOCHS
         {
             return sensitivity::of_toeplitz(&self.coefficients()?, self.steps, participation);
         }
         let separation = participation.separation(self.steps);
         let squared =
             norms::sensitivity(&self.scale(), &self.decay_complement, self.steps, separation).squared;
-        let separation = participation.separation(self.steps);
         if is_each_epoch && separation.max_participations > 1 {
             return Sensitivity::upper_bound(squared.sqrt(), "as many participations at any steps");
         }

@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Print the total loss, sens^2 ||B||_F^2, instead.
     #[arg(long)]
     total: bool,
-    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K or file:PATH
+    /// When one unit may take part: single, full-batch, cyclic:B,K, min-sep:B,K, each-epoch:B or file:PATH
     /// (one pattern of steps a line).
     #[arg(long, default_value = "single", value_parser = participation)]
     participation: Participation,
