@@ -18,7 +18,7 @@ lanes=(version sweeps fuzz mutants)
 # Every case of the sweeps of which ./check takes a share.
 lane_sweeps() {
     export ANTINOISE_SWEEPS=whole
-    cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test sampled
+    cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test fixed_size --test sampled
     cargo test --release -p antinoise-audit --test calibration
     cargo test --release -p antinoise-mechanism --test laws --test forms --test running
     cargo test --release -p antinoise-plan --test choice --test sampled

@@ -15,6 +15,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 . scripts/sizes.sh
+# Threads of PyTorch that wait sleep: beside other tests, spinning takes as much time as the tests themselves.
+export OMP_WAIT_POLICY=PASSIVE
 
 # environment NAME PACKAGE...: a virtual environment with these packages, of which Python compiles what it imports.
 environment() {

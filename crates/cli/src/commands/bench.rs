@@ -16,7 +16,7 @@ use crate::output;
 /// Measure the speed of noise on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  antinoise bench noise --dim 1e7")]
+  antinoise bench noise --dim 1e6")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -32,7 +32,7 @@ enum What {
 #[command(
     allow_negative_numbers = true,
     after_help = "Examples:
-  antinoise bench noise --dim 1e7 --threads 1"
+  antinoise bench noise --dim 1e6 --threads 1"
 )]
 struct NoiseArguments {
     /// Number of coordinates.
