@@ -1,7 +1,7 @@
 //! Sampled runs as Poisson-sampled steps: banded correlated noise under block-cyclic Poisson sampling, and
 //! independent noise on batches of a fixed size.
 
-use antinoise_input::{InvalidParameter, at_least, positive};
+use antinoise_input::{InvalidParameter, at_least, between, positive};
 
 use crate::{PoissonSampledGaussian, Result};
 
@@ -202,10 +202,7 @@ pub fn fixed_size_reduction(
     let FixedSizeBatches { batch_size, examples, steps } = *sampling;
     at_least("examples", examples, 2)?;
     at_least("steps", steps, 1)?;
-    if !(1..examples).contains(&batch_size) {
-        let must_be = format!("from 1 to examples - 1 = {}", examples - 1);
-        return Err(InvalidParameter::new("batch_size", batch_size, must_be).into());
-    }
+    between("batch_size", batch_size, 1, examples - 1, "examples - 1")?;
     let rate = sampling.rate_upper();
     let half = 0.5 * positive("noise_multiplier", noise_multiplier)?;
     Ok(PoissonSampledGaussian::new(half, rate, steps as u64)?.in_any_direction())

@@ -104,9 +104,15 @@ impl Sampling {
         let one = Composition::new([run])?;
         if let Self::FixedSize(batches) = self {
             between("group_size", group_size as usize, 1, batches.examples, "examples")?;
-            let upper = one.group_epsilon_upper(delta, group_size)?;
-            let lower = self.no_less_private(noise_multiplier, neighbours)?.epsilon(delta)?.lower;
-            return Ok(Bounds { lower: lower.min(upper), upper });
+            let found = match group_size {
+                1 => one.epsilon(delta)?,
+                _ => by_conversion(&one, delta, group_size)?,
+            };
+            if neighbours != Neighbours::ZeroOut {
+                return Ok(found);
+            }
+            let zeroed = Composition::new([batches.no_less_private(noise_multiplier)?])?.epsilon(delta)?;
+            return Ok(Bounds { lower: zeroed.lower.min(found.upper), ..found });
         }
         if group_size == 1 {
             return one.epsilon(delta);
@@ -118,11 +124,7 @@ impl Sampling {
         let are_members_independent = matches!(self, Self::Poisson { batches, .. } if batches.bands == 1);
         match run.of_group(group_size) {
             Ok(all) if are_members_independent => Composition::new([all])?.epsilon(delta),
-            // A group is protected at most as well as one of its members.
-            _ => Ok(Bounds {
-                lower: one.epsilon(delta)?.lower,
-                upper: one.group_epsilon_upper(delta, group_size)?,
-            }),
+            _ => by_conversion(&one, delta, group_size),
         }
     }
 
@@ -139,16 +141,9 @@ impl Sampling {
     /// ```
     pub fn delta(&self, noise_multiplier: f64, epsilon: f64, neighbours: Neighbours) -> Result<Bounds> {
         let found = Composition::new([self.run(noise_multiplier, neighbours)?])?.delta(epsilon)?;
-        let lower = self.no_less_private(noise_multiplier, neighbours)?.delta(epsilon)?.lower;
-        Ok(Bounds { lower: lower.min(found.upper), ..found })
-    }
-
-    /// Steps that are no less private than those of [`Sampling::run`], under the adjacency.
-    fn no_less_private(&self, noise_multiplier: f64, neighbours: Neighbours) -> Result<Composition> {
-        Composition::new([match (self, neighbours) {
-            (Self::FixedSize(batches), Neighbours::ZeroOut) => batches.no_less_private(noise_multiplier)?,
-            _ => self.run(noise_multiplier, neighbours)?,
-        }])
+        let (Self::FixedSize(batches), Neighbours::ZeroOut) = (self, neighbours) else { return Ok(found) };
+        let zeroed = Composition::new([batches.no_less_private(noise_multiplier)?])?.delta(epsilon)?;
+        Ok(Bounds { lower: zeroed.lower.min(found.upper), ..found })
     }
 
     /// Returns the smallest noise multiplier that is `(epsilon, delta)`-private.
@@ -172,4 +167,10 @@ impl Sampling {
         // The reduction to Poisson sampling rounds the noise down again.
         Ok(factor * accounted.next_up() / neighbours.sensitivity_factor())
     }
+}
+
+/// The upper bound on epsilon that follows from one member. A group is protected at most as well as one of
+/// them.
+fn by_conversion(one: &Composition, delta: f64, group_size: u64) -> Result<Bounds> {
+    Ok(Bounds { lower: one.epsilon(delta)?.lower, upper: one.group_epsilon_upper(delta, group_size)? })
 }

@@ -90,6 +90,18 @@ impl Participation {
         Separation { min_sep, max_participations }
     }
 
+    /// Returns the number of steps of an epoch, in each of which a unit takes part at most once; `None` for
+    /// schemas without epochs.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Participation;
+    /// assert_eq!(Participation::EachEpoch { epoch_steps: 10 }.epoch_steps(), Some(10));
+    /// assert_eq!(Participation::Single.epoch_steps(), None);
+    /// ```
+    pub fn epoch_steps(&self) -> Option<usize> {
+        if let Self::EachEpoch { epoch_steps } = self { Some(*epoch_steps) } else { None }
+    }
+
     /// Returns the min-sep schema with this separation, limited to the participations that fit in `steps`
     /// steps; `Single` if only one fits.
     pub(crate) fn min_sep(steps: usize, separation: Separation) -> Self {

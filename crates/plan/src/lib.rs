@@ -70,7 +70,7 @@ pub use io::write_atomically;
 pub use owners::OwnedExamples;
 pub use participations::Participations;
 pub use persons::{ByExamples, by_examples_in_words};
-pub use plan::{Plan, Privacy};
+pub use plan::{Plan, Privacy, neighbours};
 pub use request::{Length, MaxBatchSize, Request};
 pub use sampler::{Batches, Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};

@@ -59,10 +59,7 @@ impl Limits {
                 (min_sep, max_participations, in_phase)
             }
         };
-        let epoch = match schedule.participation {
-            Participation::EachEpoch { epoch_steps } => Some(epoch_steps),
-            _ => None,
-        };
+        let epoch = schedule.participation.epoch_steps();
         Self { min_sep, most, in_phase, epoch, steps }
     }
 

@@ -199,8 +199,8 @@ impl Plan {
             ));
         }
         let sizes = (self.batch_size, self.examples);
-        let run = dp_sgd(self.sampler, groups, steps, sizes, self.accounted_noise())?;
-        Ok(Some(under(self.privacy.adjacency, run)))
+        let sampling = sampling(self.sampler, groups, steps, sizes);
+        Ok(Some(sampling.run(self.noise_multiplier, neighbours(self.privacy.adjacency))?))
     }
 
     /// The noise multiplier for the accountant. Under amplified Poisson sampling it is relative to the norm
@@ -312,26 +312,29 @@ pub(crate) struct Rounding {
     pub history: f64,
 }
 
-/// A DP-SGD run that is no more private than `steps` steps of a strategy with `groups` bands under `sampler`,
-/// which forms batches of `batch_size` out of `examples` examples; the noise is relative to the norm of one
-/// contribution.
-pub(crate) fn dp_sgd(
+/// The sampling of `steps` steps of a strategy with `groups` bands under `sampler`, which forms batches of
+/// `batch_size` out of `examples` examples.
+pub(crate) fn sampling(
     sampler: Sampler,
     groups: usize,
     steps: usize,
     (batch_size, examples): (usize, usize),
-    noise_multiplier: f64,
-) -> Result<PoissonSampledGaussian> {
+) -> Sampling {
     let batches = BlockCyclicPoisson { bands: groups, steps, batch_size: batch_size as f64, examples };
     let max_batch = sampler.max_batch_size().map(|size| MaxBatch { size, examples });
-    Ok(Sampling::Poisson { batches, max_batch }.run(noise_multiplier, Neighbours::ZeroOut)?)
+    Sampling::Poisson { batches, max_batch }
 }
 
-/// `run`, whose noise is relative to the norm of one contribution, under `adjacency`.
-pub(crate) fn under(adjacency: Adjacency, run: PoissonSampledGaussian) -> PoissonSampledGaussian {
+/// The adjacency of a plan as its accountant and its statement name it.
+///
+/// ```
+/// use antinoise_accounting::Neighbours;
+/// assert_eq!(antinoise_plan::neighbours(antinoise_mechanism::Adjacency::ReplaceOne), Neighbours::ReplaceOne);
+/// ```
+pub fn neighbours(adjacency: Adjacency) -> Neighbours {
     match adjacency {
-        Adjacency::ZeroOut => run,
-        Adjacency::ReplaceOne => run.replaced(),
+        Adjacency::ZeroOut => Neighbours::ZeroOut,
+        Adjacency::ReplaceOne => Neighbours::ReplaceOne,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use antinoise_accounting::Neighbours;
 use antinoise_input::{InvalidParameter, at_least, below_one, between, in_open_unit, positive};
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, PrivacyUnit, Workload};
 
 use crate::arithmetic::in_single_precision;
-use crate::plan::dp_sgd;
+use crate::plan::sampling;
 use crate::unit::check_unit;
 use crate::{ArithmeticKind, Result, Schedule, Setting};
 
@@ -150,7 +151,8 @@ impl Request {
     pub(crate) fn sampled(&self, schedule: &Schedule, groups: usize) -> Result<Schedule> {
         let sampled = schedule.with_poisson(groups);
         let Some(wanted) = self.max_batch_size else { return Ok(sampled) };
-        let run = dp_sgd(sampled.sampler, groups, sampled.steps, (self.batch_size, self.examples), 1.0)?;
+        let sizes = (self.batch_size, self.examples);
+        let run = sampling(sampled.sampler, groups, sampled.steps, sizes).run(1.0, Neighbours::ZeroOut)?;
         let least = |share: f64| -> Result<usize> {
             let of_group = self.examples.div_ceil(groups) as u64;
             Ok((run.least_max_batch_size(of_group, share * self.delta)? as usize).max(self.batch_size))

@@ -1,10 +1,10 @@
 //! Privacy claims in words, of one model and of several models from the same data.
 
-use antinoise_accounting::{Bounds, Composition, Gdp, Neighbours, PoissonSampledGaussian, PrivacyStatement};
+use antinoise_accounting::{Bounds, Composition, Gdp, PoissonSampledGaussian, PrivacyStatement};
 use antinoise_input::{InvalidParameter, at_least, between, rounded_to_4};
 use antinoise_mechanism::{Adjacency, rounded};
 
-use crate::plan::under;
+use crate::plan::neighbours;
 use crate::statement_text::{
     accountant, arithmetic, assumptions, checked, mechanism, not_covered, sampler, schema,
 };
@@ -59,7 +59,7 @@ pub fn compose(models: &[(&VerifiedPlan, usize)], delta: f64) -> Result<Bounds> 
     if full.mu() > 0.0 {
         // A Gaussian mechanism is a step at sampling rate 1, with its noise multiplier rounded down.
         let step = PoissonSampledGaussian::new((1.0 / full.mu()).next_down(), 1.0, 1)?;
-        sampled.push(under(adjacency, step));
+        sampled.push(if adjacency == Adjacency::ReplaceOne { step.replaced() } else { step });
     }
     Ok(Composition::new(sampled)?.epsilon(delta)?)
 }
@@ -79,10 +79,7 @@ impl VerifiedPlan {
         let privacy = &self.privacy;
         PrivacyStatement {
             unit: privacy.unit.to_string(),
-            adjacency: match privacy.adjacency {
-                Adjacency::ZeroOut => Neighbours::ZeroOut,
-                Adjacency::ReplaceOne => Neighbours::ReplaceOne,
-            },
+            adjacency: neighbours(privacy.adjacency),
             schema: schema(self),
             sampler: sampler(self),
             mechanism: mechanism(self),

@@ -52,10 +52,7 @@ fn forbidden(plan: &VerifiedPlan, batches: &[&[usize]]) -> usize {
             (min_sep, max_participations)
         }
     };
-    let epoch = match plan.participation {
-        Participation::EachEpoch { epoch_steps } => Some(epoch_steps),
-        _ => None,
-    };
+    let epoch = plan.participation.epoch_steps();
     let mut turns: Vec<(usize, Option<usize>)> = vec![(0, None); plan.examples];
     let mut found = 0;
     for (step, batch) in batches.iter().enumerate() {

@@ -3,10 +3,11 @@
 use antinoise_accounting::{Sampling, calibrate};
 use antinoise_input::{InvalidParameter, at_least, in_open_unit, positive};
 use antinoise_mechanism::Adjacency;
+use antinoise_plan::neighbours;
 use clap::Args;
 
 use super::privacy::PrivacyFigures;
-use super::sampling::{SamplingOptions, checked_rate, neighbours, poisson, refuse_replace_one};
+use super::sampling::{SamplingOptions, checked_rate, poisson, refuse_replace_one};
 use crate::arguments::parsed;
 use crate::failure::Result;
 use crate::numbers::real;

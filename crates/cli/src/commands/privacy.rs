@@ -5,11 +5,10 @@ use std::fmt;
 use antinoise_accounting::{Bounds, Gdp, Sampling, three_digits_up};
 use antinoise_input::{short_down, short_up};
 use antinoise_mechanism::Adjacency;
-use antinoise_plan::{Plan, Sampler};
+use antinoise_plan::{Plan, Sampler, neighbours};
 use serde::Serialize;
 
 use super::observed::Observed;
-use super::sampling::neighbours;
 use super::simulated::SimulatedPoint;
 use crate::failure::Result;
 

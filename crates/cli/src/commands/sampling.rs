@@ -1,6 +1,6 @@
 //! The sampling options of `account` and `calibrate`.
 
-use antinoise_accounting::{BlockCyclicPoisson, FixedSizeBatches, MaxBatch, Neighbours, Sampling};
+use antinoise_accounting::{BlockCyclicPoisson, FixedSizeBatches, MaxBatch, Sampling};
 use antinoise_input::{InvalidParameter, at_least, between};
 use antinoise_mechanism::Adjacency;
 use clap::Args;
@@ -92,12 +92,4 @@ fn absent(name: &str, with: &str) -> InvalidParameter {
 /// Poisson sampling at `rate`: of batches of that expected size out of one example.
 pub fn poisson(rate: f64, steps: usize, bands: usize) -> BlockCyclicPoisson {
     BlockCyclicPoisson { bands, steps, batch_size: rate, examples: 1 }
-}
-
-/// The adjacency for the accountant.
-pub fn neighbours(adjacency: Adjacency) -> Neighbours {
-    match adjacency {
-        Adjacency::ZeroOut => Neighbours::ZeroOut,
-        Adjacency::ReplaceOne => Neighbours::ReplaceOne,
-    }
 }

@@ -144,7 +144,7 @@ impl Strategy for Blt {
 
     fn sensitivity(&self, participation: &Participation) -> Result<Sensitivity> {
         participation.check(self.steps)?;
-        let is_each_epoch = matches!(participation, Participation::EachEpoch { .. });
+        let is_each_epoch = participation.epoch_steps().is_some();
         if matches!(participation, Participation::Patterns { .. })
             || is_each_epoch && self.steps <= sensitivity::MAX_BLT_STEPS_BY_EPOCHS
         {

@@ -7,7 +7,7 @@ use antinoise_mechanism::design::{Objective, Solution, Status, StrategySpec};
 use antinoise_mechanism::loss::Loss;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Recursion};
 
-use crate::plan::{dp_sgd, under};
+use crate::plan::{neighbours, sampling};
 use crate::verified::Progress;
 use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPlan, monte_carlo};
 
@@ -253,12 +253,9 @@ fn noise_multiplier_upper(request: &Request, schedule: &Schedule) -> Result<f64>
     Ok(match schedule.accountant().dp_sgd_groups(schedule.sampler) {
         Some(groups) => {
             let sizes = (request.batch_size, request.examples);
-            let run = dp_sgd(schedule.sampler, groups, schedule.steps, sizes, 1.0)?;
-            let of_one =
-                under(request.adjacency, run).noise_multiplier_upper(request.epsilon, request.delta)?;
-            // The reduction rounds the noise down again. Under replace-one the sensitivity is twice the norm
-            // of a contribution.
-            of_one.next_up() / request.adjacency.sensitivity_factor()
+            let sampling = sampling(schedule.sampler, groups, schedule.steps, sizes);
+            let neighbours = neighbours(request.adjacency);
+            sampling.noise_multiplier_upper(request.epsilon, request.delta, neighbours)?
         }
         None => gaussian_noise_multiplier_upper(request.epsilon, request.delta)?,
     })

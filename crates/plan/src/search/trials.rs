@@ -369,7 +369,7 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
     let mut specs: Vec<_> =
         ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
-    if let Participation::EachEpoch { epoch_steps } = *participation {
+    if let Some(epoch_steps) = participation.epoch_steps() {
         return with_restarts(
             specs,
             steps,
