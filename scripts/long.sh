@@ -37,8 +37,8 @@ lane_version() {
 lane_fuzz() {
     local seconds=${1-60} failed=() names TIMEFORMAT='%U %S'
     shift $(($# > 0))
-    cp Cargo.lock fuzz/Cargo.lock
-    (cd fuzz && CARGO_TARGET_DIR="$target/fuzz" RUSTC_WRAPPER="$PWD/instrument" cargo build --release --quiet)
+    CARGO_TARGET_DIR="$target/fuzz" RUSTC_WRAPPER="$PWD/fuzz/instrument" \
+        cargo build --profile fuzz --package antinoise-fuzz --features libfuzzer --quiet
     names=("$@")
     [ $# -gt 0 ] || names=($(ls fuzz/corpus))
     for name in "${names[@]}"; do
@@ -59,7 +59,7 @@ fuzz_target() {
     processor=$(
         ulimit -v 8388608
         {
-            time TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/release/fuzz" -max_total_time="$2" -timeout=120 -rss_limit_mb=2048 \
+            time TARGET=$1 TMPDIR=$scratch RAYON_NUM_THREADS=1 "$target/fuzz/fuzz/fuzz" -max_total_time="$2" -timeout=120 -rss_limit_mb=2048 \
                 -max_len=4096 ${words:+-dict="$words"} -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "fuzz/corpus/$1" >"$log" 2>&1
         } 2>&1
     ) || status=$?

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use antinoise_input::BadInput;
 use antinoise_mechanism::{Grid, Recursion};
-use antinoise_noise::{NoiseStream, Key, StreamBuilder};
+use antinoise_noise::{Key, NoiseStream, StreamBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::files::file;

@@ -74,7 +74,8 @@ pub fn run(data: &[u8]) -> bool {
                 assert_eq!(tally.rows, fates, "{tally:?}");
                 assert!(tally.unknown_keys == 0 || handling.leave_unknown_keys);
                 assert!(found.late + found.lost == 0 || handling.late != Late::Refuse);
-                let elsewhere = found.later + found.lost + if handling.late == Late::Leave { found.late } else { 0 };
+                let elsewhere =
+                    found.later + found.lost + if handling.late == Late::Leave { found.late } else { 0 };
                 assert_eq!(tally.rows + elsewhere, told, "{found:?}");
                 assert_eq!(read().0.ok(), Some(found));
             }

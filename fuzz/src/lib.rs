@@ -49,3 +49,24 @@ pub const TARGETS: &[Target] = &[
     target("table", training::table::run, training::table::seeds),
     target("training-checkpoint", training::checkpoint::run, training::checkpoint::seeds),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every input to start from is kept, as the fuzzer asks of it, and stands in `corpus/`.
+    #[test]
+    fn inputs_to_start_from_are_kept() {
+        let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        for target in TARGETS {
+            let files: Vec<_> = std::fs::read_dir(corpus.join(target.name))
+                .unwrap()
+                .map(|file| file.unwrap().path())
+                .collect();
+            assert!(!files.is_empty(), "{}", target.name);
+            for file in files {
+                assert!((target.run)(&std::fs::read(&file).unwrap()), "{}", file.display());
+            }
+        }
+    }
+}

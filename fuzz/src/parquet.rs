@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use antinoise_input::BadInput;
+use antinoise_input::tables::ColumnFormat;
 use antinoise_release::Late;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -23,8 +24,9 @@ pub fn run(data: &[u8]) -> bool {
     with_release(kind, |release, period, handling| {
         let columns = columns(release);
         let mut told = 0;
-        let found =
-            release.freeze(period).expect("a period").read_parquet(&path, &columns, handling, || told += 1);
+        let mut freezing = release.freeze(period).expect("a period");
+        let format = ColumnFormat::Parquet;
+        let found = freezing.read_columns(&path, format, &columns, handling, || told += 1);
         match found {
             Ok(found) => {
                 let elsewhere = found.later + if handling.late == Late::Leave { found.late } else { 0 };

@@ -2,7 +2,7 @@
 
 use antinoise_input::BadInput;
 use antinoise_mechanism::Adjacency;
-use antinoise_plan::{Accountant, Length, Plan, PrivacyUnit, ArithmeticKind, Request, Setting, choose};
+use antinoise_plan::{Accountant, ArithmeticKind, Length, Plan, PrivacyUnit, Request, Setting, choose};
 
 use crate::strategy::least_sensitivity;
 

@@ -54,7 +54,7 @@ static SAVED: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
 
 /// What is published in the end where nothing was altered.
 static WANTED: LazyLock<Vec<Published>> =
-    LazyLock::new(|| ended(&put(|path, bytes| write(path, bytes))).expect("the release as it was saved"));
+    LazyLock::new(|| ended(&put(write)).expect("the release as it was saved"));
 
 /// The first byte says what is altered: bytes of the database, rows of it, bytes of its seal or of the
 /// secret; and whether digests are made right, so that what lies behind them is reached. What is damaged is

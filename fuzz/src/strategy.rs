@@ -1,8 +1,8 @@
 //! Strategies as `--strategy file:PATH` reads them.
 
 use antinoise_mechanism::design::Objective;
-use antinoise_mechanism::{Class, design::StrategySpec};
 use antinoise_mechanism::{AnyStrategy, Participation, Problem, Separation, Workload};
+use antinoise_mechanism::{Class, design::StrategySpec};
 
 /// Longer ones only cost time.
 const MOST_STEPS: usize = 48;

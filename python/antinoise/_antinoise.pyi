@@ -166,6 +166,7 @@ def account(
     group_size: int = 1,
     fixed_batch_size: int | None = None,
     examples: int | None = None,
+    random_allocation: int | None = None,
 ) -> types.Account:
     """The privacy of the Gaussian mechanism, or of its composition over sampled batches.
 
@@ -178,6 +179,8 @@ def account(
         group_size: Number of units that are protected together, such as the examples of one user.
         fixed_batch_size: Batches of this many of the `examples`, drawn without replacement in every step.
         examples: Number of examples, with `fixed_batch_size`.
+        random_allocation: Number of steps of an epoch, in one of which, chosen uniformly and independently of
+            others, each example takes part; `steps` is a multiple of it.
 
     Returns:
         `epsilon`, never below the truth, and `epsilon_lower`, never above it.
@@ -195,12 +198,13 @@ def calibrate(
     adjacency: _Neighbours = "zero-out",
     fixed_batch_size: int | None = None,
     examples: int | None = None,
+    random_allocation: int | None = None,
 ) -> float:
     """The smallest noise multiplier that reaches (epsilon, delta).
 
     Args:
         epsilon, delta: The privacy to reach.
-        sampling_rate, steps, adjacency, fixed_batch_size, examples: As in `account`.
+        sampling_rate, steps, adjacency, fixed_batch_size, examples, random_allocation: As in `account`.
 
     Returns:
         Standard deviation of the noise divided by the sensitivity.

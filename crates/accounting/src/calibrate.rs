@@ -15,7 +15,9 @@
 use antinoise_input::{in_open_unit, non_negative};
 
 use crate::root::crossing;
-use crate::{Composition, Error, PoissonSampledGaussian, Result, gaussian_noise_multiplier_upper};
+use crate::{
+    Composition, Error, PoissonSampledGaussian, RandomAllocation, Result, gaussian_noise_multiplier_upper,
+};
 
 /// Relative tolerance of an answer.
 const TOLERANCE: f64 = 1e-4;
@@ -64,6 +66,33 @@ impl PoissonSampledGaussian {
     }
 }
 
+impl RandomAllocation {
+    /// The smallest noise multiplier, in place of its own, that makes these epochs
+    /// `(epsilon, delta)`-private.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range, or no noise multiplier in the range of [`RandomAllocation::new`]
+    /// suffices.
+    ///
+    /// ```
+    /// use antinoise_accounting::{RandomAllocation, calibrate};
+    /// let allocated = RandomAllocation::new(1.0, 10, 4)?.noise_multiplier_upper(2.0, 1e-6)?;
+    /// let poisson = calibrate::noise_multiplier_upper(0.1, 40, 2.0, 1e-6)?;
+    /// assert!(0.8 * poisson < allocated && allocated < 0.95 * poisson);
+    /// # Ok::<(), antinoise_accounting::Error>(())
+    /// ```
+    pub fn noise_multiplier_upper(self, epsilon: f64, delta: f64) -> Result<f64> {
+        let target = Target::new(epsilon, delta)?;
+        let unamplified = gaussian_noise_multiplier_upper(epsilon, delta)? * (self.epochs() as f64).sqrt();
+        let (low, high) = (*Self::NOISE.start(), *Self::NOISE.end());
+        let within = |sigma: f64| self.with_noise_multiplier(sigma.clamp(low, high));
+        if unamplified > high && !target.meets(&within(high)?)? {
+            return in_reach("noise_multiplier", false, high);
+        }
+        target.least("noise_multiplier", unamplified.clamp(low, high), low, within)
+    }
+}
+
 /// The largest number of steps at `noise_multiplier` and `sampling_rate` that is `(epsilon, delta)`-private.
 ///
 /// # Errors
@@ -78,7 +107,7 @@ pub fn steps_lower(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delt
     let target = Target::new(epsilon, delta)?;
     let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MAX_STEPS as f64) as u64;
     let run = |inverse| PoissonSampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
-    if !target.meets(run(1.0)?)? {
+    if !target.meets(&run(1.0)?)? {
         return in_reach("steps", false, 0);
     }
     Ok(taken(target.least("steps", 1.0, 1.0 / MAX_STEPS as f64, run)?))
@@ -99,13 +128,42 @@ const MAX_STEPS: u64 = 1 << 40;
 /// ```
 pub fn sampling_rate_lower(noise_multiplier: f64, steps: u64, epsilon: f64, delta: f64) -> Result<f64> {
     let target = Target::new(epsilon, delta)?;
-    if target.meets(PoissonSampledGaussian::new(noise_multiplier, 1.0, steps)?)? {
+    if target.meets(&PoissonSampledGaussian::new(noise_multiplier, 1.0, steps)?)? {
         return Ok(1.0);
     }
     let inverse = target.least("sampling_rate", 2.0, 1.0, |inverse| {
         PoissonSampledGaussian::new(noise_multiplier, (1.0 / inverse).min(1.0), steps)
     })?;
     Ok(1.0 / inverse)
+}
+
+/// A run whose epsilon is compared with a target.
+trait Run {
+    /// An upper bound on epsilon.
+    fn epsilon_upper(&self, delta: f64) -> Result<f64>;
+
+    /// A fast estimate of epsilon.
+    fn epsilon_near(&self, delta: f64) -> Result<f64>;
+}
+
+impl Run for PoissonSampledGaussian {
+    fn epsilon_upper(&self, delta: f64) -> Result<f64> {
+        Ok(Composition::new([*self])?.epsilon(delta)?.upper)
+    }
+
+    fn epsilon_near(&self, delta: f64) -> Result<f64> {
+        Ok(Composition::new([*self])?.epsilon_near(delta))
+    }
+}
+
+impl Run for RandomAllocation {
+    fn epsilon_upper(&self, delta: f64) -> Result<f64> {
+        self.epsilon_upper(delta)
+    }
+
+    fn epsilon_near(&self, delta: f64) -> Result<f64> {
+        self.epsilon_near(delta)
+    }
 }
 
 /// The privacy target (epsilon, delta).
@@ -120,12 +178,12 @@ impl Target {
     }
 
     /// The relative excess of epsilon over the target, which is at most 0 if the target is met.
-    fn excess(&self, run: PoissonSampledGaussian) -> Result<f64> {
-        let epsilon = Composition::new([run])?.epsilon(self.delta)?.upper;
+    fn excess(&self, run: &impl Run) -> Result<f64> {
+        let epsilon = run.epsilon_upper(self.delta)?;
         Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
     }
 
-    fn meets(&self, run: PoissonSampledGaussian) -> Result<bool> {
+    fn meets(&self, run: &impl Run) -> Result<bool> {
         Ok(self.excess(run)? <= 0.0)
     }
 
@@ -136,7 +194,7 @@ impl Target {
         run: impl Fn(f64) -> Result<PoissonSampledGaussian>,
     ) -> Result<f64> {
         let (mut value, mut more) = (start, 1e-15);
-        while !self.meets(run(value)?)? {
+        while !self.meets(&run(value)?)? {
             value = start * (1.0 + more);
             more *= 2.0;
         }
@@ -145,14 +203,14 @@ impl Target {
 
     /// The least value >= `low` that meets the target, for a parameter that decreases epsilon. `start` is a
     /// first guess.
-    fn least(
+    fn least<R: Run>(
         &self,
         parameter: &'static str,
         start: f64,
         low: f64,
-        run: impl Fn(f64) -> Result<PoissonSampledGaussian>,
+        run: impl Fn(f64) -> Result<R>,
     ) -> Result<f64> {
-        let excess = |value: f64| self.excess(run(value)?);
+        let excess = |value: f64| self.excess(&run(value)?);
         let near = self.near(start, low, &run)?;
         let (mut works, mut fails) = ((near, excess(near)?), (low, f64::INFINITY));
         // Bracket the answer in steps of growing size.
@@ -189,9 +247,9 @@ impl Target {
     }
 
     /// An estimate of the least value, from a fast approximation of epsilon.
-    fn near(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<PoissonSampledGaussian>) -> Result<f64> {
+    fn near<R: Run>(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<R>) -> Result<f64> {
         let excess = |value: f64| -> Result<f64> {
-            let epsilon = Composition::new([run(value)?])?.epsilon_near(self.delta);
+            let epsilon = run(value)?.epsilon_near(self.delta)?;
             Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
         };
         let mut works = (start, excess(start)?);

@@ -70,7 +70,7 @@ pub use group::group_privacy_upper;
 pub use mechanism::MonteCarloMechanism;
 pub use monte_carlo::{MonteCarlo, PrivacyCurve, StatisticalDelta};
 pub use neighbours::Neighbours;
-pub use pld::{Bounds, Composition, PoissonSampledGaussian};
+pub use pld::{Bounds, Composition, PoissonSampledGaussian, RandomAllocation};
 pub use sampling::{MaxBatch, Sampling};
 pub use statement::{Fact, PrivacyStatement, delta_warning, three_digits_up};
 pub use statement_format::Markup;

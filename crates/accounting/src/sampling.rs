@@ -4,7 +4,8 @@ use antinoise_input::{InvalidParameter, at_least, between};
 
 use crate::{
     BlockCyclicPoisson, Bounds, Composition, FixedSizeBatches, Gdp, Neighbours, PoissonSampledGaussian,
-    Result, block_cyclic_poisson_reduction, fixed_size_reduction, gaussian_noise_multiplier_upper,
+    RandomAllocation, Result, block_cyclic_poisson_reduction, fixed_size_reduction,
+    gaussian_noise_multiplier_upper,
 };
 
 /// How the examples of each step are drawn. Noise multipliers are standard deviations over the sensitivity
@@ -31,6 +32,14 @@ pub enum Sampling {
     },
     /// Batches of a fixed size, drawn without replacement in every step.
     FixedSize(FixedSizeBatches),
+    /// Batches by random allocation: in each of `epochs` epochs, every example takes part in one of
+    /// `epoch_steps` steps.
+    RandomAllocation {
+        /// Number of steps of an epoch.
+        epoch_steps: usize,
+        /// Number of epochs.
+        epochs: usize,
+    },
 }
 
 /// A maximum batch size, and the number of examples, or an upper bound on it.
@@ -46,7 +55,8 @@ impl Sampling {
     /// Returns the steps that are accounted for at `noise_multiplier`.
     ///
     /// # Errors
-    /// When a parameter is out of its range, or batches have a fixed size and an example is added or removed.
+    /// When a parameter is out of its range, batches have a fixed size and an example is added or removed, or
+    /// batches are by random allocation, which is no composition of sampled steps.
     ///
     /// ```
     /// use antinoise_accounting::{FixedSizeBatches, Neighbours, Sampling};
@@ -63,9 +73,13 @@ impl Sampling {
             Self::None => return PoissonSampledGaussian::new(noise_multiplier, 1.0, 1),
             Self::FixedSize(_) if neighbours == Neighbours::AddOrRemove => {
                 let must_be = "zero-out or replace-one for batches of a fixed size";
-                return Err(InvalidParameter::new("neighbours", neighbours, must_be).into());
+                return Err(InvalidParameter::new("adjacency", neighbours, must_be).into());
             }
             Self::FixedSize(batches) => return fixed_size_reduction(batches, of_one),
+            Self::RandomAllocation { .. } => {
+                let must_be = "other than random allocation, which is no composition of sampled steps";
+                return Err(InvalidParameter::new("sampling", "random allocation", must_be).into());
+            }
             Self::Poisson { batches, max_batch } => (batches, max_batch),
         };
         let run = block_cyclic_poisson_reduction(batches, of_one)?;
@@ -100,6 +114,10 @@ impl Sampling {
         neighbours: Neighbours,
     ) -> Result<Bounds> {
         at_least("group_size", group_size as usize, 1)?;
+        if let Some(allocation) = self.allocation(noise_multiplier, neighbours)? {
+            between("group_size", group_size as usize, 1, 1, "one unit, for random allocation")?;
+            return allocation.epsilon(delta);
+        }
         let run = self.run(noise_multiplier, neighbours)?;
         let one = Composition::new([run])?;
         if let Self::FixedSize(batches) = self {
@@ -140,6 +158,9 @@ impl Sampling {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn delta(&self, noise_multiplier: f64, epsilon: f64, neighbours: Neighbours) -> Result<Bounds> {
+        if let Some(allocation) = self.allocation(noise_multiplier, neighbours)? {
+            return allocation.delta(epsilon);
+        }
         let found = Composition::new([self.run(noise_multiplier, neighbours)?])?.delta(epsilon)?;
         let (Self::FixedSize(batches), Neighbours::ZeroOut) = (self, neighbours) else { return Ok(found) };
         let zeroed = Composition::new([batches.no_less_private(noise_multiplier)?])?.delta(epsilon)?;
@@ -162,10 +183,24 @@ impl Sampling {
             Self::None => return gaussian_noise_multiplier_upper(epsilon, delta),
             Self::Poisson { .. } => 1.0,
             Self::FixedSize(_) => 2.0,
+            Self::RandomAllocation { .. } => 1.0,
         };
+        if let Some(allocation) = self.allocation(1.0, neighbours)? {
+            return allocation.noise_multiplier_upper(epsilon, delta);
+        }
         let accounted = self.run(1.0, neighbours)?.noise_multiplier_upper(epsilon, delta)?;
         // The reduction to Poisson sampling rounds the noise down again.
         Ok(factor * accounted.next_up() / neighbours.sensitivity_factor())
+    }
+
+    /// The epochs of random allocation.
+    fn allocation(&self, noise_multiplier: f64, neighbours: Neighbours) -> Result<Option<RandomAllocation>> {
+        let Self::RandomAllocation { epoch_steps, epochs } = *self else { return Ok(None) };
+        if neighbours == Neighbours::ReplaceOne {
+            let must_be = "zero-out or add-or-remove for random allocation";
+            return Err(InvalidParameter::new("adjacency", neighbours, must_be).into());
+        }
+        RandomAllocation::new(noise_multiplier, epoch_steps as u64, epochs as u64).map(Some)
     }
 }
 

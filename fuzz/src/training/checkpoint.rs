@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use antinoise_input::BadInput;
 use antinoise_noise::{Key, RunId};
 use antinoise_plan::{Length, Request, Setting, VerifiedPlan, choose};
+use antinoise_train::checkpoint::Checkpoints;
 use antinoise_train::data::{Dataset, Examples, ImageShape};
 use antinoise_train::model::Model;
 use antinoise_train::optimizer::UpdateRule;
-use antinoise_train::checkpoint::Checkpoints;
 
 use antinoise_train::trainer::{Setup, Trainer};
 use sha2::{Digest, Sha256};
@@ -36,7 +36,8 @@ static RUN: LazyLock<Run> = LazyLock::new(|| {
     let labels = (0..12).map(|i| i % 2).collect::<Vec<_>>();
     let train = Examples::new(features.clone(), labels.clone(), 2).expect("examples");
     let test = Examples::new(features, labels, 2).expect("examples");
-    let dataset = Dataset { name: "fuzz".into(), shape, classes: 2, class_names: Vec::new(), train, users: None, test };
+    let dataset =
+        Dataset { name: "fuzz".into(), shape, classes: 2, class_names: Vec::new(), train, users: None, test };
     let model = Model::logistic(shape, 2).expect("a model");
     let mut run = Run { plan, model, dataset, files: Default::default(), parameters: Vec::new() };
     let path = folder("trained");
@@ -56,7 +57,13 @@ static RUN: LazyLock<Run> = LazyLock::new(|| {
 impl Run {
     fn setup(&self) -> Setup<'_> {
         let rule = UpdateRule::Adam { learning_rate: 0.1, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        Setup { plan: &self.plan, model: &self.model, dataset: &self.dataset, optimizer: rule.into(), groups: None }
+        Setup {
+            plan: &self.plan,
+            model: &self.model,
+            dataset: &self.dataset,
+            optimizer: rule.into(),
+            groups: None,
+        }
     }
 }
 

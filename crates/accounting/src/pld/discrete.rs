@@ -81,13 +81,10 @@ pub(crate) fn optimistic(pair: &dyn Pair, grid: &Grid) -> Option<Discrete> {
     let points: Vec<Point> = grid.losses.iter().map(|&loss| pair.at(loss, Rounding::Down)).collect();
     let (widths, origin) = (grid.widths(), grid.origin);
     let mut slopes = lowered(&points, &widths, grid)?.slopes(&widths);
-    // Each side of the origin is made convex; the kink at the origin must be convex too.
-    let (below, above) = slopes.split_at_mut(origin + 1);
-    make_monotone(below, &widths[..=origin]);
-    make_monotone(above, &widths[origin + 1..]);
-    if above[0] - below[origin] + 1.0 < 0.0 {
-        return None;
-    }
+    // Each side of the origin is made convex, and then the kink at the origin.
+    make_monotone(&mut slopes[..=origin], &widths[..=origin]);
+    make_monotone(&mut slopes[origin + 1..], &widths[origin + 1..]);
+    join_at(origin, &mut slopes, &widths);
     let ln_masses = masses(grid, &slopes, -1.0);
     Some(Discrete { losses: grid.losses.clone(), ln_masses, infinity: 0.0 })
 }
@@ -174,6 +171,30 @@ fn make_monotone(slopes: &mut [f64], widths: &[f64]) {
     for (slope, _, length) in pools {
         slopes.by_ref().take(length).for_each(|s| *s = slope);
     }
+}
+
+/// Makes the curve convex at the origin: the slopes around it, if they fall there, become their mean, with as
+/// many others on both sides as are then out of order. Slopes up to the origin are larger by 1, the slope of
+/// t - 1.
+fn join_at(origin: usize, slopes: &mut [f64], widths: &[f64]) {
+    let (mut low, mut high) = (origin, origin + 1);
+    if slopes[high] + 1.0 >= slopes[low] {
+        return;
+    }
+    let joint = loop {
+        let excess: f64 = (low..=origin).map(|i| (slopes[i] - 1.0) * widths[i]).sum();
+        let rise = excess + (origin + 1..=high).map(|i| slopes[i] * widths[i]).sum::<f64>();
+        let mean = rise / widths[low..=high].iter().sum::<f64>();
+        if low > 0 && slopes[low - 1] - 1.0 > mean {
+            low -= 1;
+        } else if high + 1 < widths.len() && slopes[high + 1] < mean {
+            high += 1;
+        } else {
+            break mean;
+        }
+    };
+    slopes[low..=origin].fill(joint + 1.0);
+    slopes[origin + 1..=high].fill(joint);
 }
 
 #[cfg(test)]

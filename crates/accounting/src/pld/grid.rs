@@ -15,7 +15,7 @@ pub(crate) struct Grid {
 
 /// The largest loss of a knot, whose exponential and the difference of two such are normal numbers. Larger
 /// losses count as infinite ones.
-const LARGEST: f64 = 600.0;
+pub(super) const LARGEST: f64 = 600.0;
 
 impl Grid {
     /// Creates the grid of the losses of `pair` at outputs that are `spacing` standard deviations apart,

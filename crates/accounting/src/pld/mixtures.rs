@@ -207,7 +207,7 @@ fn density(x: f64) -> f64 {
 }
 
 /// The mass of N(0, 1) beyond `x`.
-fn tail(x: f64) -> f64 {
+pub(super) fn tail(x: f64) -> f64 {
     match x {
         x if x > FARTHEST => 0.0,
         x if x >= -1.0 => density(x) * mills(x),

@@ -1,6 +1,8 @@
 //! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, each a pair
 //! of distributions (`pair`): of one example (`profile`), of several or a replaced one (`mixtures`), or of
-//! one whose direction may change from step to step (`any_direction`).
+//! one whose direction may change from step to step (`any_direction`). Epochs with batches by random
+//! allocation (`allocation`) are composed in the same way.
+mod allocation;
 mod any_direction;
 mod bounds;
 mod characteristic;
@@ -19,6 +21,7 @@ mod truncation;
 use antinoise_input::{in_open_unit, non_negative};
 
 use crate::{Gdp, Result};
+pub use allocation::RandomAllocation;
 pub use bounds::Bounds;
 use pair::{Phase, Rounding};
 pub use poisson_sampled::PoissonSampledGaussian;

@@ -37,6 +37,8 @@ use crate::source::load_plan;
       --steps 1000 --examples 50k --max-batch-size 620
   antinoise account --noise-multiplier 1 --delta 1e-5 --steps 1000 \\
       --fixed-batch-size 500 --examples 50k
+  antinoise account --noise-multiplier 1 --delta 1e-5 --steps 1000 \\
+      --random-allocation 100
   antinoise account --noise-multiplier 4 --delta 1e-5 --group-size 3
   antinoise account --noise-multiplier 1 --delta 1e-5 --sampling-rate 0.01 \\
       --steps 1000 --group-size 3
@@ -68,7 +70,8 @@ pub struct Arguments {
     bins: BinsOptions,
     /// How neighbouring data sets differ: zero-out, or replace-one if the sensitivity was computed under
     /// replace-one, where it is twice as large. Under zero-out, figures that also hold under add-or-remove
-    /// are printed as such: those of Poisson sampling without bands, and of balls in bins.
+    /// are printed as such: those of Poisson sampling without bands, of random allocation, and of balls in
+    /// bins.
     #[arg(long, default_value = "zero-out", value_parser = parsed::<Adjacency>)]
     adjacency: Adjacency,
 }
@@ -85,7 +88,7 @@ struct NoiseOptions {
     mu: Option<f64>,
     /// Use noise, sampling and adjacency of this plan, made by `antinoise plan --out`, at its delta, or
     /// at --delta or --epsilon.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "max_batch_size", "fixed_batch_size", "examples", "balls_in_bins", "strategy", "adjacency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sampling_rate", "steps", "bands", "max_batch_size", "fixed_batch_size", "random_allocation", "examples", "balls_in_bins", "strategy", "adjacency"])]
     plan: Option<PathBuf>,
 }
 
@@ -148,7 +151,7 @@ struct BinsOptions {
     /// Assign every example at random to one of this many bins, which are used as batches in cyclic order.
     /// Epsilon is estimated by Monte Carlo. The noise multiplier is the standard deviation of the noise
     /// divided by the largest column norm of C.
-    #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "fixed_batch_size", "examples", "group_size", "epsilon"])]
+    #[arg(long, value_name = "BINS", value_parser = count, requires_all = ["steps", "strategy"], conflicts_with_all = ["sampling_rate", "fixed_batch_size", "random_allocation", "examples", "group_size", "epsilon"])]
     balls_in_bins: Option<usize>,
     /// The mechanism, optimised for prefix sums under cyclic batches (blt:4, toeplitz, banded-toeplitz:16).
     #[arg(long, value_name = "STRATEGY", value_parser = parsed::<StrategySpec>, requires = "balls_in_bins")]

@@ -27,6 +27,8 @@ use crate::numbers::real;
       --steps 1000 --adjacency replace-one
   antinoise calibrate --epsilon 2 --delta 1e-6 --steps 1000 \\
       --fixed-batch-size 500 --examples 50k
+  antinoise calibrate --epsilon 2 --delta 1e-6 --steps 1000 \\
+      --random-allocation 100
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
       --sampling-rate 0.01
   antinoise calibrate --epsilon 2 --delta 1e-6 --noise-multiplier 1 \\
@@ -69,9 +71,14 @@ impl Arguments {
     /// The sampling; of the number of steps and the sampling rate, the one that is not given is computed.
     fn missing(&self, sigma: f64) -> Result<Sampling> {
         refuse_replace_one(self.adjacency, "under which steps and sampling rates are searched for")?;
-        let SamplingOptions { bands, max_batch_size, fixed_batch_size, .. } = self.sampling;
-        let without =
-            [("bands", bands), ("max_batch_size", max_batch_size), ("fixed_batch_size", fixed_batch_size)];
+        let SamplingOptions { bands, max_batch_size, fixed_batch_size, random_allocation, .. } =
+            self.sampling;
+        let without = [
+            ("bands", bands),
+            ("max_batch_size", max_batch_size),
+            ("fixed_batch_size", fixed_batch_size),
+            ("random_allocation", random_allocation),
+        ];
         if let Some((name, got)) = without.into_iter().find_map(|(name, got)| Some((name, got?))) {
             return Err(InvalidParameter::new(name, got, "left out with --noise-multiplier").into());
         }

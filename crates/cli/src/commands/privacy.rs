@@ -30,6 +30,8 @@ pub struct PrivacyFigures {
     /// The size of all batches, which are drawn from `examples` examples without replacement.
     fixed_batch_size: Option<usize>,
     examples: Option<usize>,
+    /// Number of steps in each of which an example takes part once, by random allocation.
+    random_allocation: Option<usize>,
     /// Probability that the figures of a statistical accountant do not hold.
     failure: Option<f64>,
     /// Number of bins for balls in bins, with `strategy`.
@@ -128,12 +130,24 @@ impl PrivacyFigures {
     ) -> Result<Self> {
         let gdp =
             (sampling == Sampling::None).then(|| Gdp::from_noise_multiplier_upper(sigma)).transpose()?;
-        let (poisson, max_batch, fixed) = match sampling {
-            Sampling::None => (None, None, None),
-            Sampling::Poisson { batches, max_batch } => (Some(batches), max_batch, None),
-            Sampling::FixedSize(batches) => (None, None, Some(batches)),
+        let (mut poisson, mut max_batch, mut fixed, mut allocated) = (None, None, None, None);
+        let steps = match sampling {
+            Sampling::None => None,
+            Sampling::Poisson { batches, max_batch: most } => {
+                (poisson, max_batch) = (Some(batches), most);
+                Some(batches.steps)
+            }
+            Sampling::FixedSize(batches) => {
+                fixed = Some(batches);
+                Some(batches.steps)
+            }
+            Sampling::RandomAllocation { epoch_steps, epochs } => {
+                allocated = Some(epoch_steps);
+                Some(epoch_steps * epochs)
+            }
         };
         let bands = poisson.map(|batches| batches.bands);
+        let holds_without_example = bands == Some(1) || allocated.is_some();
         Ok(Self {
             epsilon: epsilon.upper,
             epsilon_lower: epsilon.lower,
@@ -142,11 +156,12 @@ impl PrivacyFigures {
             mu: gdp.map(Gdp::mu),
             rho: gdp.map(Gdp::rho_upper),
             sampling_rate: poisson.map(|batches| batches.batch_size / batches.examples as f64),
-            steps: poisson.map(|batches| batches.steps).or(fixed.map(|batches| batches.steps)),
+            steps,
             bands,
             max_batch_size: max_batch.map(|most| most.size),
             fixed_batch_size: fixed.map(|batches| batches.batch_size),
             examples: fixed.map(|batches| batches.examples),
+            random_allocation: allocated,
             failure: None,
             bins: None,
             min_sep: None,
@@ -154,9 +169,10 @@ impl PrivacyFigures {
             group_size: 1,
             // With several bands, examples are assigned to groups, and the assignment must not depend on
             // which examples are present: zero-out, not add-or-remove.
-            adjacency: match bands {
-                Some(1) if adjacency == Adjacency::ZeroOut => "add-or-remove".into(),
-                _ => adjacency.to_string(),
+            adjacency: if holds_without_example && adjacency == Adjacency::ZeroOut {
+                "add-or-remove".into()
+            } else {
+                adjacency.to_string()
             },
             accountant: if gdp.is_some() { "gdp" } else { "pld" },
             observed: None,
@@ -189,6 +205,9 @@ impl fmt::Display for PrivacyFigures {
                 f,
                 "sampling          {size} of {examples} examples without replacement, {steps} steps"
             )?;
+        }
+        if let (Some(epoch), Some(steps)) = (self.random_allocation, self.steps) {
+            writeln!(f, "sampling          one step in every {epoch} by random allocation, {steps} steps")?;
         }
         if let Some(bands) = self.bands.filter(|&bands| bands > 1) {
             writeln!(

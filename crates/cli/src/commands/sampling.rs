@@ -8,7 +8,7 @@ use clap::Args;
 use crate::failure::Result;
 use crate::numbers::{count, real};
 
-/// Options of Poisson sampling and of batches of a fixed size, which amplify privacy.
+/// Options of the ways to draw batches that amplify privacy.
 #[derive(Debug, Args)]
 pub struct SamplingOptions {
     /// Poisson sampling: the probability that an example joins a step's batch, independently of others (batch
@@ -30,6 +30,11 @@ pub struct SamplingOptions {
     /// loader that shuffles once in an epoch does not.
     #[arg(long, value_name = "SIZE", value_parser = count, requires_all = ["steps", "examples"], conflicts_with_all = ["sampling_rate", "bands", "max_batch_size"])]
     pub fixed_batch_size: Option<usize>,
+    /// Batches by random allocation: in every STEPS steps, an epoch, each example takes part in one step,
+    /// chosen uniformly, independently of other examples and anew in each epoch; noise is independent. A
+    /// loader that shuffles and cuts batches of a fixed size does not do this.
+    #[arg(long, value_name = "STEPS", value_parser = count, requires = "steps", conflicts_with_all = ["sampling_rate", "bands", "max_batch_size", "fixed_batch_size", "examples"])]
+    pub random_allocation: Option<usize>,
     /// With --max-batch-size: the number of examples, or an upper bound on it. With --fixed-batch-size: the
     /// number of examples.
     #[arg(long, value_name = "N", value_parser = count)]
@@ -62,6 +67,9 @@ impl SamplingOptions {
             between("fixed_batch_size", batch_size, 1, examples - 1, "examples - 1")?;
             return Ok(Sampling::FixedSize(FixedSizeBatches { batch_size, examples, steps }));
         }
+        if let (Some(epoch_steps), Some(steps)) = (self.random_allocation, self.steps) {
+            return allocation(epoch_steps, steps);
+        }
         if let (Some(examples), None) = (self.examples, self.max_batch_size) {
             let must_be = "left out, or given with --max-batch-size or --fixed-batch-size";
             return Err(InvalidParameter::new("examples", examples, must_be).into());
@@ -83,6 +91,16 @@ impl SamplingOptions {
         };
         Ok(Sampling::Poisson { batches: poisson(rate, steps, bands), max_batch })
     }
+}
+
+/// Random allocation over `steps` steps, which are whole epochs.
+fn allocation(epoch_steps: usize, steps: usize) -> Result<Sampling> {
+    between("random_allocation", epoch_steps, 1, steps, "steps")?;
+    if !steps.is_multiple_of(epoch_steps) {
+        let must_be = format!("a multiple of random_allocation = {epoch_steps}, so that epochs are whole");
+        return Err(InvalidParameter::new("steps", steps, must_be).into());
+    }
+    Ok(Sampling::RandomAllocation { epoch_steps, epochs: steps / epoch_steps })
 }
 
 fn absent(name: &str, with: &str) -> InvalidParameter {
