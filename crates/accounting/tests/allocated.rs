@@ -5,7 +5,7 @@ mod common;
 
 use antinoise_accounting::{Bounds, Gdp, MonteCarlo, MonteCarloMechanism, RandomAllocation};
 
-use common::random_cases;
+use common::{is_swept, random_cases};
 
 /// A linear congruential generator on [0, 1).
 fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
@@ -79,6 +79,26 @@ fn one_epoch_is_that_of_the_definition() {
         }
     }
     assert!(widest < 0.01, "{wanted} cases, the widest {widest}");
+}
+
+/// 300 random settings against transforms on even grids (`scripts/accounting/allocation.py`), which are off
+/// by less than 5e-4 of delta.
+#[test]
+fn brackets_hold_what_transforms_find() {
+    let mut rows = 0;
+    for line in include_str!("golden/allocated_delta.csv").lines().skip(1) {
+        let row: Vec<f64> = line.split(',').map(|field| field.parse().unwrap()).collect();
+        let [sigma, steps, epochs, epsilon, wanted] = row[..] else { panic!("five columns: {line}") };
+        rows += 1;
+        if !is_swept(rows, 10) {
+            continue;
+        }
+        let found =
+            RandomAllocation::new(sigma, steps as u64, epochs as u64).unwrap().delta(epsilon).unwrap();
+        assert!(is_within(found, wanted, 5e-4 * wanted), "{line}: {found:?}");
+        assert!(found.upper <= 1.05 * found.lower, "{line}: {found:?}");
+    }
+    assert_eq!(rows, 300);
 }
 
 /// Two epochs of two steps: delta of the product of two ratios, integrated over the first epoch's outputs.

@@ -9,6 +9,7 @@ use antinoise_mechanism::{Adjacency, AnyStrategy, PrivacyUnit, Workload};
 
 use crate::arithmetic::in_single_precision;
 use crate::plan::sampling;
+use crate::schedule::checked_steps;
 use crate::unit::check_unit;
 use crate::{ArithmeticKind, Result, Schedule, Setting};
 
@@ -52,6 +53,8 @@ const MAX_SHARE: f64 = 0.5;
 /// (request.epsilon, request.delta) = (4.0, 1e-5);
 /// let schedule = request.schedule()?;
 /// assert_eq!((schedule.steps, schedule.participation.to_string()), (480, "cyclic:120,4".into()));
+/// request.length = Length::Epochs(1_000_000_000);
+/// assert!(request.schedule().unwrap_err().to_string().starts_with("steps is 120000000000 but must be"));
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -228,6 +231,7 @@ impl Request {
                 InvalidParameter::new("epochs", epochs, "few enough that the steps can be counted")
             })?,
         };
+        checked_steps(steps)?;
         let (sampler, participation) = self.setting.batches(steps, groups)?;
         participation.check(steps)?;
         Ok(Schedule::new(steps, sampler, participation))

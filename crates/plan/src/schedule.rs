@@ -8,6 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Figure, unsound};
 use crate::{Result, Sampler};
 
+/// Maximum number of steps of a plan, over which the row norms of its noise are summed.
+const MAX_STEPS: usize = 100_000_000;
+
+/// Returns the number of steps of a plan, where it is in range.
+pub(crate) fn checked_steps(steps: usize) -> Result<usize> {
+    Ok(between("steps", steps, 1, MAX_STEPS, "the limit of a plan")?)
+}
+
 /// The accountant by which epsilon is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::arithmetic::in_single_precision;
 use crate::error::{Figure, unsound};
 use crate::plan::{RECOMPUTATION_MARGIN, Rounding};
+use crate::schedule::checked_steps;
 use crate::unit::check_unit;
 use crate::{Arithmetic, ArithmeticKind, Error, Plan, Privacy, Request, Result, Sampler, Schedule};
 
@@ -23,8 +24,6 @@ const MAX_EXAMPLES: usize = match 1usize.checked_shl(53) {
     Some(most) => most,
     None => usize::MAX,
 };
-/// Maximum number of steps, over which the row norms of the noise are summed.
-const MAX_STEPS: usize = 100_000_000;
 
 /// A plan whose claim follows from its numbers, with results of the verification. Only [`Plan::verify`], the
 /// last step of reading a plan, creates one.
@@ -329,7 +328,7 @@ impl Plan {
         check_version(self.version)?;
         between("examples", self.examples, 1, MAX_EXAMPLES, "2^53")?;
         between("batch_size", self.batch_size, 1, self.examples, "examples")?;
-        between("steps", self.steps, 1, MAX_STEPS, "the limit of a plan")?;
+        checked_steps(self.steps)?;
         in_single_precision("clip_norm", self.clip_norm)?;
         positive("noise_multiplier", self.noise_multiplier)?;
         positive("sensitivity", self.sensitivity.value)?;
