@@ -58,6 +58,7 @@ pub mod loss;
 mod numeric;
 mod participation;
 mod problem;
+mod rational_series;
 mod recursion;
 pub mod rounded;
 pub mod sensitivity;

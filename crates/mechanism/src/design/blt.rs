@@ -278,6 +278,11 @@ pub(super) fn best(problem: &Problem) -> Result<Blt> {
     Blt::from_nodes(problem.steps, &nodes)
 }
 
+/// Returns the interlaced nodes of the BLT with at most this many buffers.
+pub(super) fn nodes_of(problem: &Problem, order: usize) -> Result<Vec<f64>> {
+    Ok(minimize(BltOrder::Fixed(order), problem)?.value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod coefficient_rule;
 mod column_normalized;
 mod dense;
 mod from_spec;
+mod rational;
 mod spec;
 mod toeplitz;
 mod weighted_tree;

@@ -30,7 +30,8 @@ pub struct StrategySpec {
     pub class: Class,
     /// Number of bands, for the banded classes. Default min(16, steps).
     pub bands: Option<usize>,
-    /// Number of buffers, for BLTs. By default buffers are added while each lowers the loss by a thousandth.
+    /// Number of buffers, for BLTs, where by default buffers are added while each lowers the loss by a
+    /// thousandth; degree, for rational strategies. Default 4.
     pub order: Option<usize>,
     /// Rule by which Toeplitz coefficients are chosen.
     pub rule: CoefficientRule,
@@ -79,7 +80,7 @@ impl StrategySpec {
             AnyStrategy::BandedToeplitz(_) | AnyStrategy::Banded(_) | AnyStrategy::BandedInverse(_) => {
                 Self { bands: Some(size()? + 1), ..spec }
             }
-            AnyStrategy::Blt(_) => Self { order: Some(size()?), ..spec },
+            AnyStrategy::Blt(_) | AnyStrategy::Rational(_) => Self { order: Some(size()?), ..spec },
             _ => spec,
         })
     }
@@ -139,7 +140,10 @@ impl StrategySpec {
     /// Returns whether C or C^-1 is Toeplitz in this class, so that designs are fast only for Toeplitz
     /// workloads.
     fn needs_toeplitz_workload(&self) -> bool {
-        matches!(self.class, Class::Toeplitz | Class::BandedToeplitz | Class::Blt | Class::BandedInverse)
+        matches!(
+            self.class,
+            Class::Toeplitz | Class::BandedToeplitz | Class::Blt | Class::Rational | Class::BandedInverse
+        )
     }
 
     pub(super) fn refuse_bands(&self) -> Result<()> {
@@ -207,7 +211,7 @@ impl FromStr for StrategySpec {
         parse(text).ok_or_else(|| {
             let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
             let must_be = format!(
-                "one of {}, alone or with its size (banded-toeplitz:16, blt:4), then +square-root, \
+                "one of {}, alone or with its size (banded-toeplitz:16, blt:4, rational:4), then +square-root, \
                  +harmonic, +damped:NU, +tapered:B or +averaged:B for Toeplitz coefficients, +{NORMALIZED}, \
                  +{RESTARTS}S for S restarts",
                 names.join(", ")
@@ -225,7 +229,7 @@ fn parse(text: &str) -> Option<StrategySpec> {
     let size = size.map(|size| size.parse().ok()).map_or(Some(None), |size: Option<usize>| size.map(Some))?;
     let mut spec = StrategySpec::new(class);
     match class {
-        Class::Blt => spec.order = size,
+        Class::Blt | Class::Rational => spec.order = size,
         _ => spec.bands = size,
     }
     for part in parts {

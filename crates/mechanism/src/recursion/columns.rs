@@ -44,7 +44,8 @@ impl<'a> Columns<'a> {
             Recursion::Independent
             | Recursion::MovingAverage { .. }
             | Recursion::AutoRegressive { .. }
-            | Recursion::Blt { .. } => {
+            | Recursion::Blt { .. }
+            | Recursion::Rational { .. } => {
                 let mut unit = vec![0.0; steps];
                 unit[0] = 1.0;
                 Self::Shifted(recursion.apply(steps, &unit))

@@ -62,6 +62,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::Rational { .. }
             | Self::Banded { .. } => self.clone(),
         })
     }
@@ -81,6 +82,7 @@ pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
         | Recursion::MovingAverage { .. }
         | Recursion::AutoRegressive { .. }
         | Recursion::Blt { .. }
+        | Recursion::Rational { .. }
         | Recursion::Banded { .. } => false,
     }
 }

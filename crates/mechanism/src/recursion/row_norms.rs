@@ -41,7 +41,7 @@ impl RowNorms {
             Recursion::MovingAverage { taps } => {
                 (taps[0].abs(), norm(taps[..taps.len().min(steps)].iter().copied()))
             }
-            Recursion::AutoRegressive { .. } | Recursion::Blt { .. } => {
+            Recursion::AutoRegressive { .. } | Recursion::Blt { .. } | Recursion::Rational { .. } => {
                 let mut unit = vec![0.0; steps];
                 unit[0] = 1.0;
                 let response = recursion.apply(steps, &unit);
@@ -75,7 +75,7 @@ impl Recursion {
     pub fn fresh_weight_bounds(&self, steps: usize) -> Option<(f64, f64)> {
         let same = |weight: f64| (weight.abs(), weight.abs());
         Some(match self {
-            Self::Independent | Self::Blt { .. } => same(1.0),
+            Self::Independent | Self::Blt { .. } | Self::Rational { .. } => same(1.0),
             Self::MovingAverage { taps } => same(taps[0]),
             Self::AutoRegressive { taps } => same(taps[0].recip()),
             Self::Banded { bands, rows } => {
@@ -160,6 +160,7 @@ mod tests {
             (Recursion::MovingAverage { taps: vec![1.5, -0.4, 0.2] }, STEPS, true),
             (Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] }, STEPS, true),
             (blt.clone(), STEPS, true),
+            (Recursion::Rational { gain: vec![0.3, -0.1], feedback: vec![0.9, 0.4] }, STEPS, true),
             (Recursion::Banded { bands: 2, rows }, STEPS, true),
             (Recursion::SeedCombination { rows: listed }, 3, true),
             (Recursion::Scaled { inner: Box::new(blt.clone()), factors }, STEPS, false),

@@ -8,6 +8,8 @@ use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::circulant::Convolution;
+use crate::rational_series::running_sums::RunningSums;
+use crate::numeric::vector::dot;
 use crate::{Error, Result};
 
 /// The rule that gives the correlated noise z~_t of step t, from seed noise z and earlier steps.
@@ -41,6 +43,15 @@ pub enum Recursion {
         scale: Vec<f64>,
         /// lambda, one per buffer, in \[0, 1).
         decay: Vec<f64>,
+    },
+    /// z~_t = z_t - sum_k gain\[k\] M_k; then M_1 <- M_1 - sum_k feedback\[k\] M_k + z~_t and, for k > 1, M_k
+    /// <- M_k + M_{k-1}, all from the old M, from M = 0. C has the generating function P(X) / Q(X), where X =
+    /// x / (1 - x), Q(X) = 1 + sum_k feedback\[k\] X^k and P(X) = Q(X) + sum_k gain\[k\] X^k: it is rational.
+    Rational {
+        /// P - Q, one coefficient for each power of X from X^1 on.
+        gain: Vec<f64>,
+        /// Q - 1, as many coefficients.
+        feedback: Vec<f64>,
     },
     /// z~_t = (z_t - sum over 1 <= tau <= min(t, bands - 1) of C\[t, t-tau\] z~_{t-tau}) / C\[t, t\]: C is
     /// banded, but not Toeplitz.
@@ -99,6 +110,7 @@ impl Recursion {
             Self::Independent => true,
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => finite(taps),
             Self::Blt { scale, decay } => finite(scale) && finite(decay),
+            Self::Rational { gain, feedback } => finite(gain) && finite(feedback),
             Self::Circulant { root } => finite(root),
             Self::Banded { rows, .. } => finite(rows),
             Self::SeedCombination { rows } => rows.iter().flatten().all(|(_, weight)| weight.is_finite()),
@@ -126,7 +138,7 @@ impl Recursion {
         match self {
             Self::Independent => 0,
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => taps.len().saturating_sub(1),
-            Self::Blt { scale, .. } => scale.len(),
+            Self::Blt { scale: buffers, .. } | Self::Rational { gain: buffers, .. } => buffers.len(),
             Self::Banded { bands, .. } => bands.saturating_sub(1),
             Self::SeedCombination { rows } => most_awaited(rows),
             Self::Circulant { root } => root.len(),
@@ -150,6 +162,7 @@ impl Recursion {
             Self::MovingAverage { taps } if taps.len() == 1 => 1,
             Self::MovingAverage { .. }
             | Self::Blt { .. }
+            | Self::Rational { .. }
             | Self::SeedCombination { .. }
             | Self::Circulant { .. } => steps,
             Self::Scaled { inner, .. } => inner.bandwidth(steps),
@@ -181,6 +194,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::Rational { .. }
             | Self::Banded { .. } => steps,
         }
     }
@@ -195,6 +209,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::Rational { .. }
             | Self::Banded { .. } => false,
         }
     }
@@ -211,6 +226,7 @@ impl Recursion {
             Self::MovingAverage { taps } => moving_average(taps, z),
             Self::AutoRegressive { taps } => auto_regressive(taps, z),
             Self::Blt { scale, decay } => blt(scale, decay, z),
+            Self::Rational { gain, feedback } => rational(gain, feedback, z),
             Self::Banded { bands, rows } => banded(*bands, rows, z),
             Self::SeedCombination { rows } => {
                 rows[..steps].iter().map(|row| row.iter().map(|&(seed, w)| w * z[seed]).sum()).collect()
@@ -292,6 +308,17 @@ fn blt(scale: &[f64], decay: &[f64], z: &[f64]) -> Vec<f64> {
             for (m, lambda) in buffers.iter_mut().zip(decay) {
                 *m = lambda * *m + out;
             }
+            out
+        })
+        .collect()
+}
+
+fn rational(gain: &[f64], feedback: &[f64], z: &[f64]) -> Vec<f64> {
+    let mut filter = RunningSums::new(feedback);
+    z.iter()
+        .map(|&z_t| {
+            let out = z_t - dot(gain, filter.sums());
+            filter.push(out);
             out
         })
         .collect()

@@ -7,7 +7,7 @@ impl Recursion {
     /// multiplies: each is rounded once, when the stream's kernel is built. So the C of this recursion is the
     /// rounded strategy.
     ///
-    /// For a banded C the kernel multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha
+    /// For a rational C the kernel multiplies by the coefficients as they are. For a banded C it multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha
     /// and 1 - lambda. Factors of scaled recursions are not rounded here: a stream rounds their product with
     /// the standard deviation of the noise ([`crate::rounded::OUTPUT_ROUNDING`]).
     ///
@@ -30,6 +30,10 @@ impl Recursion {
                 // 1 - x is exact for the rounded x: values of 1 - lambda below 2^-29 are not changed by
                 // rounding.
                 decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
+            },
+            Self::Rational { gain, feedback } => Self::Rational {
+                gain: gain.iter().copied().map(rounded).collect(),
+                feedback: feedback.iter().copied().map(rounded).collect(),
             },
             Self::Banded { bands, rows } => {
                 let rows = rows.chunks((*bands).max(1)).enumerate();

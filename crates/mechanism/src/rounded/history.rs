@@ -14,6 +14,8 @@
 use antinoise_input::largest;
 
 use super::precision::UNIT_ROUNDOFF;
+use crate::numeric::vector::dot;
+use crate::rational_series::running_sums::{RunningSums, remembered};
 use crate::{Recursion, RowNorms};
 
 /// Number of roundings of a term in addition to those of sums: of its weight, the product, the grid point,
@@ -76,6 +78,19 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             let norms = buffer_norms(scale, decay, steps);
             ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
+        Recursion::Rational { gain, feedback } => {
+            let deviations = deviations_of_sums(gain, feedback, steps);
+            let update = feedback.iter().zip(&deviations).map(|(e, m)| e.abs() * m).sum::<f64>();
+            let read = gain.iter().zip(&deviations).map(|(g, m)| g.abs() * m).sum::<f64>();
+            let operations = feedback.len() as f64 + ROUNDINGS_PER_TERM;
+            let rounded = |k: usize| match k {
+                0 => operations * (update + deviations[0] + row),
+                _ => 4.0 * (deviations[k] + deviations[k - 1]),
+            };
+            // An error of a running sum is read as long as the sum remembers it.
+            let kept = (0..gain.len()).map(|k| remembered(gain, feedback, k, steps) * rounded(k));
+            operations * (read + row) + kept.sum::<f64>()
+        }
         // Steps of a circulant have no fresh seed, so that there is no bound.
         Recursion::Circulant { .. } => f64::INFINITY,
         Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
@@ -103,6 +118,18 @@ fn buffer_norms(scale: &[f64], decay: &[f64], steps: usize) -> Vec<f64> {
             *m = lambda * *m + noise;
             *square += *m * *m;
         }
+    }
+    squares.into_iter().map(f64::sqrt).collect()
+}
+
+/// Returns the standard deviation of each running sum of a rational C in the last of `steps` steps, where it
+/// is largest.
+fn deviations_of_sums(gain: &[f64], feedback: &[f64], steps: usize) -> Vec<f64> {
+    let (mut filter, mut squares) = (RunningSums::new(feedback), vec![0.0; gain.len()]);
+    for t in 0..steps {
+        let seed = if t == 0 { 1.0 } else { 0.0 };
+        filter.push(seed - dot(gain, filter.sums()));
+        squares.iter_mut().zip(filter.sums()).for_each(|(square, m)| *square += m * m);
     }
     squares.into_iter().map(f64::sqrt).collect()
 }

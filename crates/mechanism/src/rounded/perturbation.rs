@@ -104,6 +104,7 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
         | Recursion::MovingAverage { .. }
         | Recursion::AutoRegressive { .. }
         | Recursion::Blt { .. }
+        | Recursion::Rational { .. }
         | Recursion::Banded { .. }
         | Recursion::Circulant { .. } => {
             unreachable!("only listed sums of seeds are bounded by a perturbation")

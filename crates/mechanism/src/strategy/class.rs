@@ -21,6 +21,8 @@ macro_rules! for_each_class {
             BandedInverse(BandedInverse) = "banded-inverse";
             /// Buffered linear Toeplitz C, whose coefficients are sums of a few geometric sequences.
             Blt(Blt) = "blt";
+            /// Toeplitz C whose coefficients follow a linear recurrence: a rational generating function.
+            Rational(Rational) = "rational";
             /// Any lower-triangular C.
             Dense(Dense) = "dense";
             /// A binary tree over the steps, decoded by the dyadic partition.

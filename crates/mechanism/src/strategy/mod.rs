@@ -16,6 +16,7 @@ pub(crate) mod first_column;
 mod identity;
 mod matrix;
 mod output_perturbation;
+pub(crate) mod rational;
 mod toeplitz;
 
 pub use any::{AnyStrategy, ColumnNormalized, Restarted};
@@ -33,6 +34,7 @@ pub use dense::Dense;
 pub use identity::Identity;
 pub use matrix::Factors;
 pub use output_perturbation::OutputPerturbation;
+pub use rational::Rational;
 pub use toeplitz::Toeplitz;
 
 pub use crate::decoder::ErrorNorms;

@@ -33,5 +33,9 @@ mod start;
 mod sums;
 
 pub(super) use coefficients::coefficients;
-pub(super) use loss::ToeplitzLoss;
-pub(super) use start::bands_of;
+pub(super) use inverse::SmoothMagnitudes;
+pub(super) use loss::{ToeplitzLoss, errors};
+pub(super) use search::minimize_banded;
+pub(super) use squared_error::SquaredError;
+pub(super) use start::{bands_of, square_root_of};
+pub(super) use sums::Sums;
