@@ -22,7 +22,8 @@ fn main() -> Result<()> {
                         .with_objective(objective);
                     let loss = |name: String| -> Result<f64> {
                         let strategy = name.parse::<StrategySpec>()?.design(&problem)?.value;
-                        let loss = strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut)?;
+                        let loss =
+                            strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut)?;
                         Ok(if objective == Objective::Max { loss.max_loss } else { loss.rms_loss })
                     };
                     let banded = loss(format!("banded-toeplitz:{}", state + 1))?;

@@ -179,6 +179,7 @@ fn steps_without_end_are_refused_by_name() {
         of("banded-toeplitz", "coefficients = [1.0, -0.5, 0.25]"),
         of("banded-inverse", "inverse_coefficients = [1.0, -0.5]"),
         of("blt", "decay_complement = [0.25], inverse_decay_complement = [0.5]"),
+        of("rational", "numerator = [0.5, 0.0], denominator = [0.25, 0.0]"),
         of("workload", "workload = { kind = \"prefix\" }"),
     ];
     files.extend(

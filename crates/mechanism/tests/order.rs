@@ -98,7 +98,9 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
     all.extend(banded(Class::BandedToeplitz));
     all.extend(banded(Class::BandedInverse));
     all.extend(banded(Class::Banded).filter(|spec| k == 1 || spec.bands.is_some_and(|bands| bands <= b)));
-    all.extend([1, 2, 4].map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }));
+    for class in [Class::Blt, Class::Rational] {
+        all.extend([1, 2, 4].map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(class) }));
+    }
     let normalized = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::Toeplitz) };
     all.extend([StrategySpec::new(Class::Dense), normalized]);
     all.extend([Class::HonakerOnline, Class::SmoothTree, Class::WeightedTree].map(StrategySpec::new));
@@ -123,7 +125,7 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
 
 /// Whether `larger` contains every strategy of `smaller`, or one that costs no more.
 fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) -> bool {
-    use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Toeplitz};
+    use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Rational, Toeplitz};
     if larger.rule != CoefficientRule::Optimized || larger.column_normalize || larger == smaller {
         return false;
     }
@@ -133,10 +135,11 @@ fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) ->
         (Dense, _) => true,
         (Toeplitz, Identity | Toeplitz | BandedToeplitz | BandedInverse | Blt) => plain,
         (Toeplitz, Class::OutputPerturbation) => problem.workload.is_toeplitz(),
-        (BandedToeplitz | BandedInverse | Blt | Banded, Identity) => true,
+        (BandedToeplitz | BandedInverse | Blt | Rational | Banded, Identity) => true,
         (BandedToeplitz, BandedToeplitz) => fewer && plain,
         (BandedInverse, BandedInverse) | (Banded, Banded) => fewer,
-        (Blt, Blt) => larger.order >= smaller.order,
+        (Blt | Rational, Blt) | (Rational, Rational) => larger.order >= smaller.order,
+        (Rational, BandedToeplitz) => plain && smaller.bands <= larger.order.map(|order| order + 1),
         // Columns of norm 1 cost nothing where the densest pattern has them all.
         (Banded, BandedToeplitz) => {
             fewer

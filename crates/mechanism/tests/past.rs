@@ -49,6 +49,7 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
                 (fresh.1, sum(past.iter().map(|&(seed, weight)| (weight as f32, &kept[seed]))))
             }
             Recursion::Blt { scale, .. } => (1.0, sum(scale.iter().map(|a| -*a as f32).zip(&buffers))),
+            Recursion::Rational { gain, .. } => (1.0, sum(gain.iter().map(|g| -*g as f32).zip(&buffers))),
             _ => unreachable!("leaves only"),
         };
         let weight = f64::from(weight as f32);
@@ -64,6 +65,12 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
             for (m, lambda) in buffers.iter_mut().zip(decay) {
                 *m = (-(1.0 - lambda) as f32).mul_add(*m, *m + point as f32);
             }
+        }
+        if let Recursion::Rational { feedback, .. } = recursion {
+            let first = feedback.iter().zip(&buffers);
+            let first = first.fold(buffers[0] + point as f32, |sum, (e, m)| (-*e as f32).mul_add(*m, sum));
+            (1..feedback.len()).rev().for_each(|k| buffers[k] += buffers[k - 1]);
+            buffers[0] = first;
         }
         noise.push(point);
         shares.push(f64::from(share));
@@ -143,6 +150,12 @@ fn leaves(steps: usize) -> impl Strategy<Value = Recursion> {
             let scale = shares.iter().zip(&decay).map(|(x, lambda)| x * (1.0 - lambda) / count).collect();
             Recursion::Blt { scale: rounded(scale), decay }
         }),
+        prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..5).prop_map(|pairs| {
+            let (gain, feedback): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let fall =
+                |x: Vec<f64>| rounded(x.iter().enumerate().map(|(k, x)| x * 0.2f64.powi(k as i32)).collect());
+            Recursion::Rational { gain: fall(gain), feedback: fall(feedback) }
+        }),
     ]
 }
 
@@ -172,6 +185,7 @@ fn the_bound_is_not_far_from_what_happens() {
         Recursion::AutoRegressive { taps: rounded(taps) },
         Recursion::MovingAverage { taps: vec![1.0, -0.5, -0.125, -0.0625] },
         Recursion::Blt { scale: vec![0.25, 0.0625], decay: vec![0.5, 0.9375] },
+        Recursion::Rational { gain: vec![0.25, 0.0625], feedback: vec![0.5, 0.0625] },
     ] {
         let column = column_norm(&recursion, steps);
         let norms = RowNorms::new(&recursion, steps);

@@ -50,6 +50,20 @@ fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
             };
             x.iter().map(step).collect()
         }
+        Recursion::Rational { gain, feedback } => {
+            let mut sums = vec![0.0; gain.len()];
+            let step = |&x: &f64| {
+                let over = |weights: &[f64], sums: &[f64]| -> f64 {
+                    weights.iter().zip(sums).map(|(&w, m)| held(w) * m).sum()
+                };
+                let z = x + over(gain, &sums);
+                let change = x - over(feedback, &sums);
+                (1..sums.len()).rev().for_each(|k| sums[k] += sums[k - 1]);
+                sums.iter_mut().take(1).for_each(|first| *first += change);
+                z
+            };
+            x.iter().map(step).collect()
+        }
         // Lower triangular here, its weights as they are held.
         Recursion::SeedCombination { rows } => {
             let mut z = vec![0.0; n];

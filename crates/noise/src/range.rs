@@ -4,7 +4,7 @@
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
-use crate::flat_recursion::{FlatRecursion, History, Leaf};
+use crate::flat_recursion::{FlatRecursion, History, Leaf, rational_response};
 use crate::spec::Spec;
 
 /// Limits on the standard deviations of noise. Numbers in single precision extend from 2^-126 to 2^128; the
@@ -15,6 +15,8 @@ const MAX_DEVIATION: f64 = (1u128 << 100) as f64;
 const LARGEST_NORMAL: f64 = 14.0;
 /// Numbers of at most this size, and sums of a few of them, do not overflow in single precision.
 const LARGEST: f64 = (1u128 << 120) as f64;
+/// The least weight with which running sums count, so that a sum that is hardly read does not overflow either.
+const HARDLY_READ: f64 = 1.0 / (1u64 << 60) as f64;
 /// Whole numbers of grid points up to this size are added exactly.
 const MAX_POINTS: f64 = (1u64 << 51) as f64;
 
@@ -161,6 +163,12 @@ impl Reach {
                 let buffers =
                     scale.iter().zip(rate).map(|(a, rate)| a.abs() * (1.0 / rate).min(steps as f64));
                 Self { row, weights: buffers.sum(), feeds_back: true }
+            }
+            Leaf::Rational { gain, feedback } => {
+                let (row, sizes) = rational_response(gain, feedback, steps);
+                let read = gain.iter().zip(feedback).map(|(g, e)| larger(g.abs() + e.abs(), HARDLY_READ));
+                let weights = read.zip(sizes).map(|(read, size)| read * size / row).sum();
+                Self { row, weights, feeds_back: true }
             }
             Leaf::Sum { rows } => {
                 let sizes = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum());

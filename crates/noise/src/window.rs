@@ -167,7 +167,9 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
             }
             // A circulant's rows read all seeds of their run.
             Leaf::Circulant { .. } => {}
-            Leaf::Blt { .. } | Leaf::Retained { .. } => unreachable!("their seeds are not regenerated"),
+            Leaf::Blt { .. } | Leaf::Rational { .. } | Leaf::Retained { .. } => {
+                unreachable!("their seeds are not regenerated")
+            }
         }
     }
     terms.sort_unstable_by_key(|term| (term.seed, term.row));

@@ -52,6 +52,8 @@ fn recursions_that_explode_or_vanish_are_refused() {
         auto(&[1.0, 0.0, 2.0, 1.0]),
         Recursion::Banded { bands: 2, rows: [1.0, 2.5].repeat(100) },
         Recursion::Blt { scale: vec![-1.5], decay: vec![0.9] },
+        Recursion::Rational { gain: vec![-1.5], feedback: vec![0.1] },
+        Recursion::Rational { gain: vec![0.0; 16], feedback: vec![0.0; 16] },
         Recursion::MovingAverage { taps: vec![1.0, 1e38] },
     ];
     for recursion in explodes {
@@ -84,6 +86,9 @@ fn strategies_in_use_are_taken() {
         cut(64),
         cut(steps),
         Recursion::Blt { scale: vec![0.25, 0.1, 0.05, 0.02], decay: vec![0.5, 0.9, 0.99, 0.9999] },
+        // Two poles at 1 and 0.999, zeros at 0.9 and 0.5; a pair of poles in a circle of radius 0.95.
+        Recursion::Rational { gain: vec![0.599, 0.05], feedback: vec![0.001, 0.0] },
+        Recursion::Rational { gain: vec![0.3, 0.05], feedback: vec![0.2, 0.0125] },
         Recursion::Banded { bands: 3, rows: [1.0, 0.5, 0.375].repeat(steps) },
     ];
     for (number, recursion) in taken.into_iter().enumerate() {
@@ -117,6 +122,10 @@ fn leaf(steps: usize) -> impl Strategy<Value = Recursion> {
         proptest::collection::vec((coefficient(), 0.0..1.0f64), 0..6).prop_map(|pairs| {
             let (scale, decay) = pairs.into_iter().unzip();
             Recursion::Blt { scale, decay }
+        }),
+        proptest::collection::vec((coefficient(), coefficient()), 0..6).prop_map(|pairs| {
+            let (gain, feedback) = pairs.into_iter().unzip();
+            Recursion::Rational { gain, feedback }
         }),
         (1..4usize).prop_flat_map(move |bands| {
             proptest::collection::vec(coefficient(), bands * steps)

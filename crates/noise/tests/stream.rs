@@ -262,6 +262,9 @@ fn bad_parameters_are_named() {
     let blt = |scale: &[f64], decay: &[f64]| Recursion::Blt { scale: scale.to_vec(), decay: decay.to_vec() };
     assert!(refused(blt(&[1.0], &[]), 2, 1, 1.0).starts_with("scale is 1"));
     assert!(refused(blt(&[1.0], &[1.0]), 2, 1, 1.0).starts_with("decay is 1"));
+    let rational = |gain: &[f64]| Recursion::Rational { gain: gain.to_vec(), feedback: vec![0.5] };
+    assert!(refused(rational(&[]), 2, 1, 1.0).starts_with("gain is 0"));
+    assert!(refused(rational(&[f64::INFINITY]), 2, 1, 1.0).starts_with("gain is inf"));
     let banded = |bands, rows: &[f64]| Recursion::Banded { bands, rows: rows.to_vec() };
     assert!(refused(banded(0, &[]), 1, 1, 1.0).starts_with("bands is 0"));
     assert!(refused(banded(2, &[1.0, 0.0]), 2, 1, 1.0).starts_with("rows is 1"));

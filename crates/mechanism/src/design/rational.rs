@@ -5,9 +5,10 @@
 //! 2. The first columns c of C and p of C^-1 are computed step by step. The derivative of c in a coefficient
 //!    of P is X^k / Q, and in one of Q it is -X^k / Q c: inner products with running sums, O(n d).
 //! 3. Coefficients may have any signs, so that the sensitivity is bounded as in `toeplitz::inverse`.
-//! 4. Starts: the BLT of degree d, the banded Toeplitz C of d + 1 bands, and the solution of degree d - 2 with
-//!    a pair of poles next to a pair of zeros, whose period is that of participations. So the loss is at most
-//!    that of the BLT and of the bands with the same number of vectors of state.
+//! 4. Degrees are solved one after the other. Starts: the BLT of degree d, the banded Toeplitz C of d + 1
+//!    bands, the solution of degree d - 1, and that of degree d - 2 with a pair of poles next to a pair of
+//!    zeros, whose period is that of participations. So the loss never rises with the degree, and it is at
+//!    most that of the BLT and of the bands with the same number of vectors of state.
 
 use antinoise_input::between;
 use realfft::num_complex::Complex;
@@ -20,10 +21,11 @@ use super::toeplitz::{SmoothMagnitudes, SquaredError, Sums, errors, minimize_ban
 use crate::numeric::lbfgs;
 use crate::rational_series::in_sums;
 use crate::rational_series::running_sums::{projections, series};
-use crate::rational_series::sections::{Sections, variables, zeros};
+use crate::rational_series::sections::{Sections, variables, with_real, zeros};
 use crate::solution::Solution;
 use crate::strategy::Rational;
 use crate::strategy::rational::MAX_DEGREE;
+use crate::toeplitz::multiply;
 use crate::{Problem, Result, sensitivity};
 
 /// The degree if the spec requests none.
@@ -139,24 +141,41 @@ impl Search<'_> {
 
     /// Returns the best P and Q of this degree, and their variables.
     fn of_degree(&self, degree: usize) -> Result<Solution<(Quotient, Vec<f64>)>> {
-        let with_variables = |(quotient, lambdas): (Quotient, [Vec<Complex<f64>>; 2])| {
-            let [zeros, poles] = lambdas.map(|delta| variables(&delta));
-            (quotient, [zeros, poles].concat())
+        let mut found: Vec<Solution<(Quotient, Vec<f64>)>> = Vec::new();
+        for degree in 1..=degree {
+            let lower = |by: usize| degree.checked_sub(1 + by).and_then(|at| found.get(at));
+            let starts = self.starts(degree, lower(1), lower(2))?;
+            let mut best = Best::new(starts[0].clone(), self.cost(&starts[0].0));
+            for (quotient, u) in starts {
+                let cost = self.cost(&quotient);
+                best.consider((quotient, u.clone()), cost);
+                self.solve(u, &mut best);
+            }
+            found.push(best.finished());
+        }
+        Ok(found.pop().expect("a degree is at least 1"))
+    }
+
+    /// Returns the starts for this degree, given the solutions of degrees lower by 1 and by 2.
+    fn starts(
+        &self,
+        degree: usize,
+        once: Option<&Solution<(Quotient, Vec<f64>)>>,
+        twice: Option<&Solution<(Quotient, Vec<f64>)>>,
+    ) -> Result<Vec<(Quotient, Vec<f64>)>> {
+        let with_variables = |(quotient, deltas): (Quotient, [Vec<Complex<f64>>; 2])| {
+            (quotient, deltas.map(|delta| variables(&delta)).concat())
         };
-        let blt = with_variables(self.blt(degree)?);
-        let mut best = Best::new(blt.clone(), self.cost(&blt.0));
-        let mut starts = vec![blt];
-        starts.push(with_variables(self.bands(degree)?));
-        if degree > 2 {
-            let below = self.of_degree(degree - 2)?.value.1;
-            starts.extend(self.pairs().map(|pair| with_pair(&below, pair)));
+        let mut starts = vec![with_variables(self.blt(degree)?), with_variables(self.bands(degree)?)];
+        if let Some(Solution { value: (quotient, u), .. }) = once {
+            let longer = |x: &[f64]| multiply(&[&[1.0], x].concat(), &[1.0, 1.0], degree + 1).split_off(1);
+            let numerator = longer(&quotient.numerator);
+            starts.push((Quotient { numerator, denominator: longer(&quotient.denominator) }, with_inert(u)));
         }
-        for (quotient, u) in starts {
-            let cost = self.cost(&quotient);
-            best.consider((quotient, u.clone()), cost);
-            self.solve(u, &mut best);
+        if let Some(Solution { value: (_, u), .. }) = twice {
+            starts.extend(self.pairs().map(|pair| with_pair(u, pair)));
         }
-        Ok(best.finished())
+        Ok(starts)
     }
 
     /// Returns the BLT of this many buffers, and the complements of its zeros and poles.
@@ -167,9 +186,7 @@ impl Search<'_> {
         let of = |from: usize| nodes.iter().skip(from).step_by(2).map(|&delta| delta.into()).collect();
         let deltas: [Vec<Complex<f64>>; 2] = [of(1), of(0)];
         let [numerator, denominator] = [&deltas[0], &deltas[1]].map(|deltas| {
-            let product = |p: Vec<f64>, delta: &Complex<f64>| {
-                crate::toeplitz::multiply(&p, &[1.0, delta.re], p.len() + 1)
-            };
+            let product = |p: Vec<f64>, delta: &Complex<f64>| multiply(&p, &[1.0, delta.re], p.len() + 1);
             deltas.iter().fold(vec![1.0], product).split_off(1)
         });
         Ok((Quotient { numerator, denominator }, deltas))
@@ -195,6 +212,12 @@ impl Search<'_> {
             Complex::from_polar((-1.5 / period).exp(), std::f64::consts::TAU * turns / period)
         })
     }
+}
+
+/// Adds a pole and a zero next to it, both with lambda near 0.
+fn with_inert(u: &[f64]) -> Vec<f64> {
+    let (zeros, poles) = u.split_at(u.len() / 2);
+    [with_real(zeros, 1.01), with_real(poles, 0.99)].concat()
 }
 
 /// Adds the pair of poles with this lambda and its conjugate, and a pair of zeros next to it.
@@ -223,9 +246,9 @@ impl Design for Rational {
         if degree == 0 {
             return Ok(Solution::closed_form(Self::new(problem.steps, Vec::new(), Vec::new())?));
         }
-        search
-            .of_degree(degree)?
-            .try_map(|(Quotient { numerator, denominator }, _)| Self::new(problem.steps, numerator, denominator))
+        search.of_degree(degree)?.try_map(|(Quotient { numerator, denominator }, _)| {
+            Self::new(problem.steps, numerator, denominator)
+        })
     }
 }
 

@@ -54,11 +54,7 @@ pub(crate) fn series(gain: &[f64], feedback: &[f64], steps: usize) -> Vec<f64> {
 
 /// Returns, for each k, the sum over t of weights_t M_k(t), where M_k is the running sum of `input` before
 /// step t: the inner product of `weights` and X^k / Q(X) `input`. O(n d).
-pub(crate) fn projections(
-    feedback: &[f64],
-    input: impl Iterator<Item = f64>,
-    weights: &[f64],
-) -> Vec<f64> {
+pub(crate) fn projections(feedback: &[f64], input: impl Iterator<Item = f64>, weights: &[f64]) -> Vec<f64> {
     let (mut filter, mut found) = (RunningSums::new(feedback), vec![0.0; feedback.len()]);
     for (weight, input) in weights.iter().zip(input) {
         found.iter_mut().zip(filter.sums()).for_each(|(sum, m)| *sum += weight * m);
@@ -108,7 +104,8 @@ mod tests {
             assert!(found.iter().zip(&expected).all(|(x, y)| (x - y).abs() < 1e-9 * (1.0 + y.abs())));
             let weights: Vec<f64> = (0..STEPS).map(|t| (t as f64).cos()).collect();
             let input = (0..STEPS).map(|t| if t == 0 { 1.0 } else { 0.0 });
-            let by_power: f64 = projections(&feedback, input, &weights).iter().zip(&gain).map(|(m, g)| m * g).sum();
+            let by_power: f64 =
+                projections(&feedback, input, &weights).iter().zip(&gain).map(|(m, g)| m * g).sum();
             assert!((by_power + weights[0] - dot(&found, &weights)).abs() < 1e-9);
         }
     }

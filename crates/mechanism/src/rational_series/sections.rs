@@ -84,6 +84,20 @@ pub(crate) fn variables(delta: &[Complex<f64>]) -> Vec<f64> {
     factors.into_iter().flat_map(|[a, b]| of_factor(a, b)).chain(linear).collect()
 }
 
+/// Returns the variables of a polynomial with these variables, times 1 + delta X.
+pub(crate) fn with_real(u: &[f64], delta: f64) -> Vec<f64> {
+    let (pairs, last) = u.as_chunks::<2>();
+    let mut out = pairs.concat();
+    match last {
+        [_] => {
+            let other = Sections::from_variables(last).factors[0][0];
+            out.extend(of_factor(other + delta, other * delta));
+        }
+        _ => out.extend(variables(&[delta.into()])),
+    }
+    out
+}
+
 /// Returns the two variables of the factor 1 + a X + b X^2.
 fn of_factor(a: f64, b: f64) -> [f64; 2] {
     let weight = |x: f64| x.max(MIN_WEIGHT);
@@ -95,8 +109,9 @@ fn of_factor(a: f64, b: f64) -> [f64; 2] {
 /// Durand and Kerner's iteration: d numbers, conjugate in pairs, which suffice for starts.
 pub(crate) fn zeros(c: &[f64]) -> Vec<Complex<f64>> {
     let at = |z: Complex<f64>| c.iter().fold(Complex::from(1.0), |value, c| value * z + c);
-    let mut z: Vec<Complex<f64>> =
-        (0..c.len()).map(|i| Complex::from_polar(0.9, 0.4 + i as f64 * std::f64::consts::TAU / c.len() as f64)).collect();
+    let mut z: Vec<Complex<f64>> = (0..c.len())
+        .map(|i| Complex::from_polar(0.9, 0.4 + i as f64 * std::f64::consts::TAU / c.len() as f64))
+        .collect();
     for _ in 0..200 {
         for i in 0..z.len() {
             let apart: Complex<f64> = (0..z.len()).filter(|&j| j != i).map(|j| z[i] - z[j]).product();

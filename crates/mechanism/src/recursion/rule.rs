@@ -8,8 +8,8 @@ use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::circulant::Convolution;
-use crate::rational_series::running_sums::RunningSums;
 use crate::numeric::vector::dot;
+use crate::rational_series::running_sums::RunningSums;
 use crate::{Error, Result};
 
 /// The rule that gives the correlated noise z~_t of step t, from seed noise z and earlier steps.

@@ -116,7 +116,8 @@ impl Strategy for Rational {
         let radius = 1.0 + 1.0 / self.steps as f64;
         for (name, coefficients) in [("numerator", &self.numerator), ("denominator", &self.denominator)] {
             if !stability::are_within(coefficients, radius) {
-                let must_be = format!("finite, with all lambda of its factors 1 + (1 - lambda) X below {radius}");
+                let must_be =
+                    format!("finite, with all lambda of its factors 1 + (1 - lambda) X below {radius}");
                 return Err(InvalidParameter::new(name, format!("{coefficients:?}"), must_be).into());
             }
         }
@@ -128,6 +129,7 @@ impl Strategy for Rational {
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
+        check_materializable(self.steps)?;
         if workload.is_toeplitz() {
             rows_of_inverse(&self.inverse()?, self.steps, workload)
         } else {

@@ -100,11 +100,35 @@ fn square(rows: &[Vec<f64>]) -> Matrix {
     rows.iter().map(|row| row.iter().copied().chain(vec![0.0; n - row.len()]).collect()).collect()
 }
 
+/// A rational strategy: a quotient of polynomials in X, where X^k has the coefficients binomial(t - 1, k - 1).
+fn rational(random: &mut Random, n: usize) -> (String, Option<Matrix>) {
+    let degree = 1 + random.below(3);
+    let (p, q) = (random.numbers(degree), random.numbers(degree));
+    let series = |coefficients: &[f64]| {
+        let mut power: Vec<f64> = (0..n).map(|t| f64::from(t == 0)).collect();
+        let mut sum = power.clone();
+        for coefficient in coefficients {
+            let earlier = |t: usize| power[..t].iter().sum::<f64>();
+            power = (0..n).map(earlier).collect();
+            sum.iter_mut().zip(&power).for_each(|(sum, x)| *sum += coefficient * x);
+        }
+        sum
+    };
+    let (numerator, inverse) = (series(&p), reciprocal(&series(&q), n));
+    let c: Vec<f64> = (0..n).map(|t| (0..=t).map(|s| numerator[s] * inverse[t - s]).sum()).collect();
+    let text = format!(
+        "{{ class = \"rational\", steps = {n}, numerator = {}, denominator = {} }}",
+        list(&p),
+        list(&q)
+    );
+    (text, Some(toeplitz(&c, n)))
+}
+
 /// A file of any class over n steps.
 pub fn plain(random: &mut Random, n: usize) -> Written {
     let size = 1 + random.below(n);
     let of_steps = |class: &str| (format!("{{ class = \"{class}\", steps = {n} }}"), None);
-    let (text, matrix) = match random.below(10) {
+    let (text, matrix) = match random.below(11) {
         0 => (format!("{{ class = \"identity\", steps = {n} }}"), Some(toeplitz(&[1.0], n))),
         1 => {
             let class = random.one_of(&["toeplitz", "banded-toeplitz"]);
@@ -133,6 +157,7 @@ pub fn plain(random: &mut Random, n: usize) -> Written {
             (format!("{{ class = \"dense\", rows = {} }}", nested(&rows)), Some(square(&rows)))
         }
         7 => workload(random, n),
+        10 => rational(random, n),
         8 => of_steps(random.one_of(&["tree", "honaker-online", "honaker-full"])),
         _ => of_steps(random.one_of(&["fourier", "fourier-optimal"])),
     };

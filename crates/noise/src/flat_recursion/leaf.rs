@@ -15,6 +15,8 @@ pub(crate) enum Leaf {
     Ring { weights: Weights, history: History },
     /// z~ = z - sum_i scale_i M_i; M_i <- M_i - rate_i M_i + z~, rate = 1 - decay.
     Blt { scale: Vec<f64>, rate: Vec<f64> },
+    /// z~ = z - sum_k gain_k M_k; M_1 <- M_1 - sum_k feedback_k M_k + z~ and M_k <- M_k + M_{k-1}.
+    Rational { gain: Vec<f64>, feedback: Vec<f64> },
     /// Row t is a weighted sum of seeds, in increasing order of seeds.
     Sum { rows: Vec<Vec<(usize, f64)>> },
     /// Differences of a circulant's rows: every step reads every seed of its run. `first` and `later` are the
@@ -69,7 +71,7 @@ impl Leaf {
     pub(crate) fn past_vectors(&self) -> usize {
         match self {
             Self::Ring { weights, .. } => weights.bands - 1,
-            Self::Blt { scale, .. } => scale.len(),
+            Self::Blt { scale: buffers, .. } | Self::Rational { gain: buffers, .. } => buffers.len(),
             Self::Retained { slots, .. } => *slots,
             Self::Sum { .. } | Self::Circulant { .. } => 0,
         }
@@ -80,7 +82,7 @@ impl Leaf {
     pub(crate) fn fresh_weight(&self, local: usize) -> f64 {
         match self {
             Self::Ring { weights, .. } => weights.row(local)[0].abs(),
-            Self::Blt { .. } => 1.0,
+            Self::Blt { .. } | Self::Rational { .. } => 1.0,
             Self::Sum { rows } => {
                 rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs()
             }
@@ -133,9 +135,29 @@ impl Leaf {
                 }
                 Some((1.0, sum))
             }
+            Self::Rational { gain, feedback } => Some((1.0, rational_response(gain, feedback, steps).0)),
             Self::Sum { .. } | Self::Circulant { .. } | Self::Retained { .. } => None,
         }
     }
+}
+
+/// The impulse response of a rational recursion over `steps` steps: the sum of the magnitudes of its rows, and
+/// that of each running sum.
+pub(crate) fn rational_response(gain: &[f64], feedback: &[f64], steps: usize) -> (f64, Vec<f64>) {
+    let (mut sums, mut sizes) = (vec![0.0; gain.len()], vec![0.0; gain.len()]);
+    let (mut seed, mut rows) = (1.0, 0.0);
+    for _ in 0..steps {
+        let over = |weights: &[f64], sums: &[f64]| weights.iter().zip(sums).map(|(w, m)| w * m).sum::<f64>();
+        let next: f64 = seed - over(gain, &sums);
+        let change = next - over(feedback, &sums);
+        for k in (1..sums.len()).rev() {
+            sums[k] += sums[k - 1];
+        }
+        sums.iter_mut().take(1).for_each(|first| *first += change);
+        sizes.iter_mut().zip(&sums).for_each(|(size, m)| *size += f64::abs(*m));
+        (seed, rows) = (0.0, rows + next.abs());
+    }
+    (rows, sizes)
 }
 
 impl Leaf {
@@ -172,6 +194,17 @@ impl Leaf {
                     scale: scale.clone(),
                     rate: decay.iter().map(|lambda| 1.0 - lambda).collect(),
                 })
+            }
+            Recursion::Rational { gain, feedback } => {
+                if gain.len() != feedback.len() {
+                    let must_be = format!("as many as feedback = {}", feedback.len());
+                    return Err(InvalidParameter::new("gain", gain.len(), must_be));
+                }
+                for (&gain, &feedback) in gain.iter().zip(feedback) {
+                    finite("gain", gain)?;
+                    finite("feedback", feedback)?;
+                }
+                Ok(Leaf::Rational { gain: gain.clone(), feedback: feedback.clone() })
             }
             Recursion::SeedCombination { rows } => check_combination(rows, steps),
             Recursion::Circulant { root } => check_circulant(recursion, root, steps),
@@ -256,6 +289,7 @@ mod tests {
             Recursion::MovingAverage { taps: vec![1.5, -0.4, 0.2] },
             Recursion::AutoRegressive { taps: vec![2.0, 0.7, -0.3, 0.1] },
             Recursion::Blt { scale: vec![0.3, -0.1], decay: vec![0.9, 0.4] },
+            Recursion::Rational { gain: vec![0.3, -0.1], feedback: vec![0.9, 0.4] },
         ] {
             let seed: Vec<f64> = (0..STEPS).map(|t| if t == 0 { 1.0 } else { 0.0 }).collect();
             let column = recursion.apply(STEPS, &seed);

@@ -13,6 +13,7 @@ mod output;
 mod past_sum;
 mod past_sum_on_grid;
 mod plain;
+mod rational;
 mod retained;
 mod ring;
 mod scratch;

@@ -31,6 +31,7 @@ pub fn designs(steps: usize) -> Vec<(String, AnyStrategy)> {
         match class {
             Class::BandedToeplitz | Class::Banded | Class::BandedInverse => spec.bands = Some(3),
             Class::Blt => spec.order = Some(2),
+            Class::Rational => spec.order = Some(3),
             _ => {}
         }
         spec.design(&problem).unwrap().value

@@ -35,6 +35,13 @@ fn combination() -> Recursion {
     Recursion::SeedCombination { rows }
 }
 
+/// Poles at radii up to 0.8 in pairs, zeros nearer to 0.
+fn rational(degree: usize) -> Recursion {
+    let power = |base: f64, k: usize| base.powi(k as i32 + 1);
+    let feedback = (0..degree).map(|k| 2.0 * power(0.4, k)).collect();
+    Recursion::Rational { gain: (0..degree).map(|k| 0.3 * power(0.6, k)).collect(), feedback }
+}
+
 /// Every variant, alone and nested.
 pub fn cases() -> Vec<(&'static str, Recursion)> {
     let square_root: Vec<f64> =
@@ -80,6 +87,10 @@ pub fn cases() -> Vec<(&'static str, Recursion)> {
             "scaled restarted scaled restarted blt",
             scaled(restarted(scaled(restarted(blt(2), 2), 5), 5), STEPS),
         ),
+        ("rational of none", rational(0)),
+        ("rational of one", rational(1)),
+        ("rational of five", rational(5)),
+        ("scaled restarted rational", scaled(restarted(rational(3), 5), STEPS)),
     ]
 }
 
