@@ -120,6 +120,42 @@ const MULTI_EPOCH_TOTAL_LOSS: [(usize, [f64; 4]); 5] = [
     (20, [2.130e6, 1.753e6, 2.515e6, 1.700e6]),
 ];
 
+/// The explicit factorization of the group algebra (Henzinger and Upadhyay 2025): B C = A for prefix sums, where
+/// B and C are the first rows and columns of one circulant, the matrix of an element of the algebra of the cyclic
+/// group of 2n elements. All rows of B and all columns of C have the same norm, and its square, the max loss, is
+/// Mathias's upper bound on the least of all factorizations (monograph, Section 2.12).
+#[test]
+fn the_fourier_mechanism_attains_the_bound_of_mathias() {
+    for n in [1, 2, 3, 5, 8, 33, 100, 512] {
+        let strategy = "fourier".parse::<StrategySpec>().unwrap().design(&Problem::prefix(n)).unwrap().value;
+        let c = strategy.encoder().unwrap().to_dense();
+        let root: Vec<f64> = c.column(0).to_vec();
+        let b = |i: usize, s: usize| root[(2 * n + i - s) % (2 * n)];
+        for j in 0..n {
+            let column = c.column(j);
+            for i in 0..n {
+                let product: f64 = (0..2 * n).map(|s| b(i, s) * column[s]).sum();
+                assert!((product - f64::from(i >= j)).abs() < 1e-12, "n={n} [{i}, {j}]: {product}");
+            }
+        }
+        let csc = |t: usize| 1.0 / ((2 * t - 1) as f64 * std::f64::consts::PI / (2 * n) as f64).sin();
+        let bound = 0.5 + (1..=n).map(csc).sum::<f64>() / (2 * n) as f64;
+        let norms = [strategy.row_errors(&Workload::Prefix).unwrap(), strategy_norms(&c)].concat();
+        for norm in norms {
+            assert!((norm * norm / bound - 1.0).abs() < 1e-12, "n={n}: {norm}, {bound}");
+        }
+        let found = cost("fourier", n, "single", Objective::Max);
+        assert!(
+            (found.max_loss / bound - 1.0).abs() < 1e-12
+                && bound < 1.0 + (n as f64).ln() / std::f64::consts::PI + 1e-9
+        );
+    }
+}
+
+fn strategy_norms(c: &antinoise_linear::Matrix) -> Vec<f64> {
+    (0..c.ncols()).map(|j| c.column(j).iter().map(|x| x * x).sum::<f64>().sqrt()).collect()
+}
+
 /// 20 times the largest eigenvalue of C^T C between the steps 0, 100, 200, ..., by the power method.
 fn spectral_squared(strategy: &AnyStrategy) -> f64 {
     let encoder = strategy.encoder().unwrap();

@@ -53,7 +53,6 @@ fn recursions_that_explode_or_vanish_are_refused() {
         Recursion::Banded { bands: 2, rows: [1.0, 2.5].repeat(100) },
         Recursion::Blt { scale: vec![-1.5], decay: vec![0.9] },
         Recursion::Rational { gain: vec![-1.5], feedback: vec![0.1] },
-        Recursion::Rational { gain: vec![0.0; 16], feedback: vec![0.0; 16] },
         Recursion::MovingAverage { taps: vec![1.0, 1e38] },
     ];
     for recursion in explodes {

@@ -11,7 +11,9 @@
 use antinoise_input::between;
 
 use super::best::Best;
+use super::blt_quadrature;
 use super::class::Design;
+use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
 use super::toeplitz::ToeplitzLoss;
 use crate::blt_closed_form::cascade::Cascade;
@@ -257,6 +259,9 @@ fn minimize(limit: BltOrder, problem: &Problem) -> Result<Solution<Vec<f64>>> {
 impl Design for Blt {
     fn design(spec: &StrategySpec, problem: &Problem) -> Result<Solution<Self>> {
         spec.refuse_bands()?;
+        if spec.rule == CoefficientRule::RationalApproximation {
+            return Ok(Solution::closed_form(blt_quadrature::blt(problem, spec.order)?));
+        }
         spec.refuse_form()?;
         let order = match spec.order {
             Some(order) => {

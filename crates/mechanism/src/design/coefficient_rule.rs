@@ -43,6 +43,9 @@ pub enum CoefficientRule {
         /// b_0, at least 1 and below the bands.
         from: usize,
     },
+    /// For BLTs of prefix sums alone: a rational approximation of 1 / sqrt(1 - x), the generating function of
+    /// the square root, without a solver (monograph, Theorem 2.18).
+    RationalApproximation,
 }
 
 impl CoefficientRule {
@@ -55,6 +58,7 @@ impl CoefficientRule {
             Self::Harmonic => Some("harmonic".into()),
             Self::Tapered { from } => Some(format!("tapered:{from}")),
             Self::Averaged { from } => Some(format!("averaged:{from}")),
+            Self::RationalApproximation => Some("rational-approximation".into()),
         }
     }
 
@@ -65,6 +69,7 @@ impl CoefficientRule {
         Some(match (name, argument) {
             ("square-root", "") => Self::SquareRoot,
             ("harmonic", "") => Self::Harmonic,
+            ("rational-approximation", "") => Self::RationalApproximation,
             ("damped", _) => Self::Damped { damping: argument.parse().ok()? },
             ("tapered", _) => Self::Tapered { from: from()? },
             ("averaged", _) => Self::Averaged { from: from()? },

@@ -57,7 +57,12 @@ impl StrategySpec {
             return Ok(Solution { gap: None, ..found });
         }
         let has_coefficients = matches!(self.class, Class::Toeplitz | Class::BandedToeplitz);
-        if !has_coefficients && self.rule != CoefficientRule::SquareRoot {
+        let is_approximated = self.rule == CoefficientRule::RationalApproximation;
+        let takes_rule = match self.class {
+            Class::Blt => is_approximated,
+            _ => has_coefficients && !is_approximated,
+        };
+        if !takes_rule && self.rule != CoefficientRule::SquareRoot {
             self.refuse_form()?;
         }
         let found = design(self, problem)?;

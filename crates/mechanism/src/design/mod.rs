@@ -4,6 +4,7 @@
 mod banded;
 mod best;
 mod blt;
+mod blt_quadrature;
 mod class;
 mod coefficient_rule;
 mod column_normalized;

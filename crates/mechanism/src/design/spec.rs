@@ -116,7 +116,7 @@ impl StrategySpec {
 
     /// Returns the workload for which the spec is designed. It is `workload`, except that prefix sums replace
     /// a workload that is not Toeplitz if the strategy is restarted, or if its class is Toeplitz and there
-    /// are too many steps or the rule is a formula of the workload.
+    /// are too many steps or the rule is a formula of the workload. The rule for BLTs is one of prefix sums.
     ///
     /// A strategy is valid for every workload; the one it was designed for only affects its loss.
     ///
@@ -128,6 +128,9 @@ impl StrategySpec {
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
+        if self.rule == CoefficientRule::RationalApproximation {
+            return Workload::Prefix;
+        }
         // The part of a learning-rate schedule between two restarts is not a schedule over fewer steps.
         let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
@@ -212,7 +215,8 @@ impl FromStr for StrategySpec {
             let names: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
             let must_be = format!(
                 "one of {}, alone or with its size (banded-toeplitz:16, blt:4, rational:4), then +square-root, \
-                 +harmonic, +damped:NU, +tapered:B or +averaged:B for Toeplitz coefficients, +{NORMALIZED}, \
+                 +harmonic, +damped:NU, +tapered:B or +averaged:B for Toeplitz coefficients, \
+                 +rational-approximation for blt, +{NORMALIZED}, \
                  +{RESTARTS}S for S restarts",
                 names.join(", ")
             );
@@ -261,6 +265,8 @@ mod tests {
             "banded-toeplitz:16+harmonic+column-normalized",
             "banded-toeplitz:400+averaged:200",
             "banded:4+square-root",
+            "blt:20+rational-approximation",
+            "rational:4+column-normalized",
         ] {
             assert_eq!(text.parse::<StrategySpec>().unwrap().to_string(), text);
         }

@@ -36,6 +36,7 @@ pub(crate) fn coefficients(
             let damped = |(t, c): (usize, f64)| c * keep.powi(i32::try_from(t).unwrap_or(i32::MAX));
             Ok(Solution::closed_form(root()?.into_iter().enumerate().map(damped).collect()))
         }
+        CoefficientRule::RationalApproximation => unreachable!("a spec takes it for BLTs alone"),
         CoefficientRule::Harmonic => harmonic(problem, bands),
         CoefficientRule::Tapered { from } => {
             between("tapered", from, 1, bands.saturating_sub(1), "bands - 1")?;
