@@ -1,9 +1,9 @@
-//! Losses of decoders of bands plus low rank (Denisov et al. 2022, Appendix H) and of BLTs with as many vectors
-//! of state, for prefix sums and a single participation.
+//! Losses of decoders of bands plus low rank (Denisov et al. 2022, Appendix H) and of BLTs with as many
+//! vectors of state, for prefix sums and a single participation.
 //!
-//! The decoder B of the best dense strategy is kept on `bands` diagonals. Below them, the matrix u v^T of rank r
-//! replaces it that is nearest in the least squares of these entries, by alternating least squares. C = B^-1 A.
-//! Noise keeps r sums and bands - 1 seeds.
+//! The decoder B of the best dense strategy is kept on `bands` diagonals. Below them, the matrix u v^T of
+//! rank r replaces it that is nearest in the least squares of these entries, by alternating least squares.
+//! C = B^-1 A. Noise keeps r sums and bands - 1 seeds.
 //!
 //! `cargo run --release -p antinoise-mechanism --example banded_low_rank`
 

@@ -1,9 +1,9 @@
-//! Losses of trees with k branches a node for prefix sums and a single participation (Qardaji et al. 2013), and
-//! of the binary trees and BLTs of this crate.
+//! Losses of trees with k branches a node for prefix sums and a single participation (Qardaji et al. 2013),
+//! and of the binary trees and BLTs of this crate.
 //!
-//! A prefix is the sum of at most k - 1 nodes a level: as many as the digit of its length in base k. A step is
-//! below one node of each level. A tree reaches all steps with the fewest levels; the last prefix may read the
-//! root.
+//! A prefix is the sum of at most k - 1 nodes a level: as many as the digit of its length in base k. A step
+//! is below one node of each level. A tree reaches all steps with the fewest levels; the last prefix may read
+//! the root.
 //!
 //! `cargo run --release -p antinoise-mechanism --example branching`
 

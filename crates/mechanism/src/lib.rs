@@ -34,6 +34,7 @@
 //! solution, participation: results of solvers; Pi
 //! numeric: vectors, series, transforms, L-BFGS, threads, limits of size
 //! grid, bounds, toeplitz: rounding of noisy sums; lower bounds; the algebra of power series
+//! rational_series: series of rational functions, their stability and their variables
 //! circulant, workload: circulants; A
 //! problem, recursion: the problem of a design; C^-1 Z by steps
 //! blt_closed_form: norms of BLTs

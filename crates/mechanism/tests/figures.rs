@@ -120,10 +120,10 @@ const MULTI_EPOCH_TOTAL_LOSS: [(usize, [f64; 4]); 5] = [
     (20, [2.130e6, 1.753e6, 2.515e6, 1.700e6]),
 ];
 
-/// The explicit factorization of the group algebra (Henzinger and Upadhyay 2025): B C = A for prefix sums, where
-/// B and C are the first rows and columns of one circulant, the matrix of an element of the algebra of the cyclic
-/// group of 2n elements. All rows of B and all columns of C have the same norm, and its square, the max loss, is
-/// Mathias's upper bound on the least of all factorizations (monograph, Section 2.12).
+/// The explicit factorization of the group algebra (Henzinger and Upadhyay 2025): B C = A for prefix sums,
+/// where B and C are the first rows and columns of one circulant, the matrix of an element of the algebra of
+/// the cyclic group of 2n elements. All rows of B and all columns of C have the same norm, and its square,
+/// the max loss, is Mathias's upper bound on the least of all factorizations (monograph, Section 2.12).
 #[test]
 fn the_fourier_mechanism_attains_the_bound_of_mathias() {
     for n in [1, 2, 3, 5, 8, 33, 100, 512] {

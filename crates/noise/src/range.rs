@@ -15,7 +15,8 @@ const MAX_DEVIATION: f64 = (1u128 << 100) as f64;
 const LARGEST_NORMAL: f64 = 14.0;
 /// Numbers of at most this size, and sums of a few of them, do not overflow in single precision.
 const LARGEST: f64 = (1u128 << 120) as f64;
-/// The least weight with which running sums count, so that a sum that is hardly read does not overflow either.
+/// The least weight with which running sums count, so that a sum that is hardly read does not overflow
+/// either.
 const HARDLY_READ: f64 = 1.0 / (1u64 << 60) as f64;
 /// Whole numbers of grid points up to this size are added exactly.
 const MAX_POINTS: f64 = (1u64 << 51) as f64;

@@ -1,16 +1,16 @@
 //! BLTs by a formula: a rational approximation of 1 / sqrt(1 - x), the generating function of the square root
 //! of prefix sums.
 //!
-//! 1. 1 / sqrt(y) is the integral over all u of e^(u/2) / (pi (e^u + y)). With y = 1 - x, the integrand is w(u)
-//!    / (1 - lambda x), where lambda = 1 / (1 + e^u) and w(u) = e^(u/2) / (pi (1 + e^u)).
-//! 2. The trapezoidal rule with step h, over u = h k for -below <= k <= above, is a sum of geometric sequences:
-//!    c_t = h sum_k w(h k) lambda_k^t, a BLT once it is divided by c_0, with complements delta_k = 1 /
-//!    (1 + e^-hk).
+//! 1. 1 / sqrt(y) is the integral over all u of e^(u/2) / (pi (e^u + y)). With y = 1 - x, the integrand is
+//!    w(u) / (1 - lambda x), where lambda = 1 / (1 + e^u) and w(u) = e^(u/2) / (pi (1 + e^u)).
+//! 2. The trapezoidal rule with step h, over u = h k for -below <= k <= above, is a sum of geometric
+//!    sequences: c_t = h sum_k w(h k) lambda_k^t, a BLT once it is divided by c_0, with complements delta_k =
+//!    1 / (1 + e^-hk).
 //! 3. For Re y >= 0 the integrand is analytic for |Im u| < pi / 2, so that the step costs a relative error of
-//!    about e^(-pi^2 / h). The sums that are left out cost e^(-h above / 2) at |y| <= 2, and n e^(-h below / 2)
-//!    at |y| >= 1 / n.
-//! 4. All three are e^-L for h = pi^2 / L, above = 2 L^2 / pi^2 and below = 2 L (L + ln n) / pi^2. So an error
-//!    of delta / n takes O(ln^2(n / delta)) buffers.
+//!    about e^(-pi^2 / h). The sums that are left out cost e^(-h above / 2) at |y| <= 2, and n e^(-h below
+//!    / 2) at |y| >= 1 / n.
+//! 4. All three are e^-L for h = pi^2 / L, above = 2 L^2 / pi^2 and below = 2 L (L + ln n) / pi^2. So an
+//!    error of delta / n takes O(ln^2(n / delta)) buffers.
 //!
 //! # Source
 //! Monograph, Theorem 2.18 and Section 2.9; the rule is ours, since the monograph states none.
@@ -25,23 +25,24 @@ use crate::{Problem, Result};
 /// Maximum number of buffers.
 const MAX_BUFFERS: usize = 512;
 
-/// Returns the BLT with this number of buffers or, by default, with the number of [`buffers`] for an error of a
-/// hundredth.
+/// Returns the BLT with this number of buffers or, by default, with the number of [`buffers`] for an error of
+/// a hundredth.
 pub(super) fn blt(problem: &Problem, order: Option<usize>) -> Result<Blt> {
     let order = order.unwrap_or_else(|| buffers(problem.steps, 0.01));
     between("order", order, 1, MAX_BUFFERS, "the maximum number of buffers of a rational approximation")?;
     Blt::from_nodes(problem.steps, &nodes(order, problem.steps))
 }
 
-/// Returns a number of buffers, O(ln^2(n / delta)), with which the max loss is at most delta above that of the
-/// square root.
+/// Returns a number of buffers, O(ln^2(n / delta)), with which the max loss is at most delta above that of
+/// the square root.
 fn buffers(steps: usize, delta: f64) -> usize {
     let n = steps as f64;
     let digits = (n / delta).ln().max(1.0);
     1 + (2.0 * digits * (2.0 * digits + n.ln()) / (PI * PI)).ceil() as usize
 }
 
-/// Returns the interlaced nodes of the BLT: delta_k, and between two of them the complement of a decay of C^-1.
+/// Returns the interlaced nodes of the BLT: delta_k, and between two of them the complement of a decay of
+/// C^-1.
 fn nodes(order: usize, steps: usize) -> Vec<f64> {
     let log_steps = (steps as f64).ln();
     // 4 L^2 + 2 L ln n = pi^2 (order - 1).

@@ -19,14 +19,14 @@ use super::class::Design;
 use super::spec::StrategySpec;
 use super::toeplitz::{SmoothMagnitudes, SquaredError, Sums, errors, minimize_banded, square_root_of};
 use crate::numeric::lbfgs;
-use crate::rational_series::in_sums;
+use crate::rational_series::powers::in_sums;
 use crate::rational_series::running_sums::{projections, series};
 use crate::rational_series::sections::{Sections, variables, with_real, zeros};
 use crate::solution::Solution;
 use crate::strategy::Rational;
 use crate::strategy::rational::MAX_DEGREE;
 use crate::toeplitz::multiply;
-use crate::{Problem, Result, sensitivity};
+use crate::{Participation, Problem, Result, sensitivity};
 
 /// The degree if the spec requests none.
 const DEFAULT_DEGREE: usize = 4;
@@ -97,6 +97,9 @@ fn scaled(mut x: Vec<f64>, by: f64) -> Vec<f64> {
     x
 }
 
+/// A result: P and Q, and their variables.
+type Found = Solution<(Quotient, Vec<f64>)>;
+
 /// The losses of the successive solves, and the reported one.
 struct Search<'a> {
     problem: &'a Problem,
@@ -104,7 +107,15 @@ struct Search<'a> {
     errors: Vec<SquaredError>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem) -> Result<Self> {
+        let of = |exponent| {
+            SquaredError::new(problem.steps, problem.steps, &problem.workload, problem.objective, exponent)
+        };
+        let sums = Sums::new(problem.steps, &problem.participation)?;
+        Ok(Self { problem, sums, errors: errors(problem, of)? })
+    }
+
     /// Returns the reported squared loss, or infinity if it is out of the range of double precision.
     fn cost(&self, quotient: &Quotient) -> f64 {
         let (c, p) = quotient.columns(self.problem.steps);
@@ -139,12 +150,14 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the best P and Q of this degree, and their variables.
-    fn of_degree(&self, degree: usize) -> Result<Solution<(Quotient, Vec<f64>)>> {
-        let mut found: Vec<Solution<(Quotient, Vec<f64>)>> = Vec::new();
+    /// Returns the best P and Q of degrees 1, 2, ..., and their variables. The results for an easier problem
+    /// are further starts.
+    fn up_to(&self, degree: usize, easier: &[Found]) -> Result<Vec<Found>> {
+        let mut found: Vec<Found> = Vec::with_capacity(degree);
         for degree in 1..=degree {
             let lower = |by: usize| degree.checked_sub(1 + by).and_then(|at| found.get(at));
-            let starts = self.starts(degree, lower(1), lower(2))?;
+            let mut starts = self.starts(degree, lower(1), lower(2))?;
+            starts.extend(easier.get(degree - 1).map(|easier| easier.value.clone()));
             let mut best = Best::new(starts[0].clone(), self.cost(&starts[0].0));
             for (quotient, u) in starts {
                 let cost = self.cost(&quotient);
@@ -153,15 +166,15 @@ impl Search<'_> {
             }
             found.push(best.finished());
         }
-        Ok(found.pop().expect("a degree is at least 1"))
+        Ok(found)
     }
 
     /// Returns the starts for this degree, given the solutions of degrees lower by 1 and by 2.
     fn starts(
         &self,
         degree: usize,
-        once: Option<&Solution<(Quotient, Vec<f64>)>>,
-        twice: Option<&Solution<(Quotient, Vec<f64>)>>,
+        once: Option<&Found>,
+        twice: Option<&Found>,
     ) -> Result<Vec<(Quotient, Vec<f64>)>> {
         let with_variables = |(quotient, deltas): (Quotient, [Vec<Complex<f64>>; 2])| {
             (quotient, deltas.map(|delta| variables(&delta)).concat())
@@ -203,8 +216,8 @@ impl Search<'_> {
         Ok((Quotient { numerator, denominator }, deltas))
     }
 
-    /// Returns pairs lambda of the next starts: oscillations that fade within a separation, of that period and
-    /// of twice that.
+    /// Returns pairs lambda of the next starts: oscillations that fade within a separation, of that period
+    /// and of twice that.
     fn pairs(&self) -> impl Iterator<Item = Complex<f64>> {
         let separation = self.sums.separation;
         let period = if separation.max_participations > 1 { separation.min_sep.max(4) } else { 4 } as f64;
@@ -236,20 +249,29 @@ impl Design for Rational {
         between("steps", problem.steps, 1, MAX_STEPS, most)?;
         let order = spec.order.unwrap_or(DEFAULT_DEGREE);
         between("order", order, 1, MAX_DEGREE, "the maximum degree")?;
-        let of = |exponent| {
-            SquaredError::new(problem.steps, problem.steps, &problem.workload, problem.objective, exponent)
-        };
-        let sums = Sums::new(problem.steps, &problem.participation)?;
-        let search = Search { problem, sums, errors: errors(problem, of)? };
         // With n - 1 poles and zeros, C is any Toeplitz matrix.
         let degree = order.min(problem.steps - 1);
         if degree == 0 {
             return Ok(Solution::closed_form(Self::new(problem.steps, Vec::new(), Vec::new())?));
         }
-        search.of_degree(degree)?.try_map(|(Quotient { numerator, denominator }, _)| {
+        let easier = match exactly_apart(problem) {
+            Some(exactly) => Search::new(&exactly)?.up_to(degree, &[])?,
+            None => Vec::new(),
+        };
+        let found = Search::new(problem)?.up_to(degree, &easier)?.pop().expect("a degree is at least 1");
+        found.try_map(|(Quotient { numerator, denominator }, _)| {
             Self::new(problem.steps, numerator, denominator)
         })
     }
+}
+
+/// Returns the problem with participations exactly, not at least, b steps apart. Its loss has fewer kinks,
+/// and its solutions lead to minima that other starts miss.
+fn exactly_apart(problem: &Problem) -> Option<Problem> {
+    let Participation::MinSep { min_sep, max_participations } = problem.participation else { return None };
+    let participation = Participation::Cyclic { min_sep, max_participations };
+    participation.check(problem.steps).ok()?;
+    Some(problem.clone().with_participation(participation)).filter(|_| max_participations > 1)
 }
 
 #[cfg(test)]

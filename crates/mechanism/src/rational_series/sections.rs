@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(lambda.len(), c.len());
             let delta: Vec<Complex<f64>> = lambda.iter().map(|lambda| 1.0 - lambda).collect();
             let p = Sections::from_variables(&variables(&delta)).coefficients();
-            let expected = super::super::in_sums(&c, c.len());
+            let expected = super::super::powers::in_sums(&c, c.len());
             let close = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-9 * (1.0 + y.abs());
             assert!(p.iter().zip(&expected).all(close), "{p:?} {expected:?}");
         }

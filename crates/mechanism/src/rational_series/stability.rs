@@ -1,6 +1,7 @@
-//! Whether all lambda of a polynomial P(X) = prod_i (1 + (1 - lambda_i) X) lie in a disc: whether 1 / P decays.
+//! Whether all lambda of a polynomial P(X) = prod_i (1 + (1 - lambda_i) X) lie in a disc: whether 1 / P
+//! decays.
 
-use super::binomial_power;
+use super::powers::binomial_power;
 
 /// Returns whether |lambda_i| < radius for all i, where P(X) = 1 + sum_k coefficients\[k - 1\] X^k is the
 /// product of the factors 1 + (1 - lambda_i) X and radius >= 1. False if a coefficient is not finite.

@@ -7,9 +7,10 @@ impl Recursion {
     /// multiplies: each is rounded once, when the stream's kernel is built. So the C of this recursion is the
     /// rounded strategy.
     ///
-    /// For a rational C the kernel multiplies by the coefficients as they are. For a banded C it multiplies by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha
-    /// and 1 - lambda. Factors of scaled recursions are not rounded here: a stream rounds their product with
-    /// the standard deviation of the noise ([`crate::rounded::OUTPUT_ROUNDING`]).
+    /// For a rational C the kernel multiplies by the coefficients as they are. For a banded C it multiplies
+    /// by 1 / C\[t, t\] and -C\[t, s\] / C\[t, t\]; for a BLT by alpha and 1 - lambda. Factors of scaled
+    /// recursions are not rounded here: a stream rounds their product with the standard deviation of the
+    /// noise ([`crate::rounded::OUTPUT_ROUNDING`]).
     ///
     /// ```
     /// use antinoise_mechanism::Recursion;

@@ -229,9 +229,9 @@ fn lost_by_division(taps: &[f64], c: &[f64]) -> f64 {
     residual(taps, c, n)
 }
 
-/// Returns an upper bound on the sum of |1 - c^-1 * c|, where c^-1 is the inverse of the exact C of a rational
-/// recursion and `c` its first column in double precision: what the recursion makes of `c`, and the rounding
-/// of that computation. Every rounding error is followed through the running sums to the last step.
+/// Returns an upper bound on the sum of |1 - c^-1 * c|, where c^-1 is the inverse of the exact C of a
+/// rational recursion and `c` its first column in double precision: what the recursion makes of `c`, and the
+/// rounding of that computation. Every rounding error is followed through the running sums to the last step.
 fn lost_by_series(gain: &[f64], feedback: &[f64], c: &[f64]) -> f64 {
     let (steps, operations) = (c.len(), feedback.len() as f64 + 3.0);
     let (mut filter, mut sums) = (RunningSums::new(feedback), vec![0.0; gain.len()]);

@@ -1,5 +1,5 @@
-//! Rational C: Toeplitz, with coefficients that follow a linear recurrence of order d, c_t = u^T A^t v, so that
-//! their generating function is a quotient of polynomials of degree d. Real, complex and repeated poles.
+//! Rational C: Toeplitz, with coefficients that follow a linear recurrence of order d, c_t = u^T A^t v, so
+//! that their generating function is a quotient of polynomials of degree d. Real, complex and repeated poles.
 //!
 //! Noise: O(d m) time a step and d vectors of state. BLTs are the rational C with real, interlaced poles and
 //! zeros; banded Toeplitz C have all poles at infinity. The loss takes O(n d) time for Toeplitz workloads.
@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::contract::Strategy;
 use crate::decoder::{rows_by_columns, rows_of_inverse};
 use crate::numeric::limits::check_materializable;
+use crate::rational_series::powers::in_sums;
 use crate::rational_series::running_sums::series;
-use crate::rational_series::{in_sums, stability};
+use crate::rational_series::stability;
 use crate::{Encoder, Recursion, Result, Workload};
 
 /// Maximum degree d.
@@ -58,8 +59,8 @@ impl Rational {
         Ok(strategy)
     }
 
-    /// Creates the C with generating function p(x) / q(x), divided by its value at 0, from the coefficients of
-    /// 1, x, x^2, ...
+    /// Creates the C with generating function p(x) / q(x), divided by its value at 0, from the coefficients
+    /// of 1, x, x^2, ...
     ///
     /// # Errors
     /// When p or q is empty or has more than 17 coefficients, its first is 0, or as [`Rational::new`].

@@ -100,7 +100,8 @@ fn square(rows: &[Vec<f64>]) -> Matrix {
     rows.iter().map(|row| row.iter().copied().chain(vec![0.0; n - row.len()]).collect()).collect()
 }
 
-/// A rational strategy: a quotient of polynomials in X, where X^k has the coefficients binomial(t - 1, k - 1).
+/// A rational strategy: a quotient of polynomials in X, where X^k has the coefficients binomial(t - 1, k -
+/// 1).
 fn rational(random: &mut Random, n: usize) -> (String, Option<Matrix>) {
     let degree = 1 + random.below(3);
     let (p, q) = (random.numbers(degree), random.numbers(degree));

@@ -141,8 +141,8 @@ impl Leaf {
     }
 }
 
-/// The impulse response of a rational recursion over `steps` steps: the sum of the magnitudes of its rows, and
-/// that of each running sum.
+/// The impulse response of a rational recursion over `steps` steps: the sum of the magnitudes of its rows,
+/// and that of each running sum.
 pub(crate) fn rational_response(gain: &[f64], feedback: &[f64], steps: usize) -> (f64, Vec<f64>) {
     let (mut sums, mut sizes) = (vec![0.0; gain.len()], vec![0.0; gain.len()]);
     let (mut seed, mut rows) = (1.0, 0.0);

@@ -1,5 +1,5 @@
-//! The kernel of rational noise, which takes O(degree) time per coordinate: z~ = z - sum_k gain_k M_k, then M_1
-//! becomes M_1 - sum_k feedback_k M_k + z~ and each further running sum M_k becomes M_k + M_{k-1}.
+//! The kernel of rational noise, which takes O(degree) time per coordinate: z~ = z - sum_k gain_k M_k, then
+//! M_1 becomes M_1 - sum_k feedback_k M_k + z~ and each further running sum M_k becomes M_k + M_{k-1}.
 
 use super::blt::Blt;
 use crate::flat_recursion::Position;

@@ -22,7 +22,7 @@ pub(super) struct InverseLoss<'a> {
 
 /// The smooth replacement of |c| in the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::design) enum SmoothMagnitudes {
+pub(crate) enum SmoothMagnitudes {
     /// c itself, where signs do not matter.
     Signless,
     /// |c|, smoothed by e.
@@ -36,7 +36,7 @@ const SMOOTHING: [f64; 4] = [1e-2, 1e-4, 1e-6, 1e-9];
 
 impl SmoothMagnitudes {
     /// Returns the replacement of |c| in each of the successive solves.
-    pub(in crate::design) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
+    pub(crate) fn stages(sums: &Sums, participation: &Participation) -> Vec<Self> {
         match participation {
             _ if sums.separation.max_participations == 1 => vec![Self::Signless],
             Participation::MinSep { .. } => SMOOTHING.map(Self::Majorant).to_vec(),
@@ -49,7 +49,7 @@ impl SmoothMagnitudes {
     }
 
     /// Returns the magnitudes m for the coefficients c.
-    pub(in crate::design) fn of(self, c: &[f64]) -> Vec<f64> {
+    pub(crate) fn of(self, c: &[f64]) -> Vec<f64> {
         let smooth = |by: f64| c.iter().map(move |c| c.hypot(by));
         match self {
             Self::Signless => c.to_vec(),
@@ -65,7 +65,7 @@ impl SmoothMagnitudes {
     }
 
     /// Maps `d`, the derivative in the smoothed magnitudes m, to the derivative in c.
-    pub(in crate::design) fn pulled_back(self, c: &[f64], m: &[f64], mut d: Vec<f64>) -> Vec<f64> {
+    pub(crate) fn pulled_back(self, c: &[f64], m: &[f64], mut d: Vec<f64>) -> Vec<f64> {
         let by = match self {
             Self::Signless => return d,
             Self::Absolute(by) => by,

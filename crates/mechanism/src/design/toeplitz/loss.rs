@@ -43,7 +43,7 @@ impl ToeplitzLoss {
 
 /// Returns the squared errors of the successive solves: one for each exponent of the p-norm that replaces the
 /// maximum row norm, or a single one if nothing is smoothed.
-pub(in crate::design) fn errors(
+pub(crate) fn errors(
     problem: &Problem,
     of: impl Fn(f64) -> Result<SquaredError>,
 ) -> Result<Vec<SquaredError>> {
