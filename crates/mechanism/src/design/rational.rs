@@ -51,6 +51,10 @@ impl Quotient {
         Self { numerator: of(zeros), denominator: of(poles) }
     }
 
+    fn strategy(&self, steps: usize) -> Result<Rational> {
+        Rational::new(steps, self.numerator.clone(), self.denominator.clone())
+    }
+
     /// Returns the first columns of C and of C^-1.
     fn columns(&self, steps: usize) -> (Vec<f64>, Vec<f64>) {
         let gain: Vec<f64> = self.numerator.iter().zip(&self.denominator).map(|(p, q)| p - q).collect();
@@ -116,8 +120,12 @@ impl<'a> Search<'a> {
         Ok(Self { problem, sums, errors: errors(problem, of)? })
     }
 
-    /// Returns the reported squared loss, or infinity if it is out of the range of double precision.
+    /// Returns the reported squared loss, or infinity if it is out of the range of double precision or C is
+    /// not stable, as bands may be.
     fn cost(&self, quotient: &Quotient) -> f64 {
+        if quotient.strategy(self.problem.steps).is_err() {
+            return f64::INFINITY;
+        }
         let (c, p) = quotient.columns(self.problem.steps);
         let Ok(sensitivity) = sensitivity::of_toeplitz(&c, self.problem.steps, &self.problem.participation)
         else {
@@ -259,9 +267,7 @@ impl Design for Rational {
             None => Vec::new(),
         };
         let found = Search::new(problem)?.up_to(degree, &easier)?.pop().expect("a degree is at least 1");
-        found.try_map(|(Quotient { numerator, denominator }, _)| {
-            Self::new(problem.steps, numerator, denominator)
-        })
+        found.try_map(|(quotient, _)| quotient.strategy(problem.steps))
     }
 }
 
