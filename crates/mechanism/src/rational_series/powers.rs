@@ -16,10 +16,10 @@ pub(crate) fn in_sums(c: &[f64], degree: usize) -> Vec<f64> {
 
 /// Returns the coefficients of (a + b X)^power.
 pub(super) fn binomial_power(a: f64, b: f64, power: usize) -> Vec<f64> {
-    let mut out = vec![1.0];
+    let mut out = vec![0.0; power + 1];
+    out[0] = 1.0;
     for _ in 0..power {
-        out.push(0.0);
-        for k in (0..out.len()).rev() {
+        for k in (0..=power).rev() {
             out[k] = a * out[k] + if k > 0 { b * out[k - 1] } else { 0.0 };
         }
     }
