@@ -86,7 +86,7 @@ if [ "${1-test}" = oldest ]; then
         case $name in
         torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.3.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests | tr ' ' '\n' | grep -vE 'distributed|sharded|processes') ;;
         shards) packages='torch==2.10.0' tests='test_distributed.py test_sharded.py' ;;
-        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_jax_private.py test_relied.py' ;;
+        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py' ;;
         *) echo "oldest torch, shards or jax, not $name" >&2 && exit 2 ;;
         esac
         # Packages and tests are words here.
@@ -108,7 +108,7 @@ if [ "${1-test}" = stacks ]; then
     }
     others() {
         typed=(antinoise/jax)
-        stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_relied.py
+        stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py
         typed=(antinoise/flower)
         # Later versions ask for a certifi that an index may lack.
         stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py

@@ -95,6 +95,9 @@ class Steps:
         groups: Asked = None,
     ) -> None:
         self._plan, self._optimizer, self._hooks = plan, optimizer, hooks
+        self._noise, self._sampler = noise, sampler
+        # Rows of the step's batch that were clipped, and which of those of a ghost pass are no padding.
+        self._rows, self._present = 0, torch.ones(0, dtype=torch.bool)
         noise.check_optimizer(optimizer.original_optimizer)
         names = {id(p): name for name, p in trainable(model).items()}
         # Parameters by name, in the optimizer's order.
@@ -107,6 +110,8 @@ class Steps:
         optimizer.add_noise, optimizer.scale_grad = self.finish, lambda: None
         if mode in GHOSTS:
             optimizer.accumulate = self.take_sums
+            self._coefficients = relied("opacus", hooks, "get_clipping_coef")
+            hooks.get_clipping_coef = self._without_padding
         else:
             optimizer.clip_and_accumulate = self.take_examples
         if mode == "ew":
@@ -127,11 +132,28 @@ class Steps:
             raise ValueError(
                 f"gradients of the parameters are of {sorted(counts)} examples but must be of one batch"
             )
+        present = self._next_rows(counts.pop())
+        if not present.all():
+            samples = [g[present.to(g.device)] for g in samples]
         totals = clipped_totals(dict(zip(self._parameters, samples, strict=True)), self._groups)
-        hold(self._parameters, totals, counts.pop(), self._plan.clip_norm)
+        hold(self._parameters, totals, int(present.sum()), self._plan.clip_norm)
         for p in parameters:
             # Gradients already in the sum must not enter another step.
             p.grad_sample = None
+
+    def _next_rows(self, count: int) -> torch.Tensor:
+        """Which of the next `count` rows of the step's batch are examples and not padding."""
+        present = self._sampler.present_in(self._noise.step, self._rows, count)
+        self._rows += count
+        return torch.tensor(present, dtype=torch.bool)
+
+    def _without_padding(self) -> Any:
+        """The factors of a ghost pass, 0 for padding."""
+        factors = self._coefficients()
+        self._present = self._next_rows(len(factors))
+        if self._present.all():
+            return factors
+        return factors * self._present.to(factors)
 
     def take_sums(self) -> None:
         """Adds, to the step's sum, the sum from the second backward pass of ghost clipping."""
@@ -160,12 +182,13 @@ class Steps:
         hold(
             self._parameters,
             dict(zip(self._parameters, totals, strict=True)),
-            len(lengths),
+            int(self._present.sum()) if len(self._present) == len(lengths) else len(lengths),
             self._plan.clip_norm,
         )
 
     def finish(self) -> None:
         """Checks, before a batch's step, the settings that schedulers could have changed."""
+        self._rows = 0
         for name, wanted in (
             ("noise_multiplier", self._plan.noise_multiplier),
             ("max_grad_norm", self._plan.clip_norm),
@@ -176,6 +199,7 @@ class Steps:
 
     def start(self) -> None:
         """Drops the sum of an unfinished step: a new pass begins with a whole batch."""
+        self._rows = 0
         relied("opacus", self._optimizer, "_step_skip_queue").clear()
         self._optimizer._is_last_step_skipped = False
         drop_sums(self._optimizer.params)

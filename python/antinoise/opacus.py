@@ -123,6 +123,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         noise_generator: None = None,
         grad_sample_mode: str = "hooks",
         wrap_model: bool = True,
+        padded: bool = False,
     ) -> Any:
         """`opacus.PrivacyEngine.make_private` with the plan's noise, clip norm and batches.
 
@@ -135,6 +136,9 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
                 are refused.
             clipping: `"flat"`, or `"per_layer"`: each of k layers is clipped to clip_norm / sqrt(k).
             noise_generator: Must be None: noise comes from the key.
+            padded: Fill every batch up to the plan's `max_batch_size` with rows of zeros, so that the model
+                sees one shape. Their gradients are left out of sums: rows must keep their order, and a batch
+                may come in portions.
 
         Returns:
             Module, optimizer and loader; for `grad_sample_mode` `"ghost"` or `"ghost_fsdp"` the criterion
@@ -146,13 +150,18 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         self._refuse(
             noise_multiplier, max_grad_norm, poisson_sampling, clipping, noise_generator, grad_sample_mode
         )
+        if padded and grad_sample_mode == "ghost_fsdp":
+            raise ValueError(
+                "padded is True but must be left out where grad_sample_mode is ghost_fsdp, whose lengths are"
+                " those of all processes"
+            )
         run_on_all_ranks(lambda: _check_processes(module, grad_sample_mode))
-        sampler = EpochSampler(self.plan, lambda: self._made()[1].start())
+        sampler = EpochSampler(self.plan, lambda: self._made()[1].start(), padded=padded)
         made = super().make_private(
             module=module,
             optimizer=optimizer,
             criterion=criterion if criterion is not None else nn.CrossEntropyLoss(reduction=loss_reduction),
-            data_loader=planned_loader(data_loader, self.plan, sampler),
+            data_loader=planned_loader(data_loader, self.plan, sampler, padded=padded),
             noise_multiplier=self.plan.noise_multiplier,
             max_grad_norm=self.plan.clip_norm,
             batch_first=batch_first,

@@ -435,6 +435,28 @@ def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
             )
 
 
+def test_sums_in_double_precision_reach_a_callback_as_they_are(monkeypatch):
+    """A callback may run in a thread in which double precision is not enabled, where JAX would round its
+    arguments to single precision. Here most of the callbacks do.
+    """
+    params, seen, add = tree(), [], Noise._add_to_sum_into
+
+    def watched(noise, leaves, row):
+        seen.append(np.concatenate([np.ravel(leaf) for leaf in leaves]))
+        add(noise, leaves, row)
+
+    monkeypatch.setattr(Noise, "_add_to_sum_into", watched)
+    with jax.enable_x64(True):
+        tx = noise_addition_transform(noise_of(params, PLAN, key()), sensitivity=1.0)
+        sums = jax.tree.map(lambda p: p.astype(jnp.float64) / 3, params)
+        state, update = tx.init(params), jax.jit(tx.update)
+        for _ in range(PLAN.steps):
+            _, state = update(sums, state)
+        jax.effects_barrier()
+    assert flat(sums).dtype == np.float64 and not np.array_equal(flat(sums), flat(sums).astype(np.float32))
+    assert len(seen) == PLAN.steps and all(same(sum, flat(sums)) for sum in seen)
+
+
 def test_the_transformation_refuses_a_step_again_and_one_past_the_last():
     params = tree()
     noise = noise_of(params, PLAN, key(), trust_float32_sums=True)

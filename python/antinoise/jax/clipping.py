@@ -38,13 +38,13 @@ enable_x64: Callable[[bool], AbstractContextManager[None]] = relied("jax", "jax"
 
 
 @partial(jax.jit, static_argnums=0)
-def _gradients(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any) -> Any:
+def gradients_of(loss: Callable[[Any, Any], jax.Array], params: Any, portion: Any) -> Any:
     """Per-example gradients of a portion, in the parameters' precision."""
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))(params, portion)
 
 
 @partial(jax.jit, static_argnums=4)
-def _added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, groups: tuple[int, ...]) -> Any:
+def added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, groups: tuple[int, ...]) -> Any:
     """Adds the gradients of the examples that are `present` to `totals`, each group of leaves clipped to its
     norm in `most`. Double precision must be enabled.
     """
@@ -69,7 +69,7 @@ def _added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, gro
     return jax.tree.map(add, totals, gradients, jax.tree.unflatten(jax.tree.structure(totals), groups))
 
 
-def _portion(batch: Any, start: int, count: int, microbatch_size: int) -> Any:
+def portion_of(batch: Any, start: Any, count: Any, microbatch_size: int) -> Any:
     """`count` examples from `start`, padded with the first of them to `microbatch_size`, so that each portion
     has one shape; padding is left out of sums.
     """
@@ -120,16 +120,43 @@ def clipped_sum(
     """
     if not clip_norm > 0 or not math.isfinite(clip_norm):
         raise ValueError(f"clip_norm is {clip_norm} but must be a finite number above 0")
+    check_microbatch_size(microbatch_size)
+    examples = number_of_examples("clipped_sum", params, batch)
+    check_platforms(params)
+    batch, masked = jax.tree.map(jnp.asarray, batch), mask_of(mask, examples)
+    of, norms = groups_of(groups, params, clip_norm)
+    with enable_x64(True):
+        totals = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=jnp.float64), params)
+        most = jnp.asarray(norms, jnp.float64)
+    for start in range(0, examples, microbatch_size):
+        count = min(microbatch_size, examples - start)
+        present = np.zeros(microbatch_size, bool)
+        present[:count] = masked[start : start + count]
+        gradients = gradients_of(loss, params, portion_of(batch, start, count, microbatch_size))
+        with enable_x64(True):
+            totals = added(totals, gradients, jnp.asarray(present), most, of)
+    return ClippedSum(totals, int(masked.sum()), float(clip_norm))
+
+
+def check_microbatch_size(microbatch_size: int) -> None:
     if microbatch_size < 1:
         raise ValueError(f"microbatch_size is {microbatch_size} but must be at least 1")
-    leaves = jax.tree.leaves((params, batch))
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+
+
+def number_of_examples(function: str, params: Any, batch: Any) -> int:
+    """The number of examples of `batch`; refuses traced arrays and leaves of several numbers."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, batch))):
         raise ValueError(
-            "params and batch are traced but must be arrays: call clipped_sum outside of transformations"
+            f"params and batch are traced but must be arrays: call {function} outside of transformations"
         )
     counts = {len(leaf) for leaf in jax.tree.leaves(batch)}
     if len(counts) != 1:
         raise ValueError(f"batch is of {sorted(counts)} examples but must be of one number in all its leaves")
+    return counts.pop()
+
+
+def check_platforms(params: Any) -> None:
+    """Refuses parameters on devices without double precision."""
     for leaf in jax.tree.leaves(params):
         platforms = {device.platform for device in leaf.devices()} if isinstance(leaf, jax.Array) else set()
         if platforms - {"cpu", "gpu", "cuda", "rocm"}:
@@ -138,28 +165,19 @@ def clipped_sum(
             raise ValueError(
                 f"platform is {sorted(platforms)} but must be cpu or gpu, which have double precision"
             )
-    examples, batch = counts.pop(), jax.tree.map(jnp.asarray, batch)
-    masked = _mask(mask, examples)
+
+
+def groups_of(asked: Asked, params: Any, clip_norm: float) -> tuple[tuple[int, ...], list[float]]:
+    """The group of each leaf of `params`, and the lengths to which the groups are clipped."""
     names = [
         jax.tree_util.keystr(path, simple=True, separator=".")
         for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]
     ]
-    grouped = Groups.made(groups, names, clip_norm)
-    of = tuple(grouped.of[name] for name in names)
-    with enable_x64(True):
-        totals = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=jnp.float64), params)
-        most = jnp.asarray([SHORTER * norm for norm in grouped.norms], jnp.float64)
-    for start in range(0, examples, microbatch_size):
-        count = min(microbatch_size, examples - start)
-        present = np.zeros(microbatch_size, bool)
-        present[:count] = masked[start : start + count]
-        gradients = _gradients(loss, params, _portion(batch, start, count, microbatch_size))
-        with enable_x64(True):
-            totals = _added(totals, gradients, jnp.asarray(present), most, of)
-    return ClippedSum(totals, int(masked.sum()), float(clip_norm))
+    grouped = Groups.made(asked, names, clip_norm)
+    return tuple(grouped.of[name] for name in names), [SHORTER * norm for norm in grouped.norms]
 
 
-def _mask(mask: ArrayLike | None, examples: int) -> NDArray[np.bool_]:
+def mask_of(mask: ArrayLike | None, examples: int) -> NDArray[np.bool_]:
     """`mask` as an array; all True by default. Refuses another shape or type."""
     if mask is None:
         return np.ones(examples, bool)
@@ -201,6 +219,22 @@ def clipped_grad(
     Raises:
         ValueError: `argnums` and `batch_argnums` are not all of the function's arguments, once each.
     """
+    of_one, batched = of_one_example(fun, argnums, batch_argnums, keep_batch_dim)
+
+    def gradient(*arguments: Any, mask: ArrayLike | None = None) -> ClippedSum:
+        if len(arguments) != 1 + len(batched):
+            raise ValueError(f"arguments are {len(arguments)} but must be {1 + len(batched)}")
+        batch = tuple(arguments[number] for number in batched)
+        how: dict[str, Any] = dict(mask=mask, microbatch_size=microbatch_size, groups=groups)
+        return clipped_sum(of_one, arguments[argnums], batch, l2_clip_norm, **how)
+
+    return gradient
+
+
+def of_one_example(
+    fun: Callable[..., jax.Array], argnums: int, batch_argnums: int | Sequence[int], keep_batch_dim: bool
+) -> tuple[Callable[[Any, Any], jax.Array], tuple[int, ...]]:
+    """`fun` as a loss of parameters and one example, the tuple of its other arguments; and their numbers."""
     batched = (batch_argnums,) if isinstance(batch_argnums, int) else tuple(batch_argnums)
     if sorted((argnums, *batched)) != list(range(1 + len(batched))):
         raise ValueError(
@@ -214,11 +248,4 @@ def clipped_grad(
     def of_one(params: Any, example: Any) -> jax.Array:
         return loss(params, jax.tree.map(lambda leaf: leaf[None], example) if keep_batch_dim else example)
 
-    def gradient(*arguments: Any, mask: ArrayLike | None = None) -> ClippedSum:
-        if len(arguments) != 1 + len(batched):
-            raise ValueError(f"arguments are {len(arguments)} but must be {1 + len(batched)}")
-        batch = tuple(arguments[number] for number in batched)
-        how: dict[str, Any] = dict(mask=mask, microbatch_size=microbatch_size, groups=groups)
-        return clipped_sum(of_one, arguments[argnums], batch, l2_clip_norm, **how)
-
-    return gradient
+    return of_one, batched

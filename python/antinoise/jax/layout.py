@@ -157,6 +157,14 @@ class Layout:
                 )
         return leaves
 
+    def check_one_device(self) -> None:
+        """Refuses a layout over several devices, on which ordered callbacks do not run."""
+        if len(self.pieces) != len(self.leaves):
+            raise ValueError(
+                f"params is a tree in {len(self.pieces)} pieces but must be on one device, for ordered"
+                " callbacks"
+            )
+
     def on_host(self, leaves: list[Any]) -> list[NDArray[Any]]:
         """This process's pieces of leaves in the host's memory, in the order of its row."""
         parts: dict[tuple[int, Box], NDArray[Any]] = {}

@@ -160,36 +160,43 @@ class Noise(NotCopied):
             ValueError: The sums do not fit the parameters, the plan or the batch.
         """
         _refuse_in_trace()
+        return self._layout.arrays(self._mean(self._leaves(sums)), as_params=True)
+
+    def _mean(self, leaves: list[Any]) -> NDArray[np.float32]:
+        """The row of the noisy mean of a step's sums."""
         row = self._layout.row()
-        self._add_to_sum_into(self._leaves(sums), row)
+        self._add_to_sum_into(leaves, row)
         size = self._plan.expected_batch_size
         # The result is that of double precision, rounded to single. If the divisor is exact in single
         # precision, division in single precision gives the same bits, faster.
         precision = np.float32 if float(np.float32(size)) == size else np.float64
         np.divide(row, precision(size), out=row, dtype=precision, casting="same_kind")
-        return self._layout.arrays(row, as_params=True)
+        return row
 
     def _leaves(self, sums: ClippedSum | Any) -> list[Any]:
         if isinstance(sums, ClippedSum):
-            if self._plan.unit == "user":
-                must_be = "example: clipped_sum clips examples; for users, clip their gradients and give the tree of sums"
-                raise ValueError(f"unit of the plan is user but must be {must_be}")
-            if sums.clip_norm > self._plan.clip_norm:
-                raise ValueError(
-                    f"clip_norm of the sum is {sums.clip_norm} but must be the plan's, {self._plan.clip_norm}"
-                )
-            check_batch(self._plan, self.step, sums.examples)
-            batch = self._own_batch()
-            if batch is not None and sums.examples != len(batch):
-                raise ValueError(
-                    f"batch of step {self.step} is of {sums.examples} examples but must be the plan's, of"
-                    f" {len(batch)}"
-                )
+            self._check_clipped(sums.examples, sums.clip_norm)
             sums = sums.total
         leaves = self._layout.check("sums", sums)
         for leaf in leaves:
             refuse_single("sum", leaf.dtype, leaf.dtype == np.float64, self._trusted)
         return leaves
+
+    def _check_clipped(self, examples: int, clip_norm: float) -> None:
+        """Refuses a sum of so many examples, each clipped to `clip_norm`, that is not the next step's."""
+        if self._plan.unit == "user":
+            must_be = "example: clipped_sum clips examples; for users, clip their gradients and give the tree of sums"
+            raise ValueError(f"unit of the plan is user but must be {must_be}")
+        if clip_norm > self._plan.clip_norm:
+            raise ValueError(
+                f"clip_norm of the sum is {clip_norm} but must be the plan's, {self._plan.clip_norm}"
+            )
+        check_batch(self._plan, self.step, examples)
+        batch = self._own_batch()
+        if batch is not None and examples != len(batch):
+            raise ValueError(
+                f"batch of step {self.step} is of {examples} examples but must be the plan's, of {len(batch)}"
+            )
 
     def _add_to_sum_into(self, leaves: list[Any], row: NDArray[np.float32]) -> None:
         parts = [part.astype(np.float64, copy=False) for part in self._layout.on_host(leaves)]
@@ -235,6 +242,8 @@ class Noise(NotCopied):
             folder: An existing or new folder.
             params: The parameters at which the next step's gradients are taken; `resume` accepts no others.
         """
+        # A jitted function makes its step in a callback, which may not have run yet.
+        jax.effects_barrier()  # type: ignore[no-untyped-call]
         folder, weights = Path(folder), self._weights(params)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         noise = _noise_file(folder, self._stream.commitment)

@@ -13,7 +13,8 @@ from .. import Key, Plan, plan
 from .._asked import refuse_beside
 from .._groups import Asked
 from .._once import NotCopied
-from .clipping import ClippedSum, clipped_grad
+from .clipping import ClippedSum, clipped_grad, of_one_example
+from .jitted import JittedStep
 from .noise import Noise
 
 
@@ -76,6 +77,36 @@ class PrivateRun(NotCopied):
             )
             self._clipped[len(batch)] = clipped
         return self.noise.noisy_mean(clipped(params, *batch, mask=mask))
+
+    def jitted_step(self, optimizer: Any, arguments: int = 2) -> Callable[..., tuple[Any, Any]]:
+        """A whole step as one jitted function: `gradient` and the optimizer's update (`JittedStep`).
+
+            step = run.jitted_step(optimizer)
+            for examples in run.batches(padded=True):
+                params, state = step(params, state, x[examples], y[examples], mask=examples >= 0)
+
+        Args:
+            optimizer: An optax transformation.
+            arguments: Number of the loss's arguments after the parameters: `x` and `y` are two.
+
+        Returns:
+            A function of parameters, optimizer state, that many arguments and `mask` that returns the new
+            parameters and state, and refuses what `gradient` refuses.
+
+        Raises:
+            ValueError: `arguments` is below 1, or the parameters are on several devices.
+        """
+        if arguments < 1:
+            raise ValueError(f"arguments is {arguments} but must be at least 1")
+        of_one, _ = of_one_example(self._loss, 0, range(1, 1 + arguments), True)
+        made = JittedStep(of_one, optimizer, self.noise, **self._how)
+
+        def step(params: Any, state: Any, *batch: Any, mask: ArrayLike | None = None) -> tuple[Any, Any]:
+            if len(batch) != arguments:
+                raise ValueError(f"arguments after state are {len(batch)} but must be {arguments}")
+            return made(params, state, batch, mask=mask)
+
+        return step
 
 
 def make_private(

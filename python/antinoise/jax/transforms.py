@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from .. import Plan
 from .._relied import relied
 from .._sums import refuse_single
 from .clipping import Tracer
+from .layout import Leaf
 from .noise import Noise, is_traced
 
 io_callback: Callable[..., Any] = relied("jax", "jax.experimental", "io_callback")
 
 
-def _precision(leaf: Any) -> Any:
-    """The dtype that values of a leaf will have: with double precision off, JAX converts float64 to
+def precision_of(dtype: Any) -> Any:
+    """The dtype that values of a dtype will have: with double precision off, JAX converts float64 to
     float32.
     """
-    return relied("jax", "jax.dtypes", "canonicalize_dtype")(leaf.dtype)
+    return relied("jax", "jax.dtypes", "canonicalize_dtype")(dtype)
+
+
+def to_words(leaf: jax.Array) -> jax.Array:
+    """A leaf for a callback: of one in double precision the bits, in words of 32 bits. JAX rounds numbers in
+    double precision to single where a callback's thread does not have double precision enabled.
+    """
+    return jax.lax.bitcast_convert_type(leaf, jnp.uint32) if leaf.dtype == np.float64 else leaf
+
+
+def from_words(words: Any, leaf: Leaf, dtype: Any) -> NDArray[Any]:
+    """What `to_words` was given: an array of this dtype with the leaf's shape."""
+    found = np.ascontiguousarray(words).reshape(-1)
+    if found.dtype != (np.uint32 if dtype == np.float64 else dtype):
+        raise RuntimeError(f"sum in the callback is of dtype {found.dtype} but must be of {dtype}")
+    return found.view(dtype).reshape(leaf.shape)
 
 
 def _refuse_single(leaf: Any, trusted: bool) -> None:
-    found = _precision(leaf)
+    found = precision_of(leaf.dtype)
     refuse_single("sum", found, found == np.float64, trusted)
 
 
@@ -126,24 +144,19 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
             f" {plan.clip_norm}"
         )
     layout = noise._layout
-    if len(layout.pieces) != len(layout.leaves):
-        raise ValueError(
-            f"params is a tree in {len(layout.pieces)} pieces but must be on one device, for ordered"
-            " callbacks"
-        )
+    layout.check_one_device()
 
-    def made(step: Any, leaves: list[Any]) -> list[Any]:
+    def made(dtypes: list[Any], step: Any, words: list[Any]) -> list[Any]:
         if int(step) != noise.step:
             raise ValueError(
                 f"step is {int(step)} but must be {noise.step}, which comes next: a step's noise is for"
                 " one sum"
             )
         row = layout.row()
-        noise._add_to_sum_into([np.asarray(leaf) for leaf in leaves], row)
+        sums = [from_words(*each) for each in zip(words, layout.leaves, dtypes, strict=True)]
+        noise._add_to_sum_into(sums, row)
         cut = [row[leaf.offset :][: leaf.size].reshape(leaf.shape) for leaf in layout.leaves]
-        return [
-            part.astype(np.asarray(leaf).dtype, copy=False) for part, leaf in zip(cut, leaves, strict=True)
-        ]
+        return [part.astype(dtype, copy=False) for part, dtype in zip(cut, dtypes, strict=True)]
 
     def init(params: Any) -> NoiseState:
         layout.check("params", params)
@@ -153,8 +166,10 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
         leaves = layout.check("sums", sums)
         for leaf in leaves:
             _refuse_single(leaf, noise._trusted)
-        shapes = [jax.ShapeDtypeStruct(leaf.shape, _precision(leaf)) for leaf in leaves]  # type: ignore[no-untyped-call]
-        noisy = io_callback(made, shapes, state.step, leaves, ordered=True)
+        dtypes = [precision_of(leaf.dtype) for leaf in leaves]
+        shapes = [jax.ShapeDtypeStruct(np.shape(leaf), dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)]  # type: ignore[no-untyped-call]
+        words = [to_words(jnp.asarray(leaf, dtype)) for leaf, dtype in zip(leaves, dtypes, strict=True)]
+        noisy = io_callback(partial(made, dtypes), shapes, state.step, words, ordered=True)
         return jax.tree_util.tree_unflatten(layout.tree, noisy), NoiseState(state.step + 1)
 
     return optax.GradientTransformation(init, update)

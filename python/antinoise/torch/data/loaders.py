@@ -17,6 +17,7 @@ from torch.utils.data import (
 
 from ... import Plan
 from .batches import BatchSampler, CollateEmpty
+from .padding import Padded
 
 # Arguments of `DataLoader` that the plan determines.
 _PLANNED = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "in_order")
@@ -63,8 +64,12 @@ def _handed_out(sampler: Any, begin: Callable[[], Iterator[Any]]) -> Iterator[An
     return made.handed_out(begin)
 
 
-def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how: Any) -> DataLoader[Any]:
-    """A loader of the plan's batches of `dataset`; `how` are further arguments of `DataLoader`."""
+def loader_of(
+    dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, *, padded: bool = False, **how: Any
+) -> DataLoader[Any]:
+    """A loader of the plan's batches of `dataset`, which the sampler fills up with number -1 if they are
+    `padded`; `how` are further arguments of `DataLoader`.
+    """
     check_examples(dataset, plan)
     for name in _PLANNED:
         if name in how:
@@ -76,7 +81,7 @@ def loader_of(dataset: Dataset[Any], plan: Plan, sampler: BatchSampler, /, **how
         collate = how.get("collate_fn")
         how["collate_fn"] = CollateEmpty(dataset) if collate is None else CollateEmpty(dataset, collate)
     sampler.dataset = dataset
-    return PlannedLoader(dataset, batch_sampler=sampler, **how)
+    return PlannedLoader(Padded(dataset) if padded else dataset, batch_sampler=sampler, **how)
 
 
 def number_of_examples(dataset: Any) -> int:
@@ -115,7 +120,13 @@ def check_sampler(batches: Any) -> None:
 
 
 def planned_loader(
-    loader: DataLoader[Any], plan: Plan, sampler: BatchSampler, *, batches: Any = None, shares: int = 1
+    loader: DataLoader[Any],
+    plan: Plan,
+    sampler: BatchSampler,
+    *,
+    batches: Any = None,
+    shares: int = 1,
+    padded: bool = False,
 ) -> DataLoader[Any]:
     """A copy of `loader` that draws the plan's batches, with the same dataset, workers and memory settings.
 
@@ -126,6 +137,7 @@ def planned_loader(
         batches: The loader's own batch sampler, where `loader.batch_sampler` wraps it.
         shares: Number of processes that share a batch: the loader's batch size is the plan's divided by
             `shares`, rounded up.
+        padded: Whether the sampler fills batches up.
     """
     check_examples(loader.dataset, plan)
     batches = batches or loader.batch_sampler
@@ -139,4 +151,6 @@ def planned_loader(
         )
         raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be {must_be}")
     kept = {name: getattr(loader, name) for name in _KEPT}
-    return loader_of(loader.dataset, plan, sampler, collate_fn=loader.collate_fn, **kept)
+    return loader_of(
+        loader.dataset, plan, sampler, padded=padded, collate_fn=loader.collate_fn, **kept
+    )
