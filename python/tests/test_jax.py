@@ -436,8 +436,8 @@ def test_the_transformation_adds_the_streams_noise_under_jit(plan, double):
 
 
 def test_sums_in_double_precision_reach_a_callback_as_they_are(monkeypatch):
-    """A callback may run in a thread in which double precision is not enabled, where JAX would round its
-    arguments to single precision. Here most of the callbacks do.
+    """A callback may run where double precision is not enabled: in a thread of XLA's, as with JittedStep, or
+    after the function was compiled. JAX would round its arguments to single precision there.
     """
     params, seen, add = tree(), [], Noise._add_to_sum_into
 
@@ -449,10 +449,11 @@ def test_sums_in_double_precision_reach_a_callback_as_they_are(monkeypatch):
     with jax.enable_x64(True):
         tx = noise_addition_transform(noise_of(params, PLAN, key()), sensitivity=1.0)
         sums = jax.tree.map(lambda p: p.astype(jnp.float64) / 3, params)
-        state, update = tx.init(params), jax.jit(tx.update)
-        for _ in range(PLAN.steps):
-            _, state = update(sums, state)
-        jax.effects_barrier()
+        state = tx.init(params)
+        update = jax.jit(tx.update).lower(sums, state).compile()
+    for _ in range(PLAN.steps):
+        _, state = update(sums, state)
+    jax.effects_barrier()
     assert flat(sums).dtype == np.float64 and not np.array_equal(flat(sums), flat(sums).astype(np.float32))
     assert len(seen) == PLAN.steps and all(same(sum, flat(sums)) for sum in seen)
 

@@ -35,7 +35,10 @@ def data(count=240):
 
 def params(model="layers"):
     made = np.random.default_rng(1)
-    shapes = {"layers": {"in": (48, 9), "out": (9, 3)}, "attention": {"qkv": (6, 18), "out": (6, 3), "b": (3,)}}
+    shapes = {
+        "layers": {"in": (48, 9), "out": (9, 3)},
+        "attention": {"qkv": (6, 18), "out": (6, 3), "b": (3,)},
+    }
     return {n: jnp.asarray(made.normal(size=s) / 3, jnp.float32) for n, s in shapes[model].items()}
 
 
@@ -100,14 +103,18 @@ def test_it_makes_the_bits_of_the_longer_way(model, optimizer, microbatch_size, 
     how = dict(microbatch_size=microbatch_size)
     with jax.enable_x64(double):
         for plan in (small_plan(dim=dim, clip_norm=CLIP), cut_plan(dim)):
-            ways = zip(longer(model, optimizer, plan, **how), shorter(model, optimizer, plan, **how), strict=True)
+            ways = zip(
+                longer(model, optimizer, plan, **how), shorter(model, optimizer, plan, **how), strict=True
+            )
             assert [equal(*both) for both in ways] == plan.steps * [True]
 
 
 def test_groups_and_plans_without_a_grid():
     how = dict(groups={"in": 0.5, "out": 0.4})
     plan, optimizer = small_plan(dim=459, clip_norm=CLIP), OPTIMIZERS["momentum"]
-    ways = zip(longer("layers", optimizer, plan, **how), shorter("layers", optimizer, plan, **how), strict=True)
+    ways = zip(
+        longer("layers", optimizer, plan, **how), shorter("layers", optimizer, plan, **how), strict=True
+    )
     assert [equal(*both) for both in ways] == plan.steps * [True]
     plan = small_plan(dim=459, clip_norm=CLIP, arithmetic="plain")
     *_, (a, b) = zip(longer("layers", optimizer, plan), shorter("layers", optimizer, plan), strict=True)
@@ -211,7 +218,9 @@ def test_what_is_not_finite_adds_nothing(wrong):
         noise = Noise(now, PLAN_459, key())
         examples = next(noise.batches())
         x[examples[3]] = value
-        found.append(JittedStep(loss, optimizer, noise)(now, optimizer.init(now), (x[examples], y[examples]))[0])
+        found.append(
+            JittedStep(loss, optimizer, noise)(now, optimizer.init(now), (x[examples], y[examples]))[0]
+        )
     assert equal(*found) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
 
 

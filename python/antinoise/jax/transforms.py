@@ -44,6 +44,18 @@ def from_words(words: Any, leaf: Leaf, dtype: Any) -> NDArray[Any]:
     return found.view(dtype).reshape(leaf.shape)
 
 
+def back(words: jax.Array, dtype: Any) -> jax.Array:
+    """What `to_words` or `on_host_to_words` was given, of this dtype."""
+    return jax.lax.bitcast_convert_type(words, dtype) if dtype == np.float64 else words
+
+
+def on_host_to_words(part: NDArray[Any]) -> NDArray[Any]:
+    """`to_words` of an array in the host's memory."""
+    if part.dtype != np.float64:
+        return part
+    return np.ascontiguousarray(part).reshape(-1).view(np.uint32).reshape(*part.shape, 2)
+
+
 def _refuse_single(leaf: Any, trusted: bool) -> None:
     found = precision_of(leaf.dtype)
     refuse_single("sum", found, found == np.float64, trusted)
@@ -156,7 +168,7 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
         sums = [from_words(*each) for each in zip(words, layout.leaves, dtypes, strict=True)]
         noise._add_to_sum_into(sums, row)
         cut = [row[leaf.offset :][: leaf.size].reshape(leaf.shape) for leaf in layout.leaves]
-        return [part.astype(dtype, copy=False) for part, dtype in zip(cut, dtypes, strict=True)]
+        return [on_host_to_words(part.astype(dtype)) for part, dtype in zip(cut, dtypes, strict=True)]
 
     def init(params: Any) -> NoiseState:
         layout.check("params", params)
@@ -167,9 +179,10 @@ def noise_addition_transform(noise: Noise, *, sensitivity: float) -> optax.Gradi
         for leaf in leaves:
             _refuse_single(leaf, noise._trusted)
         dtypes = [precision_of(leaf.dtype) for leaf in leaves]
-        shapes = [jax.ShapeDtypeStruct(np.shape(leaf), dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)]  # type: ignore[no-untyped-call]
         words = [to_words(jnp.asarray(leaf, dtype)) for leaf, dtype in zip(leaves, dtypes, strict=True)]
+        shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in words]  # type: ignore[no-untyped-call]
         noisy = io_callback(partial(made, dtypes), shapes, state.step, words, ordered=True)
+        noisy = [back(each, dtype) for each, dtype in zip(noisy, dtypes, strict=True)]
         return jax.tree_util.tree_unflatten(layout.tree, noisy), NoiseState(state.step + 1)
 
     return optax.GradientTransformation(init, update)

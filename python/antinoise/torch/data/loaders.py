@@ -151,6 +151,4 @@ def planned_loader(
         )
         raise ValueError(f"batch_size of the loader is {batches.batch_size} but must be {must_be}")
     kept = {name: getattr(loader, name) for name in _KEPT}
-    return loader_of(
-        loader.dataset, plan, sampler, padded=padded, collate_fn=loader.collate_fn, **kept
-    )
+    return loader_of(loader.dataset, plan, sampler, padded=padded, collate_fn=loader.collate_fn, **kept)
