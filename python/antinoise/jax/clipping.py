@@ -48,9 +48,8 @@ def added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, grou
     """Adds the gradients of the examples that are `present` to `totals`, each group of leaves clipped to its
     norm in `most`. Double precision must be enabled.
     """
-    gradients = jax.tree.map(lambda g: g.astype(jnp.float64), gradients)
     # Sums along axes, without reshaping, keep the arrays' shardings.
-    squares = [jnp.square(g).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
+    squares = [jnp.square(g.astype(jnp.float64)).sum(range(1, g.ndim)) for g in jax.tree.leaves(gradients)]
     found = [
         sum(s for s, group in zip(squares, groups, strict=True) if group == number)
         for number in range(len(most))
@@ -59,14 +58,20 @@ def added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, grou
     factors = jnp.where(lengths <= most[:, None], 1.0, most[:, None] / lengths)
     # An example that is not finite in one group is left out of all groups.
     kept = jnp.isfinite(lengths).all(0) & present
+    of = jax.tree.unflatten(jax.tree.structure(totals), groups)
 
-    def add(total: jax.Array, g: jax.Array, group: int) -> jax.Array:
-        # Values that are not finite are replaced, since 0 times infinity is NaN.
-        wide = (-1, *[1] * (g.ndim - 1))
-        terms = jnp.where(kept.reshape(wide), factors[group].reshape(wide) * g, 0.0)
-        return total + terms.sum(0)
+    def add(number: Any, totals: Any) -> Any:
+        """Adds one example's: XLA sums a first dimension on a CPU by columns, at a twentieth of the speed."""
 
-    return jax.tree.map(add, totals, gradients, jax.tree.unflatten(jax.tree.structure(totals), groups))
+        def added(total: jax.Array, g: jax.Array, group: int) -> jax.Array:
+            # Values that are not finite are replaced, since 0 times infinity is NaN.
+            term = factors[group, number] * g[number].astype(jnp.float64)
+            return total + jnp.where(kept[number], term, 0.0)
+
+        return jax.tree.map(added, totals, gradients, of)
+
+    portion = jax.lax.fori_loop(0, len(kept), add, jax.tree.map(jnp.zeros_like, totals))
+    return jax.tree.map(jnp.add, totals, portion)
 
 
 def portion_of(batch: Any, start: Any, count: Any, microbatch_size: int) -> Any:
