@@ -1,4 +1,5 @@
-"""Trains a classifier privately on the features of a model that is frozen: which package a line of code is of.
+"""Trains a classifier privately on the features of a model that is frozen: which package a line of code is
+of.
 
 Features are made once, since the model does not change. The model knows public lines alone.
 """

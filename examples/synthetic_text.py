@@ -1,4 +1,5 @@
-"""Writes text that stands for private text: fine-tunes privately, samples, and trains a classifier on samples.
+"""Writes text that stands for private text: fine-tunes privately, samples, and trains a classifier on
+samples.
 
 The classifier sees no private text, so that it costs no privacy; its accuracy on real lines says what the
 samples are worth, next to one that is trained on the real lines.

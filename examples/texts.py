@@ -1,7 +1,7 @@
 """Lines of Python's own library as text: public ones of its modules, private ones of four packages.
 
-Lines are rows of numbers of words, which come from the public lines. `LanguageModel` is a small transformer of
-such rows.
+Lines are rows of numbers of words, which come from the public lines. `LanguageModel` is a small transformer
+of such rows.
 """
 
 import os
@@ -28,7 +28,8 @@ def lines_of(paths):
 
 
 def texts():
-    """Public rows; private rows of TRAINED lines and the packages they are of; and the same of other lines."""
+    """Public rows; private rows of TRAINED lines and the packages they are of; and the same of other
+    lines."""
     public = lines_of(LIBRARY.glob("*.py"))
     counts = Counter(word for words in public for word in words)
     numbers = {word: FIRST_WORD + i for i, (word, _) in enumerate(counts.most_common(WORDS))}

@@ -43,7 +43,9 @@ FORMS = {
     for kind, sign in [("plain", "-"), ("private", "+")]
 }
 SCRIPTS += [(DOCS / "python-loops.md", text) for text in FORMS.values()]
-EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "flights.py")
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").glob("*.py") if path.name not in ("flights.py", "texts.py")
+)
 # Packages of a script that may not be installed here.
 NEEDED = re.compile(
     r"^(?:import |from |.*find_spec\(\")"
@@ -62,7 +64,7 @@ def printed(text):
 def test_there_are_scripts():
     assert len(PAGES) >= 8 and len(NOTEBOOKS) == 9 and {page for page, _ in SCRIPTS} == {*PAGES, *NOTEBOOKS}
     cells = [code for page in [*PAGES, *NOTEBOOKS] for code, _, _ in notebooks.CELL.findall(page.read_text())]
-    assert all(len(code.splitlines()) <= 60 for code in [*cells, *FORMS.values()]) and len(EXAMPLES) == 8
+    assert all(len(code.splitlines()) <= 60 for code in [*cells, *FORMS.values()]) and len(EXAMPLES) == 13
 
 
 def test_private_forms_differ_in_few_lines():

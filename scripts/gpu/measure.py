@@ -5,12 +5,12 @@
     python scripts/gpu/measure.py --device cpu --parameters 1e4,1e5 --out /tmp/gpu.md     # checks the script
     python scripts/gpu/measure.py --device cpu --overlap 2e6                             # noise made ahead, alone
 
-Run it with a Python that has antinoise, PyTorch and, for the comparison, Opacus. Noise is made on the host. It
-is checked first: the noisy means on the device have the bits of a stream in the host's memory, with rows made
-ahead and without. A compiled model is compiled once for cut batches of many sizes (on CUDA by Inductor, whose
-kernels are Triton's). Then steps of SGD of multilayer perceptrons are timed, alone and one after the other: the
-median of three, after one to warm up; memory is the peak on the device. All that fails stops the script, and no
-page is written.
+Run it with a Python that has antinoise, PyTorch and, for the comparison, Opacus. Noise is made on the host.
+It is checked first: the noisy means on the device have the bits of a stream in the host's memory, with rows
+made ahead and without. A compiled model is compiled once for cut batches of many sizes (on CUDA by Inductor,
+whose kernels are Triton's). Then steps of SGD of multilayer perceptrons are timed, alone and one after the
+other: the median of three, after one to warm up; memory is the peak on the device. All that fails stops the
+script, and no page is written.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def wait(device: torch.device) -> None:
 
 
 def perceptron(parameters: float, device: torch.device) -> nn.Sequential:
-    """About so many parameters, in layers of one width."""
+    """A model of about this number of parameters, in layers of one width."""
     torch.manual_seed(0)
     width = max(8, round((parameters / LAYERS) ** 0.5))
     layers = [layer for _ in range(LAYERS) for layer in (nn.Linear(width, width, bias=False), nn.Tanh())]
@@ -318,7 +318,9 @@ def main() -> None:
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--parameters", default="1e8,1e9")
     parser.add_argument(
-        "--overlap", type=float, help="measure noise made ahead alone, for so many parameters"
+        "--overlap",
+        type=float,
+        help="measure noise made ahead alone, for a model of this number of parameters",
     )
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch, on the CPU")
     parser.add_argument("--out", type=Path)

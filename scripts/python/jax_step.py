@@ -4,11 +4,11 @@
     python scripts/python/jax_step.py [--rounds 15] [--batch 256] [--microbatch 64] [--threads 1]
 
 Run it with a Python that has antinoise, jax, optax and jax-privacy. The models are multilayer perceptrons of
-64 inputs and 10 classes with one hidden layer; data are random; SGD with momentum, noise by a BLT of 4 buffers
-on the plan's grid (jax-privacy's: independent, in single precision). All variants are in one process, bound
-to as many cores as `--threads`; each round runs every variant once, in random order. Printed are medians and
-the middle half of a step's milliseconds, and the median of its ratio to the step without privacy in the same
-round.
+64 inputs and 10 classes with one hidden layer; data are random; SGD with momentum, noise by a BLT of 4
+buffers on the plan's grid (jax-privacy's: independent, in single precision). All variants are in one process,
+bound to as many cores as `--threads`; each round runs every variant once, in random order. Printed are
+medians and the middle half of a step's milliseconds, and the median of its ratio to the step without privacy
+in the same round.
 """
 
 import argparse

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Recipes on the descriptions of Debian's packages, with correlated noise and with DP-SGD at its best: a small
-language model fine-tuned whole and by LoRA, a classifier on frozen features, and private text to train on.
+"""Recipes on the descriptions of Debian's packages, with correlated noise and with DP-SGD at its best: a
+small language model fine-tuned whole and by LoRA, a classifier on frozen features, and private text to train
+on.
 
     python scripts/train/recipes.py [--part lm,features,text] [--seeds 3] [--smoke] [--out docs/results/recipes]
 
-Run it with a Python that has antinoise and PyTorch, on a machine with package lists (`apt-get update`). Writes
-OUT.json, from which `--page` alone writes OUT.md again.
+Run it with a Python that has antinoise and PyTorch, on a machine with package lists (`apt-get update`).
+Writes OUT.json, from which `--page` alone writes OUT.md again.
 
-Packages come in the order of their names' SHA-256. The public ones are of all sections but four: from them are
-the vocabulary, the features, and the language model before fine-tuning. Those of the four sections are private:
-8,192 to train, 1,000 to choose learning rates, the rest to test. A package's description, of one line, is an
-example. Models begin alike in each seed, which determines noise, batches and what LoRA begins with. Rates are
-doubled and halved from a common start until neither neighbour is better, for each noise and each model apart,
-on seed 0; epsilon does not cover that choice. Keys are made from seeds: a real run takes an.Key.from_os().
+Packages come in the order of their names' SHA-256. The public ones are of all sections but four: from them
+are the vocabulary, the features, and the language model before fine-tuning. Those of the four sections are
+private: 8,192 to train, 1,000 to choose learning rates, the rest to test. A package's description, of one
+line, is an example. Models begin alike in each seed, which determines noise, batches and what LoRA begins
+with. Rates are doubled and halved from a common start until neither neighbour is better, for each noise and
+each model apart, on seed 0; epsilon does not cover that choice. Keys are made from seeds: a real run takes
+an.Key.from_os().
 """
 
 import argparse
@@ -129,7 +131,7 @@ class Adapted(nn.Module):
 
 
 def trained_part(base: LanguageModel, part: str, seed: int) -> LanguageModel:
-    """A copy of the model with what is trained: all of it, or LoRA's matrices beside every linear layer."""
+    """A copy of the model with what is trained: all of it, or LoRA's matrices next to every linear layer."""
     torch.manual_seed(seed)
     model = copy.deepcopy(base)
     if part == "LoRA":

@@ -183,7 +183,7 @@ class Noise(NotCopied):
         return leaves
 
     def _check_clipped(self, examples: int, clip_norm: float) -> None:
-        """Refuses a sum of so many examples, each clipped to `clip_norm`, that is not the next step's."""
+        """Refuses a sum of `examples` examples, each clipped to `clip_norm`, that is not the next step's."""
         if self._plan.unit == "user":
             must_be = "example: clipped_sum clips examples; for users, clip their gradients and give the tree of sums"
             raise ValueError(f"unit of the plan is user but must be {must_be}")
