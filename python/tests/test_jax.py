@@ -798,3 +798,22 @@ def test_jax_privacy_takes_the_transformation():
         env=os.environ,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_large_leaf_is_summed_as_a_small_one():
+    """From a size on gradients are added one after the other; both ways are within a part of 2^-50."""
+    made, found = np.random.default_rng(3), []
+    x, scale = made.normal(size=(70, 3)).astype(np.float32), made.normal(size=2**14).astype(np.float32)
+    for size in (2**14 - 1, 2**14):
+        params = {"w": jnp.zeros((3, size)), "b": jnp.zeros(3)}
+        loss = lambda p, x, size=size: ((x @ p["w"]) * scale[:size]).sum() + p["b"] @ x  # noqa: E731
+        x[5] = np.nan
+        mask = np.arange(70) != 7
+        found.append(clipped_sum(loss, params, x, 2.0, mask=mask, microbatch_size=32).total)
+    rows = np.delete(x, [5, 7], 0).astype(np.float64)
+    for size, total in zip((2**14 - 1, 2**14), found, strict=True):
+        gradients = rows[:, :, None] * scale[:size].astype(np.float64)
+        lengths = np.sqrt((gradients**2).sum((1, 2)) + (rows**2).sum(1))
+        factors = np.minimum(1, 2.0 * (1 - 2.0**-20) / lengths)
+        assert np.allclose(total["w"], (factors[:, None, None] * gradients).sum(0), rtol=1e-6, atol=1e-8)
+        assert np.allclose(total["b"], factors @ rows, rtol=1e-6)

@@ -151,7 +151,7 @@ class JittedStep(NotCopied):
                 gradients = gradients_of(self._loss, params, portion)
             # Lengths and sums must be of the same bits. Without a barrier, XLA may compute a gradient twice
             # and round it differently in its length and in the sum.
-            gradients = jax.lax.optimization_barrier(gradients)
+            gradients = jax.lax.optimization_barrier(gradients)  # type: ignore[no-untyped-call]
             return added(totals, gradients, present[number], most, of)
 
         zeros = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=jnp.float64), params)

@@ -41,7 +41,8 @@ def from_words(words: Any, leaf: Leaf, dtype: Any) -> NDArray[Any]:
     found = np.ascontiguousarray(words).reshape(-1)
     if found.dtype != (np.uint32 if dtype == np.float64 else dtype):
         raise RuntimeError(f"sum in the callback is of dtype {found.dtype} but must be of {dtype}")
-    return found.view(dtype).reshape(leaf.shape)
+    made: NDArray[Any] = found.view(dtype).reshape(leaf.shape)
+    return made
 
 
 def back(words: jax.Array, dtype: Any) -> jax.Array:
