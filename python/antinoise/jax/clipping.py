@@ -73,7 +73,7 @@ def added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, grou
         return jnp.where(kept.reshape(wide), terms, 0.0).sum(0)
 
     def summed(total: jax.Array, g: jax.Array, group: int) -> jax.Array:
-        # XLA on a CPU sums a first dimension by columns. Of large leaves that takes twenty times as long.
+        # XLA on a CPU sums a first dimension by columns. That is slow for large leaves.
         if total.size < _LARGE:
             return total + of_all(g, group)
         add = lambda number, sum: sum + of_one(g, group, number)  # noqa: E731
