@@ -1,5 +1,6 @@
 //! Among the candidates the cheapest of those that are nearly the best is taken, within every budget.
 
+use antinoise_mechanism::Class;
 use antinoise_mechanism::design::Objective;
 use antinoise_plan::{Choice, Length, Request, Setting, choose};
 use proptest::prelude::*;
@@ -106,6 +107,24 @@ proptest! {
         let timed = Request { noise_time, ..request.clone() };
         hold(&timed, &choose(&timed).unwrap())?;
     }
+}
+
+/// Several epochs within the memory of four vectors: no class of a few buffers or bands comes near.
+#[test]
+fn rational_strategies_are_chosen_where_memory_is_short_and_examples_come_again() {
+    let mut request = Request::new(6400, 100, Length::Epochs(8), Setting::Cyclic);
+    (request.epsilon, request.delta, request.dim) = (4.0, 1e-5, 1_000_000);
+    request.memory = Some(40 << 20);
+    let choice = choose(&request).unwrap();
+    let chosen = &choice.candidates[choice.chosen];
+    assert_eq!(chosen.spec.class, Class::Rational, "{}", chosen.spec);
+    let of_class = |class| choice.candidates.iter().filter(move |c| c.spec.class == class);
+    let blt = of_class(Class::Blt).map(|c| c.objective(request.objective)).fold(f64::INFINITY, f64::min);
+    assert!(
+        chosen.objective(request.objective) < 0.98 * blt,
+        "{} and {blt}",
+        chosen.objective(request.objective)
+    );
 }
 
 #[test]

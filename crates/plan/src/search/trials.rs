@@ -37,6 +37,10 @@ const MAX_FREE_ENTRIES: usize = 200_000_000;
 const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
 /// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit.
 const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
+/// Degrees of rational strategies for requests with a memory limit and several participations, and the largest
+/// number of steps for which they are designed in seconds.
+const RATIONAL_ORDERS: [usize; 3] = [2, 4, 8];
+const MAX_RATIONAL_STEPS: usize = 4096;
 /// Largest number of steps for which a banded inverse is designed in seconds.
 const MAX_INVERSE_STEPS: usize = 1 << 14;
 
@@ -362,13 +366,13 @@ fn with_restarts(
     blts.into_iter().chain(classes.into_iter().map(|spec| StrategySpec { restarts, ..spec })).collect()
 }
 
-/// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses if memory is
-/// limited.
+/// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses and rational
+/// strategies if memory is limited.
 fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let (steps, participation) = (unsampled.steps, &unsampled.participation);
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
-    let mut specs: Vec<_> =
-        ORDERS.map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(Class::Blt) }).collect();
+    let of_order = |class, order| StrategySpec { order: Some(order), ..StrategySpec::new(class) };
+    let mut specs: Vec<_> = ORDERS.map(|order| of_order(Class::Blt, order)).collect();
     if let Some(epoch_steps) = participation.epoch_steps() {
         return with_restarts(
             specs,
@@ -390,6 +394,10 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     }
     if request.memory.is_some() && steps <= MAX_INVERSE_STEPS {
         specs.extend(INVERSE_BANDS.iter().filter(|&&b| b < steps).map(|&b| sized(Class::BandedInverse, b)));
+    }
+    let comes_again = participation.separation(steps).max_participations > 1;
+    if request.memory.is_some() && request.thorough && comes_again && steps <= MAX_RATIONAL_STEPS {
+        specs.extend(RATIONAL_ORDERS.map(|order| of_order(Class::Rational, order)));
     }
     specs
 }
