@@ -112,6 +112,7 @@ def batch_sizes(plan, runs):
     return sizes, times
 
 
+@pytest.mark.filterwarnings("ignore:delta is 0.5")
 def test_cut_batches_have_the_law_that_is_accounted():
     """A batch that is run is a Poisson batch of rate B/N, of which at most the stated number are kept,
     uniformly at random: its size is min(Binomial(N, B/N), M), and each example is in it with probability

@@ -77,7 +77,8 @@ def added(totals: Any, gradients: Any, present: jax.Array, most: jax.Array, grou
         if total.size < _LARGE:
             return total + of_all(g, group)
         add = lambda number, sum: sum + of_one(g, group, number)  # noqa: E731
-        return total + jax.lax.fori_loop(0, len(kept), add, jnp.zeros_like(total))
+        portion: jax.Array = jax.lax.fori_loop(0, len(kept), add, jnp.zeros_like(total))
+        return total + portion
 
     return jax.tree.map(summed, totals, gradients, jax.tree.unflatten(jax.tree.structure(totals), groups))
 
