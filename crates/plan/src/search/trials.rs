@@ -37,8 +37,8 @@ const MAX_FREE_ENTRIES: usize = 200_000_000;
 const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
 /// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit.
 const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
-/// Degrees of rational strategies for requests with a memory limit and several participations, and the largest
-/// number of steps for which they are designed in seconds.
+/// Degrees of rational strategies for requests with a memory limit and several participations, and the
+/// largest number of steps for which they are designed in seconds.
 const RATIONAL_ORDERS: [usize; 3] = [2, 4, 8];
 const MAX_RATIONAL_STEPS: usize = 4096;
 /// Largest number of steps for which a banded inverse is designed in seconds.
