@@ -165,11 +165,22 @@ impl FixedSizeBatches {
         quotient_up(whole_up(self.batch_size), whole_down(self.examples)).min(1.0)
     }
 
-    /// Poisson-sampled steps that are no less private under zero-out. Where all examples contribute the same,
-    /// the sum of a batch is lower by one norm if it has the example that is zeroed, and constant otherwise.
-    pub(crate) fn no_less_private(&self, noise_multiplier: f64) -> Result<PoissonSampledGaussian> {
-        let rate_lower = self.rate_upper().next_down().next_down();
-        PoissonSampledGaussian::new(noise_multiplier, rate_lower, self.steps as u64)
+    /// Steps at the sampling rate, rounded up, with noise of standard deviation `noise_std` over the norm of
+    /// one contribution.
+    fn steps(&self, noise_std: f64) -> Result<PoissonSampledGaussian> {
+        at_least("examples", self.examples, 2)?;
+        at_least("steps", self.steps, 1)?;
+        between("batch_size", self.batch_size, 1, self.examples - 1, "examples - 1")?;
+        PoissonSampledGaussian::new(noise_std, self.rate_upper(), self.steps as u64)
+    }
+
+    /// The steps where the example that changes is zeroed, whose bounds are those of the worst neighbours for
+    /// every loss.
+    ///
+    /// # Errors
+    /// As [`fixed_size_reduction`].
+    pub(crate) fn zeroed(&self, noise_multiplier: f64) -> Result<PoissonSampledGaussian> {
+        Ok(self.steps(positive("noise_multiplier", noise_multiplier)?)?.zeroed())
     }
 }
 
@@ -179,9 +190,9 @@ impl FixedSizeBatches {
 ///
 /// `noise_multiplier` is the standard deviation of the noise over the maximum norm of one contribution. A
 /// changed example moves the sum by up to two norms, since its place in a batch may have been that of an
-/// example whose contribution is the opposite. Upper bounds hold under replace-one and zero-out; lower bounds
-/// are those of replaced examples, and [`Sampling`](crate::Sampling) has those of zeroed ones. Under
-/// add-or-remove the number of examples differs, which this sampling does not hide.
+/// example whose contribution is the opposite. Bounds are those under replace-one; under zero-out they are
+/// tighter ([`Sampling`](crate::Sampling)). Under add-or-remove the number of examples differs, which this
+/// sampling does not hide.
 ///
 /// The proof is in docs/accounting.md.
 ///
@@ -199,13 +210,8 @@ pub fn fixed_size_reduction(
     sampling: &FixedSizeBatches,
     noise_multiplier: f64,
 ) -> Result<PoissonSampledGaussian> {
-    let FixedSizeBatches { batch_size, examples, steps } = *sampling;
-    at_least("examples", examples, 2)?;
-    at_least("steps", steps, 1)?;
-    between("batch_size", batch_size, 1, examples - 1, "examples - 1")?;
-    let rate = sampling.rate_upper();
     let half = 0.5 * positive("noise_multiplier", noise_multiplier)?;
-    Ok(PoissonSampledGaussian::new(half, rate, steps as u64)?.in_any_direction())
+    Ok(sampling.steps(half)?.in_any_direction())
 }
 
 #[cfg(test)]

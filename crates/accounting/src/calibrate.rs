@@ -12,7 +12,7 @@
 //! assert!(run.epsilon(1e-6)?.upper <= 2.0);
 //! # Ok::<(), antinoise_accounting::Error>(())
 //! ```
-use antinoise_input::{in_open_unit, non_negative};
+use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
 use crate::root::crossing;
 use crate::{
@@ -87,7 +87,9 @@ impl RandomAllocation {
         let (low, high) = (*Self::NOISE.start(), *Self::NOISE.end());
         let within = |sigma: f64| self.with_noise_multiplier(sigma.clamp(low, high));
         if unamplified > high && !target.meets(&within(high)?)? {
-            return in_reach("noise_multiplier", false, high);
+            let must_be =
+                format!("larger: random allocation is accounted for up to a noise multiplier of {high}");
+            return Err(InvalidParameter::new("epsilon", epsilon, must_be).into());
         }
         target.least("noise_multiplier", unamplified.clamp(low, high), low, within)
     }

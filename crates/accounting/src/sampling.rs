@@ -61,7 +61,7 @@ impl Sampling {
     /// ```
     /// use antinoise_accounting::{FixedSizeBatches, Neighbours, Sampling};
     /// let sampling = Sampling::FixedSize(FixedSizeBatches { batch_size: 5, examples: 20, steps: 10 });
-    /// assert_eq!(sampling.run(2.0, Neighbours::ZeroOut)?.noise_multiplier(), 1.0);
+    /// assert_eq!(sampling.run(2.0, Neighbours::ZeroOut)?.noise_multiplier(), 2.0);
     /// assert_eq!(sampling.run(2.0, Neighbours::ReplaceOne)?.noise_multiplier(), 2.0);
     /// assert!(sampling.run(2.0, Neighbours::AddOrRemove).is_err());
     /// # Ok::<(), antinoise_accounting::Error>(())
@@ -75,6 +75,7 @@ impl Sampling {
                 let must_be = "zero-out or replace-one for batches of a fixed size";
                 return Err(InvalidParameter::new("adjacency", neighbours, must_be).into());
             }
+            Self::FixedSize(batches) if neighbours == Neighbours::ZeroOut => return batches.zeroed(of_one),
             Self::FixedSize(batches) => return fixed_size_reduction(batches, of_one),
             Self::RandomAllocation { .. } => {
                 let must_be = "other than random allocation, which is no composition of sampled steps";
@@ -115,22 +116,19 @@ impl Sampling {
     ) -> Result<Bounds> {
         at_least("group_size", group_size as usize, 1)?;
         if let Some(allocation) = self.allocation(noise_multiplier, neighbours)? {
-            between("group_size", group_size as usize, 1, 1, "one unit, for random allocation")?;
+            if group_size > 1 {
+                return Err(InvalidParameter::new("group_size", group_size, "1 for random allocation").into());
+            }
             return allocation.epsilon(delta);
         }
         let run = self.run(noise_multiplier, neighbours)?;
         let one = Composition::new([run])?;
         if let Self::FixedSize(batches) = self {
             between("group_size", group_size as usize, 1, batches.examples, "examples")?;
-            let found = match group_size {
-                1 => one.epsilon(delta)?,
-                _ => by_conversion(&one, delta, group_size)?,
+            return match group_size {
+                1 => one.epsilon(delta),
+                _ => by_conversion(&one, delta, group_size),
             };
-            if neighbours != Neighbours::ZeroOut {
-                return Ok(found);
-            }
-            let zeroed = Composition::new([batches.no_less_private(noise_multiplier)?])?.epsilon(delta)?;
-            return Ok(Bounds { lower: zeroed.lower.min(found.upper), ..found });
         }
         if group_size == 1 {
             return one.epsilon(delta);
@@ -161,10 +159,7 @@ impl Sampling {
         if let Some(allocation) = self.allocation(noise_multiplier, neighbours)? {
             return allocation.delta(epsilon);
         }
-        let found = Composition::new([self.run(noise_multiplier, neighbours)?])?.delta(epsilon)?;
-        let (Self::FixedSize(batches), Neighbours::ZeroOut) = (self, neighbours) else { return Ok(found) };
-        let zeroed = Composition::new([batches.no_less_private(noise_multiplier)?])?.delta(epsilon)?;
-        Ok(Bounds { lower: zeroed.lower.min(found.upper), ..found })
+        Composition::new([self.run(noise_multiplier, neighbours)?])?.delta(epsilon)
     }
 
     /// Returns the smallest noise multiplier that is `(epsilon, delta)`-private.
@@ -182,6 +177,7 @@ impl Sampling {
         let factor = match self {
             Self::None => return gaussian_noise_multiplier_upper(epsilon, delta),
             Self::Poisson { .. } => 1.0,
+            Self::FixedSize(_) if neighbours == Neighbours::ZeroOut => 1.0,
             Self::FixedSize(_) => 2.0,
             Self::RandomAllocation { .. } => 1.0,
         };

@@ -86,6 +86,31 @@ fn a_single_step_is_the_closed_form() {
     }
 }
 
+/// Where e^epsilon overflows, one step has the epsilon of Gaussian noise at delta / q, and ln q less.
+#[test]
+fn a_single_step_with_little_noise_is_the_closed_form() {
+    let mut cases = 0;
+    for sigma in [0.01, 0.02, 0.0243, 0.05] {
+        for rate in [0.5, 0.1, 1e-3] {
+            for delta in [1e-30, 1e-5] {
+                let found = run(sigma, rate, 1).epsilon(delta).unwrap();
+                let gaussian = Gdp::new(1.0 / sigma).unwrap();
+                let exact = gaussian.epsilon_upper(delta / rate).unwrap() + rate.ln();
+                let place = format!("{sigma} {rate} {delta}: {found:?} {exact}");
+                assert!(
+                    found.lower <= exact * (1.0 + 1e-12) && exact * (1.0 - 1e-12) <= found.upper,
+                    "{place}"
+                );
+                assert!(found.upper <= exact * (1.0 + 1e-9), "{place}");
+                let there = run(sigma, rate, 1).delta(exact).unwrap();
+                assert!((there.upper / delta - 1.0).abs() < 1e-6, "{place}: {there:?}");
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 24);
+}
+
 #[test]
 fn sampling_everything_is_gaussian() {
     for (sigma, steps, delta) in

@@ -54,8 +54,8 @@ pub struct RandomAllocation {
 }
 
 /// Largest number of steps of an epoch, and of epochs.
-const MOST_STEPS: u64 = 1_000_000_000;
-const MOST_EPOCHS: u64 = 1_000_000_000_000;
+const MOST_STEPS: u64 = 10_000_000;
+const MOST_EPOCHS: u64 = 1_000_000;
 /// Distances of the knots of a law, each used if bounds by the one before are not close: bounds on epsilon
 /// are apart by the square of the distance times about a quarter of the number of doublings, relatively.
 const SPACINGS: [f64; 2] = [0.02, 0.006];
@@ -70,8 +70,8 @@ impl RandomAllocation {
     /// norms.
     ///
     /// # Errors
-    /// When `noise_multiplier` is not in 0.2..=1e4, `steps` not from 1 to 1e9, or `epochs` not
-    /// from 1 to 1e12.
+    /// When `noise_multiplier` is not in 0.2..=1e4, `steps` not from 1 to 1e7, or `epochs` not
+    /// from 1 to 1e6.
     ///
     /// ```
     /// use antinoise_accounting::RandomAllocation;
@@ -107,6 +107,9 @@ impl RandomAllocation {
     pub fn epsilon(&self, delta: f64) -> Result<Bounds> {
         in_open_unit("delta", delta)?;
         let unamplified = self.unamplified()?.epsilon_upper(delta)?;
+        if self.steps == 1 {
+            return Ok(Bounds { lower: self.unamplified()?.epsilon_lower(delta)?, upper: unamplified });
+        }
         Ok(self.refined(|sides| self.epsilon_of(sides, delta)).capped(unamplified))
     }
 
@@ -124,13 +127,17 @@ impl RandomAllocation {
     /// ```
     pub fn delta(&self, epsilon: f64) -> Result<Bounds> {
         non_negative("epsilon", epsilon)?;
+        let unamplified = self.unamplified()?.delta_upper(epsilon)?;
+        if self.steps == 1 {
+            return Ok(Bounds { lower: self.unamplified()?.delta_lower(epsilon)?, upper: unamplified });
+        }
         let mut found = self.refined(|[remove, add]| {
             let one = remove.delta(epsilon, Bounds::ZERO);
             one.worse(add.delta(epsilon, one))
         });
         // A positive delta that underflows must not be stated as 0.
         found.upper = found.upper.max(f64::MIN_POSITIVE);
-        Ok(found.capped(self.unamplified()?.delta_upper(epsilon)?))
+        Ok(found.capped(unamplified))
     }
 
     /// The number of epochs.

@@ -216,7 +216,7 @@ pub(super) fn tail(x: f64) -> f64 {
 }
 
 /// phi(a) (m(a) - m(b)) for b = a + width.
-fn tail_difference(a: f64, b: f64, width: f64) -> f64 {
+pub(super) fn tail_difference(a: f64, b: f64, width: f64) -> f64 {
     if a > FARTHEST {
         return 0.0;
     }

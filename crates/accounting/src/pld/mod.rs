@@ -1,7 +1,8 @@
 //! The privacy loss distribution accountant: the composition of Poisson-sampled Gaussian steps, each a pair
 //! of distributions (`pair`): of one example (`profile`), of several or a replaced one (`mixtures`), or of
-//! one whose direction may change from step to step (`any_direction`). Epochs with batches by random
-//! allocation (`allocation`) are composed in the same way.
+//! one whose direction may change from step to step (`any_direction`), or of one that is zeroed in batches of
+//! a fixed size (`zeroed`). Epochs with batches by random allocation (`allocation`) are composed in the same
+//! way.
 mod allocation;
 mod any_direction;
 mod bounds;
@@ -17,6 +18,7 @@ mod profile;
 mod side;
 mod tilt;
 mod truncation;
+mod zeroed;
 
 use antinoise_input::{in_open_unit, non_negative};
 
@@ -24,6 +26,7 @@ use crate::{Gdp, Result};
 pub use allocation::RandomAllocation;
 pub use bounds::Bounds;
 use pair::{Phase, Rounding};
+use poisson_sampled::Change;
 pub use poisson_sampled::PoissonSampledGaussian;
 pub(crate) use profile::Direction;
 use profile::Profile;
@@ -160,12 +163,12 @@ impl Composition {
 
     /// Whether the pairs of both directions are mirror images of each other.
     fn is_symmetric(&self) -> bool {
-        self.sampled.iter().all(|phase| phase.is_replaced || phase.is_in_any_direction)
+        self.sampled.iter().all(|phase| matches!(phase.change, Change::Replaced | Change::InAnyDirection))
     }
 
     /// Whether some phase may be compared in another direction in each step.
     fn is_in_any_direction(&self) -> bool {
-        self.sampled.iter().any(|phase| phase.is_in_any_direction)
+        self.sampled.iter().any(|phase| phase.change == Change::InAnyDirection)
     }
 
     /// A fast estimate of the least epsilon at `delta`, usually slightly above it, for searches.

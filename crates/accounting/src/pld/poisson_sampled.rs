@@ -5,6 +5,7 @@ use super::mixtures::Mixtures;
 use super::pair::Pair;
 use super::profile::{Direction, Profile};
 use super::truncation::{Truncation, least_max_batch_size};
+use super::zeroed::Zeroed;
 use crate::Result;
 
 /// Steps of DP-SGD with Poisson sampling, each of which adds Gaussian noise to the sum over a random batch.
@@ -19,9 +20,28 @@ pub struct PoissonSampledGaussian {
     pub(super) sampling_rate: f64,
     pub(super) steps: u64,
     pub(super) group: u32,
-    pub(super) is_replaced: bool,
+    pub(super) change: Change,
     pub(super) truncation: Option<Truncation>,
-    pub(super) is_in_any_direction: bool,
+}
+
+/// How the examples that differ between neighbouring data sets change a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// They are removed from the batch, or added to it.
+    Removed,
+    /// They are replaced in it.
+    Replaced,
+    /// One is removed or added, whichever is worse for the step's loss.
+    InAnyDirection,
+    /// One of a batch of a fixed size is zeroed.
+    Zeroed,
+}
+
+impl Change {
+    /// Whether batches have a fixed size.
+    fn is_of_fixed_size(self) -> bool {
+        matches!(self, Self::InAnyDirection | Self::Zeroed)
+    }
 }
 
 /// Largest number of examples that change together.
@@ -60,9 +80,8 @@ impl PoissonSampledGaussian {
             sampling_rate,
             steps,
             group: 1,
-            is_replaced: false,
+            change: Change::Removed,
             truncation: None,
-            is_in_any_direction: false,
         })
     }
 
@@ -116,7 +135,7 @@ impl PoissonSampledGaussian {
         if !(1..=MAX_GROUP).contains(&size) {
             return Err(InvalidParameter::new("size", size, "from 1 to 64").into());
         }
-        if self.is_in_any_direction && size > 1 {
+        if self.change.is_of_fixed_size() && size > 1 {
             return Err(InvalidParameter::new("size", size, "1 for batches of a fixed size").into());
         }
         Ok(Self { group: size as u32, ..self })
@@ -136,7 +155,10 @@ impl PoissonSampledGaussian {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn replaced(self) -> Self {
-        Self { is_replaced: !self.is_in_any_direction, ..self }
+        match self.change {
+            Change::Removed => Self { change: Change::Replaced, ..self },
+            _ => self,
+        }
     }
 
     /// The same steps where a batch of more than `max_batch_size` examples is cut to that size by a rule that
@@ -161,7 +183,7 @@ impl PoissonSampledGaussian {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn truncated(self, max_batch_size: u64, examples: u64) -> Result<Self> {
-        if self.is_in_any_direction {
+        if self.change.is_of_fixed_size() {
             let must_be = "left out for batches of a fixed size";
             return Err(InvalidParameter::new("max_batch_size", max_batch_size, must_be).into());
         }
@@ -209,12 +231,17 @@ impl PoissonSampledGaussian {
 
     /// The same steps where each may be compared in the direction that is worse for its loss.
     pub(crate) fn in_any_direction(self) -> Self {
-        Self { is_in_any_direction: true, ..self }
+        Self { change: Change::InAnyDirection, ..self }
+    }
+
+    /// The same steps on batches of a fixed size, in which one example is zeroed.
+    pub(crate) fn zeroed(self) -> Self {
+        Self { change: Change::Zeroed, ..self }
     }
 
     /// The same steps, all compared in one direction.
     pub(super) fn in_one_direction(self) -> Self {
-        Self { is_in_any_direction: false, ..self }
+        Self { change: Change::Removed, ..self }
     }
 
     /// The same steps without a maximum batch size.
@@ -267,19 +294,20 @@ impl PoissonSampledGaussian {
     /// How far the examples that change can move the sum, in norms of one contribution. An example that is
     /// absent from a batch that would be cut leaves its place to another.
     pub(crate) fn distance(&self) -> u64 {
-        u64::from(self.group) * if self.is_replaced || self.truncation.is_some() { 2 } else { 1 }
+        u64::from(self.group)
+            * if self.change == Change::Replaced || self.truncation.is_some() { 2 } else { 1 }
     }
 
     /// The pair of one step.
     pub(crate) fn pair(&self, direction: Direction) -> Box<dyn Pair> {
         let (mu, q) = (1.0 / self.noise_multiplier, self.sampling_rate);
-        if self.is_in_any_direction {
-            return Box::new(AnyDirection { mu, q });
-        }
-        if self.group == 1 && !self.is_replaced {
-            return Box::new(Profile { mu, q, direction });
-        }
-        let others = if self.is_replaced { self.group } else { 0 };
+        let others = match self.change {
+            Change::InAnyDirection => return Box::new(AnyDirection { mu, q }),
+            Change::Zeroed => return Box::new(Zeroed { mu, q, direction }),
+            Change::Removed if self.group == 1 => return Box::new(Profile { mu, q, direction }),
+            Change::Removed => 0,
+            Change::Replaced => self.group,
+        };
         Box::new(match direction {
             Direction::Remove => Mixtures::new(mu, q, self.group, others),
             Direction::Add => Mixtures::new(mu, q, others, self.group),

@@ -36,6 +36,9 @@ pub(crate) struct Profile {
 /// rounding of a and b.
 pub(super) const EVALUATION_ERROR: f64 = 2e-12;
 
+/// Loss from which on logarithms take the place of exponentials.
+const LARGE: f64 = 30.0;
+
 /// Number of standard deviations beyond which a normal density is 0 in double precision.
 pub(super) const FARTHEST: f64 = 40.0;
 
@@ -74,8 +77,9 @@ impl Pair for Profile {
         let (above, removing) = (loss >= 0.0, self.direction == Direction::Remove);
         // The curve for addition is that for removal with loss replaced by -loss and D by t D.
         let (toward, scale) = if removing { (loss, 1.0) } else { (-loss, loss.exp()) };
-        let y = toward.exp_m1() / self.q;
-        let (q, tails) = (self.q, if above == removing { self.outer(y, sign) } else { self.inner(y, sign) });
+        let q = self.q;
+        let tails =
+            if above == removing { self.outer(toward, sign) } else { self.inner(toward.exp_m1() / q, sign) };
         let Some((value, near, far)) = tails else { return Point::ZERO };
         let slope = match (removing, above) {
             (true, true) => far,
@@ -99,11 +103,17 @@ impl Pair for Profile {
 }
 
 impl Profile {
-    /// G(ln(1 + y)) for y >= 0, with the two tails.
-    fn outer(&self, y: f64, sign: f64) -> Option<(f64, f64, f64)> {
+    /// G(ln(1 + y)) for y = (e^`loss` - 1) / q >= 0, with the two tails.
+    fn outer(&self, loss: f64, sign: f64) -> Option<(f64, f64, f64)> {
+        // The exponential of a large loss overflows.
+        let e = if loss < LARGE {
+            (loss.exp_m1() / self.q).ln_1p()
+        } else {
+            loss - self.q.ln() + (-(1.0 - self.q) * (-loss).exp()).ln_1p()
+        };
         // G falls in y, so an error in y toward 0 raises it; y, its logarithm and the loss itself carry 6
         // ulps at most.
-        let e = y.ln_1p() * (1.0 - sign * 6.0 * f64::EPSILON);
+        let e = e * (1.0 - sign * 6.0 * f64::EPSILON);
         let (value, near, far, error) = gaussian(self.mu, e);
         Some((value * (1.0 + sign * error), near, far))
     }

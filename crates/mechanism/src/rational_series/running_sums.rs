@@ -75,6 +75,33 @@ pub(crate) fn remembered(gain: &[f64], feedback: &[f64], k: usize, steps: usize)
     (0..steps).map(read).sum()
 }
 
+/// Returns an upper bound on the sum of |1 - c^-1 * c|, where c^-1 is the inverse of the exact C of a
+/// rational recursion and `c` its first column in double precision: what the recursion makes of `c`, and the
+/// rounding of that computation. Every rounding error is followed through the running sums to the last step.
+pub(crate) fn lost_by_series(gain: &[f64], feedback: &[f64], c: &[f64]) -> f64 {
+    let (steps, operations) = (c.len(), feedback.len() as f64 + 3.0);
+    let (mut filter, mut sums) = (RunningSums::new(feedback), vec![0.0; gain.len()]);
+    let (mut residual, mut outputs) = (0.0, 0.0);
+    for (t, c) in c.iter().enumerate() {
+        sums.iter_mut().zip(filter.sums()).for_each(|(sum, m)| *sum += m.abs());
+        let out = c - dot(gain, filter.sums());
+        residual += (out - if t == 0 { 1.0 } else { 0.0 }).abs();
+        outputs += out.abs();
+        filter.push(out);
+    }
+    let sized = |weights: &[f64]| weights.iter().zip(&sums).map(|(w, sum)| w.abs() * sum).sum::<f64>();
+    let read = operations * (sized(gain) + c.iter().map(|c| c.abs()).sum::<f64>() + outputs);
+    let numerator: Vec<f64> = gain.iter().zip(feedback).map(|(g, e)| g + e).collect();
+    let followed = (0..gain.len()).map(|k| {
+        let rounded = match k {
+            0 => read + operations * (sized(feedback) + sums[0] + outputs),
+            _ => 2.0 * (sums[k] + sums[k - 1]),
+        };
+        remembered(gain, &numerator, k, steps) * rounded
+    });
+    residual + 2.0 * f64::EPSILON * (read + followed.sum::<f64>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

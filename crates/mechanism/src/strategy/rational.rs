@@ -11,12 +11,15 @@ use super::contract::Strategy;
 use crate::decoder::{rows_by_columns, rows_of_inverse};
 use crate::numeric::limits::check_materializable;
 use crate::rational_series::powers::in_sums;
-use crate::rational_series::running_sums::series;
+use crate::rational_series::running_sums::{lost_by_series, series};
 use crate::rational_series::stability;
 use crate::{Encoder, Recursion, Result, Workload};
 
 /// Maximum degree d.
 pub(crate) const MAX_DEGREE: usize = 16;
+
+/// Largest relative error of C in double precision.
+const MOST_LOST: f64 = 1e-6;
 
 /// A Toeplitz C with generating function P(X) / Q(X), where P(0) = Q(0) = 1 and X = x / (1 - x) sums all
 /// earlier terms. The coefficients of P are the elementary symmetric functions of delta^ = 1 - lambda^, and
@@ -82,10 +85,18 @@ impl Rational {
     /// Returns the coefficients of C: its first column, n values.
     ///
     /// # Errors
-    /// When n is too large.
+    /// When n is too large, or double precision may hold C to fewer than six digits, as with many equal
+    /// poles.
     pub fn coefficients(&self) -> Result<Vec<f64>> {
         check_materializable(self.steps)?;
-        Ok(series(&self.gain(), &self.denominator, self.steps))
+        let (gain, denominator) = (self.gain(), &self.denominator);
+        let coefficients = series(&gain, denominator, self.steps);
+        let lost = lost_by_series(&gain, denominator, &coefficients);
+        if lost <= MOST_LOST {
+            return Ok(coefficients);
+        }
+        let must_be = format!("one with fewer equal poles: double precision loses up to {lost:.1e} of C");
+        Err(InvalidParameter::new("denominator", format!("{denominator:?}"), must_be).into())
     }
 
     /// Returns the first column of C^-1 = Q(X) / P(X).

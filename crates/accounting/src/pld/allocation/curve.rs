@@ -1,7 +1,7 @@
 //! The hockey-stick curve of a ratio whose law has finitely many atoms.
 
 use super::super::discrete::Bound;
-use super::super::pair::{Point, Rounding};
+use super::super::pair::Point;
 use super::super::profile::Direction;
 use super::law::Law;
 
@@ -15,7 +15,8 @@ pub(super) struct Curve {
     below: Vec<Sums>,
     /// The mass of P at infinite ratios.
     infinite: f64,
-    bound: Bound,
+    /// The relative error of values and masses, with the sign of the direction in which they may err.
+    rounding: f64,
 }
 
 /// Sums over atoms s_j of mass q_j on one side of an atom s_i.
@@ -40,9 +41,12 @@ impl Sums {
     }
 }
 
-/// Bound on the relative error of values and of masses: more than the number of roundings of a sum of a few
-/// thousand positive terms, in sixty such sums after each other.
+/// Bound on the relative error of values, and of the masses of one ratio: more than the number of roundings
+/// of a sum of a few thousand positive terms, in sixty such sums after each other. A mass of a sum of ratios
+/// is a sum of products of as many masses, each of which adds [`OF_MASS`].
 const ROUNDING: f64 = 1e-10;
+/// Bound on the relative error of a mass between two knots.
+const OF_MASS: f64 = 1e-13;
 
 impl Curve {
     /// Creates the curve of a sum's law over `count`, its mean.
@@ -60,7 +64,9 @@ impl Curve {
             let before = below.last().copied().unwrap_or_default();
             below.push(before.with(value, mass, value - values[i.saturating_sub(1)]));
         }
-        Self { values, masses: law.masses.clone(), above, below, infinite, bound }
+        let sign = if bound == Bound::Above { 1.0 } else { -1.0 };
+        let rounding = sign * (ROUNDING + OF_MASS * count as f64);
+        Self { values, masses: law.masses.clone(), above, below, infinite, rounding }
     }
 
     /// The mean of (S - t)_+ under Q, with the sums over the atoms above t.
@@ -90,17 +96,16 @@ impl Curve {
 
     /// The point of the curve at `loss`, for P and Q (removal) or Q and P (addition).
     pub fn at(&self, direction: Direction, loss: f64) -> Point {
-        let sign = if self.bound == Bound::Above { Rounding::Up.sign() } else { Rounding::Down.sign() };
         let is_removal = direction == Direction::Remove;
         let (t, scale) = if is_removal { (loss.exp(), 1.0) } else { ((-loss).exp(), loss.exp()) };
         let is_above = is_removal == (loss >= 0.0);
         let sums = if is_above {
-            self.excess(t * (1.0 - sign * ROUNDING))
+            self.excess(t * (1.0 - self.rounding))
         } else {
-            self.shortfall(t * (1.0 + sign * ROUNDING))
+            self.shortfall(t * (1.0 + self.rounding))
         };
         Point {
-            value: scale * sums.distance * (1.0 + sign * ROUNDING),
+            value: scale * sums.distance * (1.0 + self.rounding),
             slope: if is_removal { sums.mass } else { sums.moment },
         }
     }
