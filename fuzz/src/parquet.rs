@@ -23,14 +23,14 @@ pub fn run(data: &[u8]) -> bool {
     let path = file("events.parquet", bytes);
     with_release(kind, |release, period, handling| {
         let columns = columns(release);
-        let mut told = 0;
+        let mut rows = 0;
         let mut freezing = release.freeze(period).expect("a period");
         let format = ColumnFormat::Parquet;
-        let found = freezing.read_columns(&path, format, &columns, handling, || told += 1);
+        let found = freezing.read_columns(&path, format, &columns, handling, || rows += 1);
         match found {
             Ok(found) => {
                 let elsewhere = found.later + if handling.late == Late::Leave { found.late } else { 0 };
-                assert_eq!(found.tally.rows + elsewhere, told, "{found:?}");
+                assert_eq!(found.tally.rows + elsewhere, rows, "{found:?}");
             }
             Err(error) => assert!(error.is_bad_input(), "{error:?}"),
         }

@@ -9,6 +9,11 @@ pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 const FRACTION_FROM: f64 = 12.0;
 const FRACTION_TERMS: u32 = 14;
 
+/// phi(x).
+pub(crate) fn density(x: f64) -> f64 {
+    (-0.5 * x * x - LN_SQRT_2PI).exp()
+}
+
 /// m(x) = Phi(-x) / phi(x) for x >= -1, to about 4 units in the last place.
 pub(crate) fn mills(x: f64) -> f64 {
     if x > FRACTION_FROM {
@@ -59,7 +64,6 @@ pub(crate) fn mills_drop(a: f64, b: f64, width: f64) -> f64 {
 pub(crate) fn mass_between(a: f64, b: f64) -> f64 {
     let parts = ((b - a) / WIDEST).ceil();
     let half = 0.5 * (b - a) / parts;
-    let density = |z: f64| (-0.5 * z * z - LN_SQRT_2PI).exp();
     let part = |middle: f64| -> f64 {
         let of_node = |(node, weight): (f64, f64)| {
             weight * (density(middle - half * node) + density(middle + half * node))

@@ -5,15 +5,7 @@ mod common;
 
 use antinoise_accounting::{Bounds, Gdp, MonteCarlo, MonteCarloMechanism, RandomAllocation};
 
-use common::{is_swept, random_cases};
-
-/// A linear congruential generator on [0, 1).
-fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
-    move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use common::{is_swept, random_cases, uniforms};
 
 /// The mass of N(0, 1) below `x`.
 fn normal_cdf(x: f64) -> f64 {

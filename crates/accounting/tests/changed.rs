@@ -5,7 +5,7 @@ mod common;
 
 use antinoise_accounting::{Bounds, Composition, Gdp, PoissonSampledGaussian};
 
-use common::is_swept;
+use common::{is_swept, uniforms};
 
 fn run(sigma: f64, rate: f64, steps: u64, group: u64, is_replaced: bool) -> PoissonSampledGaussian {
     let run = PoissonSampledGaussian::new(sigma, rate, steps).unwrap().of_group(group).unwrap();
@@ -68,11 +68,7 @@ fn one_step_of_a_replaced_example_is_its_curve() {
 /// definition.
 #[test]
 fn contributions_in_other_directions_are_no_worse() {
-    let mut state = 7u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut uniform = uniforms(7);
     let (spacing, mut cases) = (0.1, 0);
     for _ in 0..150 {
         let (sigma, rate, epsilon) = (0.6 + 2.0 * uniform(), uniform(), 2.0 * uniform() - 0.3);

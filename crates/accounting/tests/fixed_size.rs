@@ -7,7 +7,7 @@ use antinoise_accounting::{
     Bounds, Composition, FixedSizeBatches, Neighbours, PoissonSampledGaussian, Sampling, fixed_size_reduction,
 };
 
-use common::random_cases;
+use common::{random_cases, uniforms};
 
 fn composition(batch_size: usize, examples: usize, steps: usize, sigma: f64) -> Composition {
     let sampling = FixedSizeBatches { batch_size, examples, steps };
@@ -20,14 +20,6 @@ fn delta(batches: FixedSizeBatches, sigma: f64, epsilon: f64, is_zeroed: bool) -
     match is_zeroed {
         true => sampling.delta(sigma, epsilon, Neighbours::ZeroOut).unwrap(),
         false => sampling.delta(0.5 * sigma, epsilon, Neighbours::ReplaceOne).unwrap(),
-    }
-}
-
-/// A linear congruential generator on [0, 1).
-fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
-    move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

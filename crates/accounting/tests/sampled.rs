@@ -6,7 +6,7 @@ use antinoise_accounting::{
     BlockCyclicPoisson, Bounds, Composition, Gdp, PoissonSampledGaussian, block_cyclic_poisson_reduction,
     calibrate,
 };
-use common::{Steps, is_swept, random_cases};
+use common::{Steps, is_swept, random_cases, uniforms};
 use proptest::prelude::*;
 
 fn run(sigma: f64, rate: f64, steps: u64) -> Composition {
@@ -231,11 +231,8 @@ fn calibration_finds_what_is_far_from_its_guess() {
 /// Without sampling too: what is answered is what was evaluated.
 #[test]
 fn unsampled_calibration_meets_its_target_as_it_is_accounted() {
-    let mut state = 3u64;
-    let mut between = |low: f64, high: f64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        low * (high / low).powf((state >> 11) as f64 / (1u64 << 53) as f64)
-    };
+    let mut uniform = uniforms(3);
+    let mut between = |low: f64, high: f64| low * (high / low).powf(uniform());
     for _ in 0..300 {
         let (epsilon, delta) = (between(1e-3, 100.0), between(1e-15, 0.1));
         let steps = between(1.0, 1e9) as u64;

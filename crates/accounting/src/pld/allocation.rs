@@ -1,8 +1,8 @@
 //! Batches by random allocation: the pair of one epoch, from the law of the mean of its likelihood ratios.
 //!
-//! In an epoch of t steps an example takes part in one step, chosen uniformly. In units of the noise, the
-//! pair is the mixture of the t normal distributions around the unit vectors times mu against N(0, 1): its
-//! ratio is the mean of t independent ratios e^{mu z - mu^2 / 2} ([`law`]). Values of the curve are means of
+//! In an epoch of T steps an example takes part in one step, chosen uniformly. In units of the noise, the
+//! pair is the mixture of the T normal distributions around the unit vectors times mu against N(0, 1): its
+//! ratio is the mean of T independent ratios e^{mu z - mu^2 / 2} ([`law`]). Values of the curve are means of
 //! convex functions of that ratio, so that bounds on its law in convex order bound them.
 
 mod curve;
@@ -209,14 +209,14 @@ impl RandomAllocation {
 }
 
 /// The pair of one epoch in one direction.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Allocated {
     direction: Direction,
     above: Arc<Curve>,
     below: Arc<Curve>,
     /// The losses of the atoms in increasing order, with the masses under P of those below each one, and of
     /// each one and those above.
-    quantiles: Arc<Vec<(f64, f64, f64)>>,
+    quantiles: Vec<(f64, f64, f64)>,
 }
 
 impl Allocated {
@@ -235,7 +235,7 @@ impl Allocated {
             beyond += mass;
             *from = beyond;
         }
-        Self { direction, above, below, quantiles: Arc::new(quantiles) }
+        Self { direction, above, below, quantiles }
     }
 }
 

@@ -19,7 +19,7 @@
 
 use super::pair::{Component, Pair, Point, Rounding};
 use super::profile::{EVALUATION_ERROR, FARTHEST};
-use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
+use crate::normal::{density, mills, mills_drop};
 use crate::root::crossing;
 
 /// Mixtures around multiples of `mu`: P's towards positive numbers, Q's towards negative ones.
@@ -199,11 +199,6 @@ impl Binomial {
         let sum: f64 = terms().map(|x| (x - peak).exp()).sum();
         terms().map(|x| (x - peak).exp() / sum).collect()
     }
-}
-
-/// phi(x).
-fn density(x: f64) -> f64 {
-    (-0.5 * x * x - LN_SQRT_2PI).exp()
 }
 
 /// The mass of N(0, 1) beyond `x`.

@@ -9,7 +9,7 @@
 use antinoise_input::larger;
 
 use super::pair::{Component, Pair, Point, Rounding};
-use crate::normal::{LN_SQRT_2PI, mills, mills_drop};
+use crate::normal::{density, mills, mills_drop};
 
 /// The direction of a comparison: the example is removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Profile {
 /// G = Phi(-a) - exp(e) Phi(-b), Phi(-a) and Phi(-b) for a, b = e/mu -+ mu/2, and the relative error of G.
 fn gaussian(mu: f64, e: f64) -> (f64, f64, f64, f64) {
     let (a, b) = ((-0.5 * mu).mul_add(mu, e) / mu, (0.5 * mu).mul_add(mu, e) / mu);
-    let (density_a, density_b) = ((-0.5 * a * a - LN_SQRT_2PI).exp(), (-0.5 * b * b - LN_SQRT_2PI).exp());
+    let (density_a, density_b) = (density(a), density(b));
     if a > FARTHEST {
         // Both tails underflow.
         return (0.0, 0.0, 0.0, EVALUATION_ERROR);

@@ -1,7 +1,7 @@
 //! The pair of a step on a batch of a fixed size, without replacement, in which one example is zeroed.
 //!
-//! Where the batch has the example, at 0 before the change, its place is that of another example if it has
-//! not. With the other batches' sums and the noise as the unit, the worst neighbours for t >= 1 are
+//! A batch that lacks the example has another one in its place. In units of the noise, and as seen from the
+//! sum of the other examples in the batch, the worst neighbours for t >= 1 are
 //!
 //! ```text
 //! P = (1 - q) N(-mu, 1) + q N(mu, 1),    Q = (1 - q) N(-mu, 1) + q N(0, 1):

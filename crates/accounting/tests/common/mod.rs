@@ -19,6 +19,14 @@ fn is_whole() -> bool {
     std::env::var_os("ANTINOISE_SWEEPS").is_some_and(|sweeps| sweeps == "whole")
 }
 
+/// A linear congruential generator on [0, 1).
+pub fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
 /// `steps` Poisson-sampled Gaussian steps at `rate` with noise multiplier `sigma`.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {

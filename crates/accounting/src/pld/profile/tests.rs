@@ -34,7 +34,7 @@ fn curves_are_integrals() {
             let points: Vec<(f64, f64, f64)> = (-5000..5000 + (mu / spacing) as i32)
                 .map(|i| {
                     let z = f64::from(i) * spacing;
-                    let density = (-0.5 * z * z - LN_SQRT_2PI).exp();
+                    let density = density(z);
                     let mixture = density * (1.0 - q + q * (mu * (z - 0.5 * mu)).exp());
                     let (p, q) =
                         if direction == Direction::Remove { (mixture, density) } else { (density, mixture) };
