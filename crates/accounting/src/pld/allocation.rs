@@ -83,7 +83,7 @@ impl RandomAllocation {
             let must_be = "from 0.2 to 1e4 for random allocation";
             return Err(InvalidParameter::new("noise_multiplier", noise_multiplier, must_be).into());
         }
-        for (name, number, most) in [("steps", steps, MOST_STEPS), ("epochs", epochs, MOST_EPOCHS)] {
+        for (name, number, most) in [("epoch_steps", steps, MOST_STEPS), ("epochs", epochs, MOST_EPOCHS)] {
             if !(1..=most).contains(&number) {
                 let must_be = format!("from 1 to {:e}", most as f64);
                 return Err(InvalidParameter::new(name, number, must_be).into());

@@ -95,6 +95,7 @@ impl SamplingOptions {
 
 /// Random allocation over `steps` steps, which are whole epochs.
 fn allocation(epoch_steps: usize, steps: usize) -> Result<Sampling> {
+    at_least("steps", steps, 1)?;
     between("random_allocation", epoch_steps, 1, steps, "steps")?;
     if !steps.is_multiple_of(epoch_steps) {
         let must_be = format!("a multiple of random_allocation = {epoch_steps}, so that epochs are whole");
