@@ -8,8 +8,8 @@ use crate::numeric::limits::{norm_in_range, out_of_range};
 use crate::numeric::parallel;
 use crate::problem::Objective;
 use crate::recursion::columns::Columns;
-use crate::toeplitz::divide;
-use crate::workload::Operator;
+use crate::toeplitz::{correlate, divide, divide_transposed};
+use crate::workload::{LastIterate, Operator};
 use crate::{Error, Recursion, Result, Workload};
 
 /// Norms of the decoder B = A C^-1. For seed noise of standard deviation 1, they are the largest standard
@@ -72,15 +72,38 @@ pub(crate) fn rows_of_toeplitz(
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<Vec<f64>> {
+    if let Some(last) = workload.last_iterate(steps)? {
+        let prefix = rows_of_toeplitz(c, steps, &Workload::Prefix, recursion)?;
+        return rows_of_last_iterate(&last, prefix, |u| divide_transposed(u, c));
+    }
     match workload.coefficients(steps)? {
         Some(a) => finite(running_squares(divide(&a, c, steps))),
         None => rows_by_columns(recursion, steps, workload),
     }
 }
 
+/// Returns the squared norms of B's rows for the last iterate. `prefix` holds those of prefix sums, and
+/// `row(u)` is C^-T u, the row of the response u.
+pub(crate) fn rows_of_last_iterate(
+    last: &LastIterate,
+    prefix: Vec<f64>,
+    row: impl Fn(&[f64]) -> Vec<f64> + Sync,
+) -> Result<Vec<f64>> {
+    let responses = &last.responses;
+    let operations = responses.iter().map(Vec::len).sum();
+    let squared = |i: usize| row(&responses[i]).iter().map(|x| x * x).sum::<f64>();
+    let mut rows = parallel::map(responses.len(), operations, squared);
+    rows.extend(prefix.iter().map(|x| x * last.prefix_factor.powi(2)));
+    finite(rows)
+}
+
 /// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`; w = A p is the first column
 /// of B.
 pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
+    if let Some(last) = workload.last_iterate(steps)? {
+        let prefix = rows_of_inverse(p, steps, &Workload::Prefix)?;
+        return rows_of_last_iterate(&last, prefix, |u| correlate(u, p, steps));
+    }
     if !workload.is_toeplitz() {
         return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);
     }

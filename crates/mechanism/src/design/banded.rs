@@ -5,6 +5,8 @@
 //! 2. Value and gradient, column by column: y = C^-1 e_j, b = A y, lam = C^-T A^T (2 W b), and dC_il -= lam_i
 //!    y_l on the band. W is the diagonal matrix of the weights of B's rows (the identity for the RMS loss).
 //!    Eight columns are computed together.
+//!    For the last iterate, A is that of prefix sums, and the row x = C^-T u of a response u adds x^T x, and
+//!    -2 x_i y_l to dC_il, where y = C^-1 x.
 //! 3. O(n^2 bands) time an evaluation and O(n) memory a task. For workloads with a short recursion no column
 //!    is computed: O(n bands^2), see `decoder::BandedErrors`.
 //!
@@ -27,8 +29,8 @@ use crate::numeric::softmax::{ROW_EXPONENTS, soft_maximum};
 use crate::problem::Objective;
 use crate::solution::Solution;
 use crate::strategy::Banded;
-use crate::workload::Operator;
-use crate::{Problem, Result, Separation};
+use crate::workload::{LastIterate, Operator};
+use crate::{Problem, Result, Separation, Workload};
 
 /// Maximum of n^2 bands times iterations; about 10^10 take a second. Where this allows few iterations, the
 /// loss of the start (the optimal Toeplitz C with its columns scaled to norm 1) is already within 1/400 of
@@ -54,7 +56,10 @@ pub(super) fn exponents(objective: Objective) -> &'static [f64] {
 
 /// The logarithm of the p-norm of B's squared row norms, divided by n^(1/p), as a function of Theta.
 pub(super) struct BandedLoss {
+    /// A; for the last iterate, that of prefix sums.
     workload: Operator,
+    /// The responses of the last iterate, if the workload has these.
+    last_iterate: Option<LastIterate>,
     /// Computes the row norms of B without its columns, if that is faster.
     direct: Option<BandedErrors>,
     steps: usize,
@@ -90,15 +95,18 @@ pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
 impl BandedLoss {
     pub(super) fn new(problem: &Problem, bands: usize, exponent: f64) -> Result<Self> {
         let Problem { steps, workload, .. } = problem;
-        let direct = BandedErrors::new(workload, *steps, bands);
-        Ok(Self { workload: Operator::new(workload, *steps)?, direct, steps: *steps, bands, exponent })
+        let last_iterate = workload.last_iterate(*steps)?;
+        let summed = if last_iterate.is_some() { &Workload::Prefix } else { workload };
+        let (direct, workload) = (BandedErrors::new(summed, *steps, bands), Operator::new(summed, *steps)?);
+        Ok(Self { workload, last_iterate, direct, steps: *steps, bands, exponent })
     }
 
     /// Returns the number of iterations that each of `solves` solves may take, divided by `part`.
     pub(super) fn iterations(&self, solves: usize, part: usize) -> usize {
         let (steps, bands) = (self.steps as u64, self.bands as u64);
         let by_columns = steps.saturating_mul(steps).saturating_mul(bands);
-        let work = |direct: &BandedErrors| direct.work() as u64;
+        let responses = self.last_iterate.as_ref().map_or(0, |last| last.responses.len() as u64);
+        let work = |direct: &BandedErrors| direct.work() as u64 + 4 * steps * bands * responses;
         let direct = self.direct.as_ref().map_or(0, |direct| MAX_DIRECT_WORK / solves as u64 / work(direct));
         let most = direct.max(MAX_WORK / by_columns) / part as u64;
         usize::try_from(most).unwrap_or(usize::MAX)
@@ -106,7 +114,7 @@ impl BandedLoss {
 
     pub(super) fn value_and_gradient(&self, theta: &[f64]) -> (f64, Vec<f64>) {
         let c = normalize_columns(theta, self.bands);
-        let (norm, d_rows) = if let Some(direct) = &self.direct {
+        let (mut norm, mut d_rows) = if let Some(direct) = &self.direct {
             let covariance = direct.covariance(&c.rows);
             let (norm, weights) = soft_maximum(&covariance.rows(), self.exponent);
             (norm, covariance.gradient(&weights))
@@ -118,6 +126,13 @@ impl BandedLoss {
             let (norm, weights) = soft_maximum(&self.pass(&c.rows, None).0, self.exponent);
             (norm, self.pass(&c.rows, Some(&weights)).1)
         };
+        if let Some(last) = &self.last_iterate {
+            let factor = last.prefix_factor.powi(2);
+            let (squared, slopes) = self.of_responses(last, &c.rows);
+            let mean = 1.0 / self.steps as f64;
+            norm = factor * norm + mean * squared;
+            d_rows.iter_mut().zip(slopes).for_each(|(d, slope)| *d = factor * *d + mean * slope);
+        }
         (norm.ln(), self.through_normalization(&c, &d_rows, 1.0 / norm))
     }
 
@@ -129,11 +144,39 @@ impl BandedLoss {
             Some(direct) => direct.covariance(&rows).rows(),
             None => self.pass(&rows, None).0,
         };
-        let cost = match objective {
-            Objective::Max => squared.into_iter().fold(0.0, f64::max),
-            Objective::Rms => squared.into_iter().sum(),
+        let cost = match (&self.last_iterate, objective) {
+            (Some(last), _) => {
+                let responses = self.of_responses(last, &rows).0;
+                last.prefix_factor.powi(2) * squared.into_iter().sum::<f64>() + responses
+            }
+            (None, Objective::Max) => squared.into_iter().fold(0.0, f64::max),
+            (None, Objective::Rms) => squared.into_iter().sum(),
         };
         if cost.is_finite() { cost } else { f64::INFINITY }
+    }
+
+    /// Returns the sum of the squared norms of the responses' rows of B, and its derivative in C.
+    fn of_responses(&self, last: &LastIterate, rows: &[f64]) -> (f64, Vec<f64>) {
+        let (bands, responses) = (self.bands, &last.responses);
+        // The last entry is the value.
+        let mut total =
+            sum_over_groups(responses.len(), rows.len() + 1, responses.len() * rows.len(), |first, sums| {
+                let entry = |lane: usize, t: usize| responses.get(first + lane).map_or(0.0, |u| u[t]);
+                let mut x: Vec<Lanes> =
+                    (0..self.steps).map(|t| std::array::from_fn(|lane| entry(lane, t))).collect();
+                solve_transposed(rows, bands, 0, &mut x);
+                let y = solve(rows, bands, 0, x.iter().copied());
+                let products = |x: &Lanes, y: &Lanes| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+                for (t, row) in x.iter().enumerate() {
+                    sums[rows.len()] += products(row, row);
+                    let slopes = &mut sums[t * bands..][..bands.min(t + 1)];
+                    for (tau, slope) in slopes.iter_mut().enumerate() {
+                        *slope -= 2.0 * products(row, &y[t - tau]);
+                    }
+                }
+            });
+        let value = total.pop().expect("the value is last");
+        (value, total)
     }
 
     /// Maps the derivative in C to the derivative in Theta, column by column: dTheta = (dC - c <c, dC>) /
@@ -179,7 +222,8 @@ impl BandedLoss {
         squared: &mut [f64],
         gradient: &mut [f64],
     ) {
-        let y = solve(rows, self.bands, first, self.steps);
+        let units = (0..self.steps - first).map(|i| std::array::from_fn(|lane| f64::from(lane == i)));
+        let y = solve(rows, self.bands, first, units);
         let mut b = self.workload.apply_lanes(&y, first);
         for (sum, b) in squared[first..].iter_mut().zip(&b) {
             *sum += b.iter().map(|x| x * x).sum::<f64>();
@@ -200,12 +244,11 @@ impl BandedLoss {
     }
 }
 
-/// Returns y = C^-1 e_j for the columns j in first..first + LANES, from row `first` on.
-fn solve(rows: &[f64], bands: usize, first: usize, n: usize) -> Vec<Lanes> {
-    let mut y: Vec<Lanes> = Vec::with_capacity(n - first);
-    for i in 0..n - first {
+/// Returns y = C^-1 x from row `first` on, for columns x that are 0 before it.
+fn solve(rows: &[f64], bands: usize, first: usize, x: impl ExactSizeIterator<Item = Lanes>) -> Vec<Lanes> {
+    let mut y: Vec<Lanes> = Vec::with_capacity(x.len());
+    for (i, mut sum) in x.enumerate() {
         let row = &rows[(first + i) * bands..][..bands];
-        let mut sum: Lanes = std::array::from_fn(|lane| f64::from(lane == i));
         for (c, past) in row[1..].iter().zip(y.iter().rev()) {
             for lane in 0..LANES {
                 sum[lane] -= c * past[lane];
@@ -311,7 +354,7 @@ impl Design for Banded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Workload;
+    use crate::Strategy;
     use crate::testing::{Tolerance, assert_gradient};
 
     #[test]
@@ -322,7 +365,7 @@ mod tests {
                 let given: Workload = text.parse().unwrap();
                 let direct = BandedErrors::new(&given, steps, bands).filter(|_| !by_columns);
                 let workload = Operator::new(&given, steps).unwrap();
-                let loss = BandedLoss { workload, direct, steps, bands, exponent };
+                let loss = BandedLoss { workload, last_iterate: None, direct, steps, bands, exponent };
                 let theta: Vec<f64> =
                     (0..steps * bands).map(|i| 1.0 / (1.0 + (i % bands) as f64 + 0.01 * i as f64)).collect();
                 let (_, gradient) = loss.value_and_gradient(&theta);
@@ -331,5 +374,25 @@ mod tests {
                 assert_gradient(&case, f, &theta, &gradient, 1e-5, Tolerance::absolute(1e-8));
             }
         }
+    }
+
+    #[test]
+    fn the_last_iterates_gradient_is_the_finite_difference_and_its_loss_that_of_the_strategy() {
+        let (steps, bands) = (17, 4);
+        let problem = Problem::prefix(steps).with_workload("last-iterate:0.5,0.2".parse().unwrap());
+        let loss = BandedLoss::new(&problem, bands, 1.0).unwrap();
+        let theta: Vec<f64> =
+            (0..steps * bands).map(|i| 1.0 / (1.0 + (i % bands) as f64 + 0.01 * i as f64)).collect();
+        let (value, gradient) = loss.value_and_gradient(&theta);
+        let f = |theta: &[f64]| loss.value_and_gradient(theta).0;
+        assert_gradient("last iterate", f, &theta, &gradient, 1e-5, Tolerance::absolute(1e-8));
+        let rows = normalize_columns(&theta, bands).rows;
+        let strategy = Banded::new(bands, rows).unwrap();
+        let rows = crate::decoder::rows_by_columns(&strategy.recursion().unwrap(), steps, &problem.workload);
+        let squared: f64 = rows.unwrap().iter().sum();
+        assert!(((squared / steps as f64).ln() - value).abs() < 1e-12);
+        assert!((loss.cost(&theta, Objective::Max) / squared - 1.0).abs() < 1e-12);
+        let fast: f64 = strategy.row_errors_squared(&problem.workload).unwrap().iter().sum();
+        assert!((fast / squared - 1.0).abs() < 1e-12);
     }
 }

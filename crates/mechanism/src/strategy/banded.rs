@@ -31,6 +31,17 @@ impl Banded {
         let zeros = vec![0.0; bands - self.bands];
         self.rows.chunks_exact(self.bands).flat_map(|row| row.iter().chain(&zeros)).copied().collect()
     }
+
+    /// Returns C^-T u.
+    fn solve_transposed(&self, u: &[f64]) -> Vec<f64> {
+        let mut x = u.to_vec();
+        for (t, row) in self.rows.chunks_exact(self.bands).enumerate().rev() {
+            x[t] /= row[0];
+            let solved = x[t];
+            row.iter().enumerate().take(t + 1).skip(1).for_each(|(tau, c)| x[t - tau] -= c * solved);
+        }
+        x
+    }
 }
 
 impl Strategy for Banded {
@@ -63,6 +74,10 @@ impl Strategy for Banded {
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         workload.check_steps(self.steps())?;
+        if let Some(last) = workload.last_iterate(self.steps())? {
+            let prefix = self.row_errors_squared(&Workload::Prefix)?;
+            return decoder::rows_of_last_iterate(&last, prefix, |u| self.solve_transposed(u));
+        }
         match BandedErrors::new(workload, self.steps(), self.bands) {
             Some(errors) => decoder::finite(errors.covariance(&self.rows).rows()),
             None => decoder::rows_by_columns(&self.recursion()?, self.steps(), workload),

@@ -41,7 +41,7 @@ impl Strategy for OutputPerturbation {
     fn check(&self) -> Result<()> {
         check_materializable(self.steps)?;
         self.workload.check_steps(self.steps)?;
-        if matches!(self.workload, Workload::Queries { .. }) {
+        if matches!(self.workload, Workload::Queries { .. } | Workload::LastIterate { .. }) {
             let must_be = "lower triangular to be used as a strategy";
             return Err(InvalidParameter::new("workload", &self.workload, must_be).into());
         }

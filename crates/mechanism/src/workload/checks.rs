@@ -24,6 +24,13 @@ pub(super) fn rates(rates: &[f64]) -> Result<()> {
     }
 }
 
+pub(super) fn prefix_share(share: f64) -> Result<()> {
+    match (1e-4..=1e4).contains(&share) {
+        true => Ok(()),
+        false => Err(InvalidParameter::new("prefix_share", share, "from 1e-4 to 1e4").into()),
+    }
+}
+
 pub(super) fn rows(rows: &[Vec<f64>]) -> Result<()> {
     at_least("workload's rows", rows.len(), 1)?;
     for (i, row) in rows.iter().enumerate() {

@@ -4,6 +4,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one, non_negative};
 use serde::{Deserialize, Serialize};
 
 use super::checks;
+use super::last_iterate::{self, LastIterate};
 use crate::numeric::limits::check_materializable;
 use crate::{Result, toeplitz};
 
@@ -64,6 +65,19 @@ pub enum Workload {
         #[serde(default)]
         momentum: f64,
     },
+    /// The noise of the last iterate in quadratic losses of all curvatures, and of prefix sums: SGD with
+    /// momentum, which forgets noise the sooner, the larger the curvature is. Its rows are the responses u_h
+    /// of the last iterate to noise at each step, for curvatures h from 1 / (3 n) to 1 times (1 - beta) /
+    /// (learning rate), and prefix sums times a factor.
+    LastIterate {
+        /// beta, in \[0, 1).
+        #[serde(default)]
+        momentum: f64,
+        /// The squared error of prefix sums over that of the last iterate, for independent noise; from 1e-4
+        /// to 1e4.
+        #[serde(default = "default_share")]
+        prefix_share: f64,
+    },
     /// Any Toeplitz workload, given by its coefficients a_t; further terms are 0.
     Toeplitz {
         /// First column of A; coefficients\[0\] is above 0.
@@ -109,6 +123,10 @@ impl Workload {
             Self::Schedule { rates, momentum } => {
                 below_one("momentum", *momentum)?;
                 checks::rates(rates)?;
+            }
+            Self::LastIterate { momentum, prefix_share } => {
+                below_one("momentum", *momentum)?;
+                checks::prefix_share(*prefix_share)?;
             }
             Self::Toeplitz { coefficients } => checks::coefficients(coefficients)?,
             Self::Matrix { rows } => checks::rows(rows)?,
@@ -166,7 +184,11 @@ impl Workload {
     pub fn is_toeplitz(&self) -> bool {
         !matches!(
             self,
-            Self::Cooldown { .. } | Self::Schedule { .. } | Self::Matrix { .. } | Self::Queries { .. }
+            Self::Cooldown { .. }
+                | Self::Schedule { .. }
+                | Self::LastIterate { .. }
+                | Self::Matrix { .. }
+                | Self::Queries { .. }
         )
     }
 
@@ -174,8 +196,19 @@ impl Workload {
     pub fn queries(&self, steps: usize) -> usize {
         match self {
             Self::Queries { rows } => rows.len(),
+            Self::LastIterate { .. } => last_iterate::responses(steps) + steps,
             _ => steps,
         }
+    }
+
+    /// Returns the rows of the workload of the last iterate; `None` for other workloads.
+    ///
+    /// # Errors
+    /// When they do not fit in memory.
+    pub(crate) fn last_iterate(&self, steps: usize) -> Result<Option<LastIterate>> {
+        let Self::LastIterate { momentum, prefix_share } = *self else { return Ok(None) };
+        check_materializable(steps.saturating_mul(last_iterate::responses(steps)))?;
+        Ok(Some(LastIterate::new(steps, momentum, prefix_share)))
     }
 
     /// Returns the numerator and denominator of the rational generating function of a_t, if it has one of low
@@ -215,6 +248,13 @@ impl Workload {
         let rate = |t: usize| 1.0 - (1.0 - last) * t.saturating_sub(start) as f64 / length;
         Some((0..steps).map(rate).collect())
     }
+}
+
+/// The share of prefix sums by default.
+pub(super) const DEFAULT_SHARE: f64 = 0.05;
+
+fn default_share() -> f64 {
+    DEFAULT_SHARE
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 mod checks;
 mod definition;
+mod last_iterate;
 mod operator;
 mod queries;
 mod text;
 
 pub use definition::Workload;
+pub(crate) use last_iterate::LastIterate;
 pub(crate) use operator::Operator;

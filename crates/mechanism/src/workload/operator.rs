@@ -1,6 +1,7 @@
 //! Products A x and A^T x that do not need the entries of A.
 
 use super::definition::Workload;
+use super::last_iterate::LastIterate;
 use crate::numeric::limits::check_materializable;
 use crate::numeric::vector;
 use crate::{Result, toeplitz};
@@ -14,6 +15,8 @@ pub(crate) enum Operator {
     /// A learning-rate schedule: A = A_pre diag(eta) M, where M is Toeplitz with coefficients beta^t. O(n)
     /// time a column.
     Schedule { rates: Vec<f64>, momentum: f64 },
+    /// Responses of the last iterate and prefix sums: O(n log n) time a column.
+    LastIterate(LastIterate),
     /// A given by its rows, which may end at the diagonal: O(n^2) time a column.
     Rows(Vec<Vec<f64>>),
 }
@@ -22,6 +25,9 @@ impl Operator {
     pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Self> {
         workload.check_steps(steps)?;
         check_materializable(steps)?;
+        if let Some(last) = workload.last_iterate(steps)? {
+            return Ok(Self::LastIterate(last));
+        }
         Ok(match (workload, workload.rational(steps), workload.schedule(steps)) {
             (_, Some((numerator, denominator)), _) => Self::Rational { numerator, denominator },
             (_, _, Some((rates, momentum))) => Self::Schedule { rates, momentum },
@@ -34,6 +40,7 @@ impl Operator {
     pub(crate) fn queries(&self, steps: usize) -> usize {
         match self {
             Self::Rows(rows) => rows.len(),
+            Self::LastIterate(last) => last.responses.len() + steps,
             _ => steps,
         }
     }
@@ -53,11 +60,18 @@ impl Operator {
                 toeplitz::divide(&weighted, &[1.0, -1.0], n)
             }
             Self::Rows(rows) => rows.iter().map(|row| vector::dot(row, x)).collect(),
+            Self::LastIterate(last) => {
+                let sums = x.iter().scan(0.0, |sum, x| {
+                    *sum += x;
+                    Some(*sum * last.prefix_factor)
+                });
+                last.responses.iter().map(|u| vector::dot(u, x)).chain(sums).collect()
+            }
         }
     }
 }
 
-/// Products of A and A^T with several columns together, one in each lane.
+/// Products of a square A and of A^T with several columns together, one in each lane.
 impl Operator {
     /// Returns A x from row `first` on, for columns x that are 0 before row `first`.
     pub(crate) fn apply_lanes<const L: usize>(&self, x: &[[f64; L]], first: usize) -> Vec<[f64; L]> {
@@ -99,6 +113,7 @@ impl Operator {
                 image.reverse();
                 image
             }),
+            Self::LastIterate(_) => unreachable!("solvers take its rows one by one"),
             Self::Rows(rows) => by_lane(x, |column| {
                 let mut image = vec![0.0; column.len()];
                 for (row, &x) in rows[first..].iter().zip(column) {

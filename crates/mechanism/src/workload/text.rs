@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 
-use super::definition::Workload;
+use super::definition::{DEFAULT_SHARE, Workload};
 use crate::Result;
 
-const FORMS: &str = "prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH or \
-                     cooldown:START_STEP,FINAL";
+const FORMS: &str = "prefix, momentum:BETA[,WEIGHT_DECAY], nesterov:BETA, decay:GAMMA, window:WIDTH, \
+                     cooldown:START_STEP,FINAL or last-iterate[:BETA[,PREFIX_SHARE]]";
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,6 +21,11 @@ impl fmt::Display for Workload {
             Self::Decay { gamma } => write!(f, "decay:{gamma}"),
             Self::Window { width } => write!(f, "window:{width}"),
             Self::Cooldown { start, last } => write!(f, "cooldown:{start},{last}"),
+            Self::LastIterate { momentum, prefix_share } => match (*momentum, *prefix_share) {
+                (0.0, DEFAULT_SHARE) => f.write_str("last-iterate"),
+                (momentum, DEFAULT_SHARE) => write!(f, "last-iterate:{momentum}"),
+                (momentum, share) => write!(f, "last-iterate:{momentum},{share}"),
+            },
             Self::Schedule { rates, momentum: 0.0 } => write!(f, "schedule of {} rates", rates.len()),
             Self::Schedule { rates, momentum } => {
                 write!(f, "momentum {momentum} with a schedule of {} rates", rates.len())
@@ -54,6 +59,11 @@ impl FromStr for Workload {
             ("decay", &[gamma]) => Some(Self::Decay { gamma }),
             ("window", &[width]) => whole(width).map(|width| Self::Window { width }),
             ("cooldown", &[start, last]) => whole(start).map(|start| Self::Cooldown { start, last }),
+            ("last-iterate", &[]) => Some(Self::LastIterate { momentum: 0.0, prefix_share: DEFAULT_SHARE }),
+            ("last-iterate", &[momentum]) => {
+                Some(Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE })
+            }
+            ("last-iterate", &[momentum, prefix_share]) => Some(Self::LastIterate { momentum, prefix_share }),
             _ => None,
         };
         let workload = workload.ok_or_else(refused)?;
@@ -78,6 +88,9 @@ mod tests {
             "decay:0.5",
             "window:7",
             "cooldown:3,0.1",
+            "last-iterate",
+            "last-iterate:0.9",
+            "last-iterate:0,0.5",
         ] {
             assert_eq!(text.parse::<Workload>().unwrap().to_string(), text);
         }
@@ -97,6 +110,11 @@ mod tests {
             "cooldown:-1,0",
             "cooldown:1,-1",
             "decay:2",
+            "last-iterate:1",
+            "last-iterate:0.9,0",
+            "last-iterate:0.9,1e5",
+            "last-iterate:0.9,nan",
+            "last-iterate:0.9,0.1,0",
         ];
         for text in bad {
             assert!(text.parse::<Workload>().unwrap_err().is_bad_input(), "{text}");

@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn the_gradient_is_the_finite_difference() {
         let toeplitz = Workload::Momentum { momentum: 0.7, weight_decay: 0.05 };
-        let workloads = [toeplitz, Workload::Cooldown { start: 12, last: 0.3 }];
+        let workloads =
+            [toeplitz, Workload::Cooldown { start: 12, last: 0.3 }, "last-iterate:0.5,0.2".parse().unwrap()];
         let cases =
             workloads.iter().flat_map(|a| [Objective::Max, Objective::Rms].map(|objective| (a, objective)));
         for (workload, objective) in cases {

@@ -26,6 +26,7 @@ mod harmonic;
 mod inverse;
 mod loss;
 mod optimized;
+mod responses;
 mod search;
 mod shape;
 mod squared_error;

@@ -3,10 +3,13 @@
 //!
 //! 1. For Toeplitz A the first column w = C^-1 a of B suffices: ||B||_row^2 = sum w_t^2 and
 //!    ||B||_F^2 = sum (n - t) w_t^2.
-//! 2. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
+//! 2. For the last iterate, the row of B of a response u is C^-T u, and the other rows are those of prefix
+//!    sums.
+//! 3. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
 //!    first column of C^-1. A is applied to eight columns together; this takes O(n) time a column for
 //!    learning-rate schedules.
 
+use super::responses::Responses;
 use crate::decoder::steady_state;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
 use crate::numeric::softmax::soft_maximum;
@@ -29,6 +32,14 @@ pub(crate) enum SquaredError {
         /// Weight of the squared limit of w, for the steps beyond the horizon.
         rest: f64,
     },
+    /// The responses of the last iterate, and prefix sums. The sum over rows is minimised, whatever the
+    /// objective.
+    LastIterate {
+        responses: Responses,
+        /// The squared factor of prefix sums, and their error.
+        factor: f64,
+        prefix: Box<SquaredError>,
+    },
     /// Any other A.
     Columns {
         /// The workload A.
@@ -50,6 +61,11 @@ impl SquaredError {
         objective: Objective,
         exponent: f64,
     ) -> Result<Self> {
+        if let Some(last) = workload.last_iterate(steps)? {
+            let prefix = Self::whole(steps, &Workload::Prefix)?;
+            let (factor, responses) = (last.prefix_factor.powi(2), Responses::new(last.responses, steps));
+            return Ok(Self::LastIterate { responses, factor, prefix: Box::new(prefix) });
+        }
         let horizon = steady_state::horizon(steps, bands, workload);
         Ok(match workload.coefficients(horizon)? {
             Some(a) => {
@@ -61,6 +77,13 @@ impl SquaredError {
                 Self::Columns { operator: Operator::new(workload, steps)?, steps, exponent }
             }
         })
+    }
+
+    /// Creates the sum over rows for a Toeplitz workload, of which all steps are computed.
+    fn whole(steps: usize, workload: &Workload) -> Result<Self> {
+        let (weights, rest) = steady_state::weights(steps, steps, Objective::Rms);
+        let column = workload.coefficients(steps)?.expect("the workload is Toeplitz");
+        Ok(Self::Series { workload: column, operator: Operator::new(workload, steps)?, weights, rest })
     }
 
     /// Creates the error for a C^-1 with `bands` coefficients. For prefix sums, w is constant from step
@@ -84,6 +107,7 @@ impl SquaredError {
     pub(crate) fn terms(&self) -> usize {
         match self {
             Self::Series { workload, .. } => workload.len(),
+            Self::LastIterate { responses, prefix, .. } => (1 + responses.rows.len()) * prefix.terms(),
             Self::Columns { steps, .. } => *steps,
         }
     }
@@ -115,6 +139,9 @@ impl SquaredError {
                 let gradient = slopes.iter().map(|x| -2.0 * (x + beyond * limit)).collect();
                 (dot(&w, &weighted) + beyond, gradient)
             }
+            Self::LastIterate { responses, factor, prefix } => {
+                plus(*factor, prefix.of_column(c), responses.of_column(c, prefix.terms()))
+            }
             Self::Columns { steps, .. } => {
                 let inverse = divide(&[1.0], c, *steps);
                 let (value, d_inverse) = self.of_inverse(&inverse);
@@ -135,6 +162,9 @@ impl SquaredError {
                 let gradient = slopes.iter().map(|x| 2.0 * (x + rest * limit)).collect();
                 (dot(&w, &weighted) + rest * limit * limit, gradient)
             }
+            Self::LastIterate { responses, factor, prefix } => {
+                plus(*factor, prefix.of_inverse(p), responses.of_inverse(p, prefix.terms()))
+            }
             Self::Columns { operator, steps, exponent } => {
                 let weights = if *exponent == 1.0 {
                     (None, vec![1.0; *steps])
@@ -152,6 +182,9 @@ impl SquaredError {
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
             Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
+            Self::LastIterate { responses, factor, prefix } => {
+                factor * prefix.exact(c) + responses.of_column(c, prefix.terms()).0
+            }
             Self::Series { workload, weights, rest, .. } => {
                 let c = &c[..c.iter().rposition(|&x| x != 0.0).map_or(1, |last| last + 1)];
                 let w = divide(workload, c, workload.len());
@@ -170,6 +203,12 @@ impl SquaredError {
             _ => self.of_inverse(p).0,
         }
     }
+}
+
+/// Adds `factor` times one value and its gradient to another's.
+fn plus(factor: f64, summand: (f64, Vec<f64>), (value, mut gradient): (f64, Vec<f64>)) -> (f64, Vec<f64>) {
+    gradient.iter_mut().zip(summand.1).for_each(|(sum, d)| *sum += factor * d);
+    (value + factor * summand.0, gradient)
 }
 
 /// Returns `p` shifted by 0, 1, ... steps, with one lane for each shift.

@@ -1,0 +1,106 @@
+//! The workload of the last iterate: its errors against its rows written out, and its designs.
+
+use antinoise_mechanism::design::{Objective, StrategySpec};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload};
+
+/// The rows, by the definition: SGD with momentum on h x^2 / 2 is run for a unit of noise at each step, for
+/// curvatures h with ln h on an even grid.
+fn rows(steps: usize, momentum: f64, share: f64) -> Vec<Vec<f64>> {
+    let n = steps as f64;
+    let last = ((3.0 * n).ln() / 1.5f64.ln()).ceil();
+    let response = |i: f64| -> Vec<f64> {
+        let curvature = (-(3.0 * n).ln() * i / last).exp();
+        let moved_by = |noisy: usize| {
+            let (mut velocity, mut x) = (0.0, 0.0);
+            for step in 0..steps {
+                velocity = momentum * velocity + curvature * x - f64::from(step == noisy);
+                x -= (1.0 - momentum) * velocity;
+            }
+            x
+        };
+        (0..steps).map(moved_by).collect()
+    };
+    let mut rows: Vec<Vec<f64>> = (0..=last as usize).map(|i| response(i as f64)).collect();
+    let prefix: Vec<Vec<f64>> = (0..steps).map(|t| (0..steps).map(|s| f64::from(s <= t)).collect()).collect();
+    let squared = |rows: &[Vec<f64>]| rows.iter().flatten().map(|x| x * x).sum::<f64>();
+    // Independent noise has the mean squared error (n + 1) / 2 over all rows, of which prefix sums have
+    // `share` times that of the responses.
+    let total = (rows.len() + steps) as f64 * 0.5 * (n + 1.0);
+    let factors = [total / (1.0 + share) / squared(&rows), total * share / (1.0 + share) / squared(&prefix)];
+    rows.iter_mut().flatten().for_each(|x| *x *= factors[0].sqrt());
+    rows.extend(prefix.iter().map(|row| row.iter().map(|x| x * factors[1].sqrt()).collect()));
+    rows
+}
+
+fn design(spec: &str, problem: &Problem) -> AnyStrategy {
+    spec.parse::<StrategySpec>().unwrap().design(problem).unwrap().value
+}
+
+fn rms_loss(strategy: &AnyStrategy, problem: &Problem) -> f64 {
+    strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut).unwrap().rms_loss
+}
+
+#[test]
+fn errors_are_those_of_the_rows_for_every_class() {
+    let mut compared = 0;
+    for (steps, momentum, share) in [(1, 0.0, 0.05), (2, 0.9, 1.0), (13, 0.5, 0.2), (40, 0.9, 0.05)] {
+        let written = Workload::Queries { rows: rows(steps, momentum, share) };
+        let workload = Workload::LastIterate { momentum, prefix_share: share };
+        for class in Class::ALL.iter().filter(|&&class| class != Class::OutputPerturbation) {
+            for problem in [Problem::prefix(steps), Problem::prefix(steps).with_workload(workload.clone())] {
+                let strategy = design(class.name(), &problem);
+                let (found, known) = (strategy.error(&workload).unwrap(), strategy.error(&written).unwrap());
+                let off = (found.rms / known.rms - 1.0).abs().max((found.max / known.max - 1.0).abs());
+                assert!(off < 1e-9, "{} of {steps}: {found:?} {known:?}", class.name());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 100, "{compared}");
+}
+
+#[test]
+fn designs_are_as_good_as_those_for_the_rows() {
+    let (steps, momentum, share) = (30, 0.9, 0.05);
+    let written = Workload::Queries { rows: rows(steps, momentum, share) };
+    for participation in ["single", "cyclic:10,3", "min-sep:8,4"] {
+        let plain = Problem::prefix(steps).with_participation(participation.parse().unwrap());
+        let problem = plain.clone().with_workload(Workload::LastIterate { momentum, prefix_share: share });
+        let by_rows = plain.clone().with_workload(written.clone());
+        let dense = rms_loss(&design("dense", &problem), &problem);
+        for spec in [
+            "dense",
+            "banded:8",
+            "banded-toeplitz:8",
+            "banded-toeplitz:8+column-normalized",
+            "toeplitz",
+            "blt:4",
+            "rational:2",
+            "banded-inverse:8",
+        ] {
+            let loss = rms_loss(&design(spec, &problem), &problem);
+            let known = rms_loss(&design(spec, &by_rows), &problem);
+            let for_sums = rms_loss(&design(spec, &plain), &problem);
+            let case = format!("{spec} {participation}: {loss}, by rows {known}, for prefix sums {for_sums}");
+            assert!(loss < known * 1.002, "{case}");
+            assert!(loss < for_sums * (1.0 + 1e-9), "{case}");
+            assert!(loss > dense * 0.999 || participation.starts_with("min-sep"), "{case}, dense {dense}");
+        }
+    }
+}
+
+/// For the max objective, classes without a solver for it minimise the sum over rows.
+#[test]
+fn objectives_of_long_runs() {
+    let workload: Workload = "last-iterate:0.9".parse().unwrap();
+    for (spec, steps) in [("blt:4", 10_000), ("banded-toeplitz:50", 10_000), ("banded:8", 1_000)] {
+        let schema = "cyclic:100,20".parse().unwrap();
+        let plain = Problem::prefix(steps).with_participation(schema);
+        let problem = plain.clone().with_workload(workload.clone());
+        let (found, for_sums) = (design(spec, &problem), design(spec, &plain));
+        let (loss, of_sums) = (rms_loss(&found, &problem), rms_loss(&for_sums, &problem));
+        assert!(loss < of_sums, "{spec}: {loss} {of_sums}");
+        let by_max = design(spec, &problem.clone().with_objective(Objective::Max));
+        assert!((rms_loss(&by_max, &problem) / loss - 1.0).abs() < 1e-12);
+    }
+}
