@@ -7,7 +7,7 @@ use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload};
 /// curvatures h with ln h on an even grid.
 fn rows(steps: usize, momentum: f64, share: f64) -> Vec<Vec<f64>> {
     let n = steps as f64;
-    let last = ((3.0 * n).ln() / 1.5f64.ln()).ceil();
+    let last = ((3.0 * n).ln() / 2f64.ln()).ceil();
     let response = |i: f64| -> Vec<f64> {
         let curvature = (-(3.0 * n).ln() * i / last).exp();
         let moved_by = |noisy: usize| {

@@ -22,6 +22,7 @@ use crate::blt_closed_form::{coefficients, norms};
 use crate::decoder::steady_state;
 use crate::numeric::lbfgs;
 use crate::numeric::limits::check_materializable;
+use crate::numeric::parallel;
 use crate::numeric::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::solution::Solution;
@@ -81,6 +82,9 @@ enum LossForm {
     /// Other Toeplitz A: ||B||^2 as the sum of `weights` times w_t^2, with w computed step by step; sens^2 in
     /// closed form.
     Cascade { workload: Vec<f64>, weights: Vec<f64> },
+    /// The last iterate: the series of each response is a workload of which ||B||_row^2 counts. Prefix sums,
+    /// whose squared error is multiplied by `factor`, are in closed form; so is sens^2.
+    LastIterate { responses: Vec<Vec<f64>>, factor: f64 },
     /// All other cases: ||B||^2 and sens^2 from the coefficients of C.
     Materialized(ToeplitzLoss),
 }
@@ -97,6 +101,11 @@ impl BltLoss {
             matches!(participation, Participation::Patterns { .. }) || *steps <= MATERIALIZED_STEPS;
         if *workload == Workload::Prefix && !must_materialize {
             return Ok(vec![with(LossForm::Closed(*objective))]);
+        }
+        if !must_materialize && let Some(last) = workload.last_iterate(*steps)? {
+            let (mut responses, factor) = (last.responses, last.prefix_factor.powi(2));
+            responses.iter_mut().for_each(|u| u.reverse());
+            return Ok(vec![with(LossForm::LastIterate { responses, factor })]);
         }
         if !must_materialize && let Some(a) = workload.coefficients(*steps)? {
             let weights = steady_state::weights(*steps, *steps, *objective).0;
@@ -122,6 +131,10 @@ impl BltLoss {
                 let norm = Cascade { nodes: &blt.nodes, workload }.weighted_norm(weights);
                 let d_nodes = norm.d_nodes.iter().map(|d| d / norm.squared).collect();
                 self.with_sensitivity(&blt, norm.squared.ln(), d_nodes, vec![0.0; blt.nodes.len()])
+            }
+            LossForm::LastIterate { responses, factor } => {
+                let (error, d_nodes, d_residues) = last_iterate_error(&blt, self.steps, responses, *factor);
+                self.with_sensitivity(&blt, error, d_nodes, d_residues)
             }
             LossForm::Materialized(loss) => materialized(&blt, self.steps, loss),
         }
@@ -178,6 +191,30 @@ fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, V
         d_nodes[2 * i + 1] = e.d_nodes[i] / e.squared - (by_limit + by_weight * beta[i]) / delta_hat[i];
     }
     (e.squared.ln(), d_nodes, d_residues)
+}
+
+/// Returns ln ||B||^2 for the last iterate, and its derivatives in the nodes and in the residues.
+fn last_iterate_error(
+    blt: &Interlaced,
+    steps: usize,
+    responses: &[Vec<f64>],
+    factor: f64,
+) -> (f64, Vec<f64>, Vec<f64>) {
+    let (prefix, mut d_nodes, mut d_residues) = closed_error(blt, steps, Objective::Rms);
+    let prefix = factor * prefix.exp();
+    d_nodes.iter_mut().chain(&mut d_residues).for_each(|d| *d *= prefix);
+    let weights = vec![1.0; steps];
+    let of_response = |i: usize| {
+        let u: &[f64] = &responses[i];
+        Cascade { nodes: &blt.nodes, workload: u }.weighted_norm(&weights)
+    };
+    let mut total = prefix;
+    for norm in parallel::map(responses.len(), responses.len() * steps, of_response) {
+        total += norm.squared;
+        d_nodes.iter_mut().zip(&norm.d_nodes).for_each(|(sum, d)| *sum += d);
+    }
+    d_nodes.iter_mut().chain(&mut d_residues).for_each(|d| *d /= total);
+    (total.ln(), d_nodes, d_residues)
 }
 
 fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Vec<f64>) {
@@ -325,5 +362,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_last_iterates_gradient_is_the_finite_difference_and_the_forms_agree() {
+        let u = [-2.0, 0.1, -0.4, 0.2, -0.3, 0.3];
+        let problem = Problem::prefix(61)
+            .with_workload("last-iterate:0.5,0.1".parse().unwrap())
+            .with_participation("cyclic:4,3".parse().unwrap());
+        let fast = BltLoss::stages(&problem).unwrap().remove(0);
+        assert!(matches!(fast.form, LossForm::LastIterate { .. }));
+        let Problem { workload, participation, objective, .. } = &problem;
+        let toeplitz = ToeplitzLoss::new(61, 61, workload, participation, *objective, 1.0).unwrap();
+        let form = LossForm::Materialized(toeplitz);
+        let written = BltLoss { steps: 61, separation: fast.separation, form };
+        let (found, known) = (fast.value_and_gradient(&u), written.value_and_gradient(&u));
+        assert!((found.0 - known.0).abs() < 1e-12, "{} {}", found.0, known.0);
+        assert!(found.1.iter().zip(&known.1).all(|(x, y)| (x - y).abs() < 1e-10));
+        let f = |u: &[f64]| fast.value_and_gradient(u).0;
+        assert_gradient("last iterate", f, &u, &found.1, 1e-5, Tolerance::absolute(1e-8));
     }
 }

