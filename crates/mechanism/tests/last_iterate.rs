@@ -59,6 +59,36 @@ fn errors_are_those_of_the_rows_for_every_class() {
     assert!(compared >= 100, "{compared}");
 }
 
+/// Random steps, momenta and shares, up to their limits.
+#[test]
+fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let specs =
+        ["identity", "toeplitz+square-root", "blt:2", "banded:3+square-root", "tree", "banded-inverse:2"];
+    let mut compared = 0;
+    for case in 0..200 {
+        let steps = 4 + (draw() * 50.0) as usize;
+        let momentum = [0.0, 0.999_999, 1.0 - draw().powi(4), draw()][case % 4];
+        let share = [1e-4, 1e4, 10f64.powf(8.0 * draw() - 4.0)][case % 3];
+        let workload = Workload::LastIterate { momentum: momentum.min(0.999_999), prefix_share: share };
+        let written = Workload::Queries { rows: rows(steps, momentum.min(0.999_999), share) };
+        let strategy = design(specs[case % specs.len()], &Problem::prefix(steps));
+        let (found, known) = (strategy.error(&workload).unwrap(), strategy.error(&written).unwrap());
+        let off = (found.rms / known.rms - 1.0).abs().max((found.max / known.max - 1.0).abs());
+        assert!(off < 1e-8, "{} {workload} of {steps}: {found:?} {known:?}", specs[case % specs.len()]);
+        let read: Workload = workload.to_string().parse().unwrap();
+        assert_eq!(read, workload);
+        compared += 1;
+    }
+    assert_eq!(compared, 200);
+}
+
 #[test]
 fn designs_are_as_good_as_those_for_the_rows() {
     let (steps, momentum, share) = (30, 0.9, 0.05);
