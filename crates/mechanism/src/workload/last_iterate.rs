@@ -5,9 +5,10 @@
 //!    momentum beta, u_h(n - 1 - d) is the d-th term of x, where v_0 = 1, x_0 = eta, v_d = beta v_{d-1} -
 //!    h x_{d-1} and x_d = x_{d-1} + eta v_d.
 //! 2. The curvatures of a model are not known, and those along which noise matters depend on the learning
-//!    rate. So ln h is taken to be uniform, in units of (1 - beta) / eta, from 1 / (3 n), along which training
-//!    forgets nothing, to 1, along which it forgets within a few steps. Directions of curvature h are as many
-//!    as 1 / h, and each adds h u_h^T K u_h to the loss for noise of covariance K: all weights are equal.
+//!    rate. So ln h is taken to be uniform, in units of (1 - beta) / eta, from 1 / (3 n), along which
+//!    training forgets nothing, to 1, along which it forgets within a few steps. Directions of curvature h
+//!    are as many as 1 / h, and each adds h u_h^T K u_h to the loss for noise of covariance K: all weights
+//!    are equal.
 //! 3. Rows are the responses u_h of curvatures a factor 2 apart. Noise of early steps can leave the region
 //!    where the loss is quadratic, so the prefix sums have a share of the squared error too.
 //! 4. Rows are scaled so that independent noise has the RMS error that it has for prefix sums, and the share

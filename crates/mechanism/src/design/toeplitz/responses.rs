@@ -1,10 +1,9 @@
 //! The sum of the squared norms of the rows C^-T u of B, for the responses u of the last iterate and Toeplitz
 //! C, with its derivatives in the first column of C or of C^-1.
 //!
-//! With p the first column of C^-1, entry s of C^-T u is the sum over t of u_{s+t} p_t. So the sum is p^T G p,
-//! where G_kl is the sum of u_{s+k} u_{s+l} over s and all responses, and
-//! G_{k+1,l+1} = G_kl - sum over responses of u_k u_l. For few steps G is computed once, for more of them each
-//! row is.
+//! With p the first column of C^-1, entry s of C^-T u is the sum over t of u_{s+t} p_t. So the sum is p^T G
+//! p, where G_kl is the sum of u_{s+k} u_{s+l} over s and all responses, and G_{k+1,l+1} = G_kl - sum over
+//! responses of u_k u_l. For few steps G is computed once, for more of them each row is.
 
 use crate::numeric::parallel;
 use crate::numeric::vector::dot;
