@@ -18,7 +18,7 @@ fn data(name: &str) -> PathBuf {
 
 fn columns() -> Columns {
     let [time, user, key, value] = ["time", "user", "shop", "minutes"].map(String::from);
-    Columns { time, user: Some(user), key, value: Some(value) }
+    Columns { time, user: Some(user), key: Some(key), value: Some(value), ..Columns::default() }
 }
 
 /// The numbers of rows, and the points of the period.
@@ -80,7 +80,7 @@ fn what_cannot_be_counted_is_named() {
     };
     assert!(refused("2026-03-02", columns()).contains("row 0"), "{}", refused("2026-03-02", columns()));
     assert!(refused("2026-03", columns()).contains("\"elsewhere\""), "{}", refused("2026-03", columns()));
-    let note = Columns { key: "note".into(), ..columns() };
+    let note = Columns { key: Some("note".into()), ..columns() };
     let message = refused("2026-03", note);
     assert!(message.ends_with("but must be text, whole numbers or true and false"), "{message}");
     let compressed = frozen("2026-03-02", |freezing| {
