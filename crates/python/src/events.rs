@@ -138,9 +138,17 @@ impl<'a, 'py> Cells<'a, 'py> {
             user: read("user", user)?,
             key: key.map(|cell| text("key", number, cell)).transpose()?,
             value: value.map(|cell| real("value", number, cell)).transpose()?,
-            categories: cells.map(|cell| text("category", number, cell)).collect::<Result<_>>()?,
+            categories: cells.map(|cell| category(number, cell)).collect::<Result<_>>()?,
         })
     }
+}
+
+/// A category as text: as a key is read, or a real number.
+fn category(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
+    text("category", row, cell).or_else(|error| match real("category", row, cell) {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) => Err(error),
+    })
 }
 
 /// The names of the columns to read.
