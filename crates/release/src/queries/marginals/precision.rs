@@ -32,9 +32,6 @@ const LEAST: f64 = 0.01;
 pub(crate) struct Precisions {
     /// lambda_{A,B} for each table A and each B among its subsets, in the order of [`Tables::subsets`].
     pub(crate) factors: Vec<Vec<f64>>,
-    /// F, the sum over the published tables of the variance of a cell.
-    #[cfg(test)]
-    pub(crate) loss: f64,
 }
 
 /// tau_B for each set B: the sum over tables A of lambda_{A,B}^2 N_B / N_A.
@@ -50,7 +47,8 @@ pub(crate) fn precisions(tables: &Tables, factors: &[Vec<f64>]) -> Vec<f64> {
 
 /// (N_B / N_A)^2 c_B: the part of residual B's variance in a cell of table A.
 pub(crate) fn of_residual(tables: &Tables, table: usize, set: usize) -> f64 {
-    tables.share(set, table).powi(2) * tables.residual(set)
+    let share = tables.share(set, table);
+    share * share * tables.residual(set)
 }
 
 /// v_B for each set B.
@@ -60,6 +58,12 @@ fn errors(tables: &Tables) -> Vec<f64> {
         subsets.iter().for_each(|set| errors[*set] += of_residual(tables, table, *set));
     }
     errors
+}
+
+/// F: the sum over the published tables of the variance of a cell.
+#[cfg(test)]
+pub(crate) fn loss(tables: &Tables, factors: &[Vec<f64>]) -> f64 {
+    errors(tables).iter().zip(precisions(tables, factors)).map(|(error, tau)| error / tau).sum()
 }
 
 /// The smallest F of any strategy.
@@ -81,8 +85,10 @@ impl Precisions {
         // Larger sets have larger indices.
         for set in (0..count).rev() {
             let above = &tables.supersets[set];
-            let of_table =
-                |(table, place): &(usize, usize)| factors[*table][*place].powi(2) * tables.share(set, *table);
+            let of_table = |(table, place): &(usize, usize)| {
+                let factor = factors[*table][*place];
+                factor * factor * tables.share(set, *table)
+            };
             let observed: f64 = above.iter().map(of_table).sum();
             if observed > wanted[set] {
                 let factor = (wanted[set] / observed).sqrt();
@@ -94,12 +100,6 @@ impl Precisions {
         let taus = precisions(tables, &factors);
         let norm: f64 = (0..count).map(|set| tables.residual(set) * taus[set]).sum();
         factors.iter_mut().flatten().for_each(|factor| *factor /= norm.sqrt());
-        #[cfg(test)]
-        let loss = errors.iter().zip(precisions(tables, &factors)).map(|(error, tau)| error / tau).sum();
-        Self {
-            factors,
-            #[cfg(test)]
-            loss,
-        }
+        Self { factors }
     }
 }

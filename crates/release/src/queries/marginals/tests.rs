@@ -235,7 +235,8 @@ fn no_strategy_is_better() {
     ];
     for (sizes, ways) in shapes().into_iter().chain(large).chain(larger) {
         let marginals = Marginals::new(sizes.clone(), &ways);
-        let (bound, loss) = (precision::bound(&marginals.tables), marginals.precisions.loss);
+        let bound = precision::bound(&marginals.tables);
+        let loss = precision::loss(&marginals.tables, &marginals.precisions.factors);
         assert!(loss >= bound * (1.0 - 1e-9), "{sizes:?} {ways:?}: {loss} {bound}");
         assert!(loss <= bound * 1.002, "{sizes:?} {ways:?}: {}", loss / bound);
         let all = marginals.least_points().ceil();
