@@ -42,8 +42,9 @@ pub fn columns(release: &Release) -> Columns {
     let columns = Columns {
         time: "day".into(),
         user: Some("id".into()),
-        key: "shop".into(),
+        key: Some("shop".into()),
         value: Some("spent".into()),
+        ..Columns::default()
     };
     columns.of(release.settings()).expect("all are named")
 }

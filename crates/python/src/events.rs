@@ -61,22 +61,27 @@ struct Row {
     number: usize,
     time: String,
     user: String,
-    key: String,
+    key: Option<String>,
     value: Option<f64>,
+    categories: Vec<String>,
 }
 
 impl Row {
     fn add(&self, rows: &mut Rows<'_, '_>) -> Result<()> {
+        let categories: Vec<&str> = self.categories.iter().map(String::as_str).collect();
         let added = rows.lies_here(&self.time).and_then(|here| match here {
-            true => rows.add(&self.user, &self.key, self.value.map(Number::Real)),
+            true => {
+                let value = self.value.map(Number::Real);
+                rows.add_with(&self.user, self.key.as_deref(), value, &categories)
+            }
             false => Ok(()),
         });
         Ok(added.map_err(|error| error.at(format_args!("row {}", self.number)))?)
     }
 }
 
-/// Iterates over rows of cells in the order time, key, user, value; user and value only where the release
-/// reads them.
+/// Iterates over rows of cells in the order time, key, user, value, categories; only those that the release
+/// reads.
 struct Cells<'a, 'py> {
     rows: Bound<'py, PyIterator>,
     columns: &'a Columns,
@@ -122,7 +127,7 @@ impl<'a, 'py> Cells<'a, 'py> {
         }
         let mut cells = cells.iter();
         let mut next = |wanted: bool| if wanted { cells.next() } else { None };
-        let (time, key) = (next(true), next(true));
+        let (time, key) = (next(true), next(self.columns.key.is_some()));
         let (user, value) = (next(self.columns.user.is_some()), next(self.columns.value.is_some()));
         let read = |what, cell: Option<&Bound<'py, PyAny>>| {
             cell.map_or(Ok(String::new()), |cell| text(what, number, cell))
@@ -131,10 +136,19 @@ impl<'a, 'py> Cells<'a, 'py> {
             number,
             time: read("time", time)?,
             user: read("user", user)?,
-            key: read("key", key)?,
+            key: key.map(|cell| text("key", number, cell)).transpose()?,
             value: value.map(|cell| real("value", number, cell)).transpose()?,
+            categories: cells.map(|cell| category(number, cell)).collect::<Result<_>>()?,
         })
     }
+}
+
+/// A category as text: as a key is read, or a real number.
+fn category(row: usize, cell: &Bound<'_, PyAny>) -> Result<String> {
+    text("category", row, cell).or_else(|error| match real("category", row, cell) {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) => Err(error),
+    })
 }
 
 /// The names of the columns to read.

@@ -40,7 +40,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let row = |event: usize| format!("2,{},{}\n", user[at(event)], names[event % keys]);
     let text: String = std::iter::once("time,user,key\n".to_string()).chain((0..events).map(row)).collect();
     let named = |name: &str| name.to_string();
-    let columns = Columns { time: named("time"), user: Some(named("user")), key: named("key"), value: None };
+    let columns = Columns {
+        time: named("time"),
+        user: Some(named("user")),
+        key: Some(named("key")),
+        ..Columns::default()
+    };
     let handling = Handling { late: Late::Refuse, leave_unknown_keys: false };
     let start = Instant::now();
     let mut freezing = release.freeze(&Period::Number(2))?;

@@ -85,6 +85,17 @@ fn windows_decays_many_rows_and_weights_are_published_too() {
     let segments = Segments { first: 2, growth: Growth::Doubles };
     let endless = Settings::new(vec!["a".into()], 2, Unit::User).with_segments(segments);
     accepted += published(&endless, 9, 1).unwrap();
+    for (rows, query) in [
+        (1, "marginals:a=x|y;b=x|y;c=x|y;d=x|y;ways=0,1,2"),
+        (1000, "marginals:a@0;b=x|y|z;ways=1"),
+        (1, "marginals:a@-1e300,0,1e300;ways=1"),
+    ] {
+        let queries = queries(query).into_iter().map(|query| (query, 1.0)).collect();
+        let settings = Settings { max_rows: rows, queries, ..Settings::new(vec!["a".into()], 3, Unit::User) };
+        for sign in [-1, 0, 1] {
+            accepted += published(&settings, 3, sign).unwrap();
+        }
+    }
     assert!(accepted >= 4 * 7 * 2, "{accepted}");
     let beyond = {
         let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Continual release: private counts, sums, means, histograms and quantiles over a stream, published period
-//! by period.
+//! Continual release: private counts, sums, means, histograms, marginals and quantiles over a stream,
+//! published period by period.
 //!
 //! A [`Release`] has public keys and a plan for N periods. Each period's events are bounded and
 //! [frozen](Release::freeze), and then [published](Release::publish) once: running counts, sums and means,
-//! sliding windows, decaying counts, histograms, CDFs, quantiles and ranges, each figure with its 95%
-//! interval. The whole stream has one (epsilon, delta).
+//! sliding windows, decaying counts, histograms, CDFs, quantiles, ranges and marginals, each figure with its
+//! 95% interval. The whole stream has one (epsilon, delta).
 //!
 //! # What is proved
 //!
@@ -13,8 +13,9 @@
 //!
 //! 1. *Bound.* A unit's counted rows change g_t by at most R sqrt(sum over parts of p_q^2) points in l2 norm,
 //!    for R rows of p_q points in part q; times s, this is at most the plan's clip norm, R sqrt(sum of
-//!    w_q^2). A row adds its points to one cell of a part. If a histogram's buckets are correlated, a row
-//!    adds a column of an integer matrix whose columns have l2 norm at most p_q. Increments are integers, so
+//!    w_q^2). A row adds its points to one cell of a part. If a histogram's buckets are correlated, and
+//!    for marginals, a row adds a column of an integer matrix whose columns have l2 norm at most p_q.
+//!    Increments are integers, so
 //!    that sums are exact in every order.
 //!    Users are counted once per period, or once in total, in cells of their own: `design/layout.rs` has the
 //!    bound.
@@ -32,8 +33,8 @@
 //!    added. At most N periods are frozen. A database older than its secret, a copy of the folder, and a
 //!    second writer are refused.
 //! 6. *Post-processing.* Values, intervals, rounding and raising are functions of r_1, ..., r_t and of public
-//!    numbers. So are means, CDFs, quantiles and ranges: each is computed from sums of r_1, ..., r_t. Which
-//!    buckets are correlated depends only on the queries.
+//!    numbers. So are means, CDFs, quantiles, ranges and marginals: each is computed from sums of r_1, ...,
+//!    r_t. Which buckets are correlated depends only on the queries.
 //!
 //! An open-ended release ([`Segments`]) has a plan, a key and noise of its own for each segment of periods,
 //! and a unit takes part in at most k periods of all segments together. All segments are one block-diagonal
@@ -95,9 +96,10 @@ pub use events::problems::Check;
 pub use events::rows::{Handling, Late, Rows};
 pub use events::text::{Columns, Format};
 pub use period::{Period, Place};
+pub use queries::attribute::{Attribute, Classes};
 pub use queries::query::Query;
 pub use release::Release;
-pub use report::{After, QueryStatus, SegmentStatus, StatusReport};
+pub use report::{After, QueryStatus, SegmentStatus, StatusReport, TableStatus};
 pub use segments::{Growth, Segment, Segments};
 pub use settings::{Keep, Settings, Unit};
 pub use status::Status;

@@ -180,7 +180,7 @@ impl Release {
         memories: &mut Vec<Memory>,
         published: &mut Vec<Published>,
     ) -> Result<()> {
-        let (query, names) = (reading.query.to_string(), &reading.names);
+        let (query, names) = (reading.query.published_name(), &reading.names);
         let remembered = format!("largest {query}");
         let mut largest = match self.settings.monotone && reading.query.is_monotone() {
             true => Some(self.state.running(&remembered, figures.len())?),

@@ -67,9 +67,22 @@ pub struct QueryStatus {
     pub of_all: bool,
     /// The quantity to which standard deviations refer, if it is not the figures.
     pub deviation_of: Option<&'static str>,
+    /// For marginals: the published tables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableStatus>,
     /// For an open-ended release: standard deviations at several numbers of periods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
+}
+
+/// A table of marginals; all of its cells have one standard deviation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TableStatus {
+    /// The columns, as `city,age`; `all` for the number of all events.
+    pub columns: String,
+    /// The standard deviation of a cell, divided by the query's largest, which is the same in every period.
+    pub relative_deviation: f64,
 }
 
 /// The standard deviation of a query's noise after a number of periods.
@@ -126,6 +139,10 @@ impl Status {
             } else {
                 largest = Some(self.errors(query)?.into_iter().fold(0.0, f64::max));
             }
+            let tables = self.tables(query).into_iter();
+            let tables = tables
+                .map(|(columns, relative_deviation)| TableStatus { columns, relative_deviation })
+                .collect();
             let (deviation_of, workload) = (deviation_of(query), query.workload());
             queries.push(QueryStatus {
                 query: query.to_string(),
@@ -134,6 +151,7 @@ impl Status {
                 of_all: settings.is_of_all(query),
                 largest_standard_deviation: largest,
                 deviation_of,
+                tables,
                 after,
             });
         }

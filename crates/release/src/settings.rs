@@ -180,6 +180,25 @@ impl Settings {
         self.keys.iter().cloned().chain(of_users.map(|(query, _)| query.to_string())).collect()
     }
 
+    /// The columns whose cells the marginals read, each once, in the order of the queries.
+    ///
+    /// ```
+    /// use antinoise_release::{Settings, Unit};
+    /// let queries = vec![("marginals:city=a|b;age@18,65;ways=1,2".parse()?, 1.0)];
+    /// let settings = Settings { queries, ..Settings::new(vec!["all".into()], 30, Unit::User) };
+    /// assert_eq!(settings.categories(), ["city", "age"]);
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn categories(&self) -> Vec<&str> {
+        let mut columns = Vec::new();
+        for attribute in self.queries.iter().flat_map(|(query, _)| query.attributes()) {
+            if !columns.contains(&attribute.column.as_str()) {
+                columns.push(&attribute.column);
+            }
+        }
+        columns
+    }
+
     /// Whether an event must have a value.
     pub fn needs_value(&self) -> bool {
         self.queries.iter().any(|(query, _)| query.needs_value())
@@ -349,6 +368,11 @@ impl Settings {
             positive("weight of a query", *weight)?;
             if self.queries[..i].iter().any(|(other, _)| other == query) {
                 return Err(InvalidParameter::new("query", format!("{query} twice"), "given once").into());
+            }
+            // Figures, and cells of the vector, are told apart by the columns.
+            let name = query.published_name();
+            if self.queries[..i].iter().any(|(other, _)| other.published_name() == name) {
+                return Err(InvalidParameter::new("query", format!("{name} twice"), "given once").into());
             }
             if query.is_of_users() && self.unit == Unit::Event {
                 let must_be = "left out for --unit event: events have no users, and no bound leaves out rows";

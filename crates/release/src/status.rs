@@ -47,6 +47,12 @@ impl Status {
         self.chain.error(query, period)
     }
 
+    /// For marginals, the columns of each published table and the standard deviation of its cells, relative
+    /// to the largest; empty for other queries.
+    pub(crate) fn tables(&self, query: &Query) -> Vec<(String, f64)> {
+        self.chain.tables(query)
+    }
+
     /// The epsilon of all periods together: at most the requested one.
     pub fn epsilon(&self) -> f64 {
         // All segments share the requested epsilon; a single segment's may be slightly smaller.

@@ -110,8 +110,9 @@ fn read(release: &mut Release, period: &str, text: &str, handling: Handling) -> 
     let columns = Columns {
         time: "time".into(),
         user: Some("user".into()),
-        key: "key".into(),
+        key: Some("key".into()),
         value: release.settings().needs_value().then(|| "value".into()),
+        categories: release.settings().categories().into_iter().map(String::from).collect(),
     };
     let format = if text.starts_with('{') { Format::JsonLines } else { Format::Csv };
     let mut freezing = release.freeze(&period.parse()?)?;

@@ -5,7 +5,8 @@ use antinoise_release::{Check, Columns, Format, Found, Handling, Late, Period, R
 const LEAVE: Handling = Handling { late: Late::Leave, leave_unknown_keys: true };
 
 fn columns() -> Columns {
-    Columns { time: "day".into(), user: Some("user".into()), key: "shop".into(), value: None }
+    let (user, key) = (Some("user".into()), Some("shop".into()));
+    Columns { time: "day".into(), user, key, ..Columns::default() }
 }
 
 /// What a period does with rows of these days, one user a row; `commit`: whether it is frozen.

@@ -18,13 +18,16 @@ fn data(name: &str) -> PathBuf {
 
 fn columns() -> Columns {
     let [time, user, key, value] = ["time", "user", "shop", "minutes"].map(String::from);
-    Columns { time, user: Some(user), key, value: Some(value) }
+    let categories = ["shop", "late", "minutes"].map(String::from).to_vec();
+    Columns { time, user: Some(user), key: Some(key), value: Some(value), categories }
 }
 
 /// The numbers of rows, and the points of the period.
 fn frozen(day: &str, read: impl FnOnce(&mut Freezing) -> Result<Found>) -> Result<(Found, Vec<i64>)> {
     let folder = tempfile::tempdir().unwrap();
-    let queries = ["counts", "sum:0,25", "histogram:0,5,10,20"].map(|query| (query.parse().unwrap(), 1.0));
+    let marginals = "marginals:shop=north|south|east;late=true|false;minutes@5,10;ways=1,3";
+    let queries = ["counts", "sum:0,25", "histogram:0,5,10,20", marginals];
+    let queries = queries.map(|query| (query.parse().unwrap(), 1.0));
     let keys = ["north", "south", "east"].map(String::from).to_vec();
     let settings = Settings { max_rows: 5, queries: queries.to_vec(), ..Settings::new(keys, 4, Unit::User) };
     let mut release = Release::create(folder.path(), &settings)?;
@@ -80,7 +83,7 @@ fn what_cannot_be_counted_is_named() {
     };
     assert!(refused("2026-03-02", columns()).contains("row 0"), "{}", refused("2026-03-02", columns()));
     assert!(refused("2026-03", columns()).contains("\"elsewhere\""), "{}", refused("2026-03", columns()));
-    let note = Columns { key: "note".into(), ..columns() };
+    let note = Columns { key: Some("note".into()), ..columns() };
     let message = refused("2026-03", note);
     assert!(message.ends_with("but must be text, whole numbers or true and false"), "{message}");
     let compressed = frozen("2026-03-02", |freezing| {

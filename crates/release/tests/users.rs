@@ -19,7 +19,12 @@ fn in_a_day(max_periods: usize, days: &[&dyn Fn(&mut Freezing)]) -> Vec<(String,
 
 fn read(freezing: &mut Freezing, text: &str) -> antinoise_release::Result<u64> {
     let named = String::from;
-    let columns = Columns { time: named("time"), user: Some(named("user")), key: named("key"), value: None };
+    let columns = Columns {
+        time: named("time"),
+        user: Some(named("user")),
+        key: Some(named("key")),
+        ..Columns::default()
+    };
     let format = if text.starts_with('{') { Format::JsonLines } else { Format::Csv };
     let handling = Handling { late: Late::Refuse, leave_unknown_keys: false };
     Ok(freezing.read(text.as_bytes(), format, &columns, handling, || ())?.tally.counted)

@@ -215,6 +215,13 @@ impl Chain {
         Ok(self.noise_in_points(query, period)? * largest)
     }
 
+    /// For marginals, the columns of each published table and the standard deviation of its cells, relative
+    /// to the largest; empty for other queries.
+    pub(crate) fn tables(&self, query: &Query) -> Vec<(String, f64)> {
+        let first = self.first();
+        Estimator::new(query, &first.layout, first.spacing).tables()
+    }
+
     /// Standard deviation of the noise in a cell after a period, through the linear map of `query`, in
     /// points.
     pub(crate) fn noise_in_points(&self, query: &Query, period: usize) -> Result<f64> {

@@ -4,6 +4,7 @@ use crate::Query;
 use crate::design::layout::{Layout, Part};
 use crate::queries::buckets::Buckets;
 use crate::queries::interval::{Interval, Ratio};
+use crate::queries::marginals::LeastSquares;
 use crate::queries::measure::{Measure, half_and_middle};
 use crate::queries::quantile::{Rows, quantile};
 
@@ -28,6 +29,9 @@ enum Method<'q> {
     Run { buckets: Buckets, run: (usize, usize) },
     /// The middle of the range, plus the sum of deviations from it divided by the number of rows.
     Mean { low: f64, high: f64, deviations: &'q Part, deviation: f64, row: f64 },
+    /// Tables of counts. `deviations`: for each published table, the standard deviation of its cells, for
+    /// noise of variance 1.
+    Marginals { squares: LeastSquares<'q>, deviations: Vec<f64> },
     /// Quantiles. `deviations`: for each Q, the standard deviation of the noisy rank at each edge, for cells
     /// with noise of variance 1.
     Quantiles { buckets: Buckets, ranks: &'q [f64], edges: &'q [f64], deviations: Vec<Vec<f64>> },
@@ -64,6 +68,12 @@ impl<'q> Estimator<'q> {
             Query::Histogram { .. } => Method::Histogram { buckets: part.buckets(spacing) },
             Query::Cdf { edges } => Method::Cdf { buckets: part.buckets(spacing), edges: edges.len() },
             Query::Range { .. } => Method::Run { buckets: part.buckets(spacing), run: query.runs()[0] },
+            Query::Marginals { .. } => {
+                let marginals = part.marginals().expect("the part of marginals has tables");
+                let squares = LeastSquares::new(marginals, part.points(spacing));
+                let deviations = squares.asked().map(|table| squares.deviation(table)).collect();
+                Method::Marginals { squares, deviations }
+            }
             Query::Quantiles { ranks, edges } => {
                 let buckets = part.buckets(spacing);
                 let all = edges.len() + 1;
@@ -73,7 +83,10 @@ impl<'q> Estimator<'q> {
                 Method::Quantiles { buckets, ranks, edges, deviations }
             }
         };
-        let names = names(query, &part.measure);
+        let names = match &method {
+            Method::Marginals { squares, .. } => squares.names(query.attributes()),
+            _ => names(query, &part.measure),
+        };
         Self { query, part, names, method }
     }
 
@@ -90,8 +103,21 @@ impl<'q> Estimator<'q> {
             Method::Mean { low, high, deviation, row, .. } => {
                 deviation.hypot(half_and_middle(*low, *high).0 * row)
             }
+            Method::Marginals { deviations, .. } => largest(&mut deviations.iter().copied()),
             Method::Quantiles { deviations, .. } => largest(&mut deviations.iter().flatten().copied()),
         }
+    }
+
+    /// For marginals, the columns of each published table and the standard deviation of its cells, relative
+    /// to the largest; empty for other queries.
+    pub(crate) fn tables(&self) -> Vec<(String, f64)> {
+        let Method::Marginals { squares, deviations } = &self.method else { return Vec::new() };
+        let largest = self.largest_deviation();
+        let named = squares.asked().zip(deviations);
+        let table = |(table, deviation): (usize, &f64)| {
+            (squares.columns(table, self.query.attributes()), deviation / largest)
+        };
+        named.map(table).collect()
     }
 
     /// The figure of a query with one cell per key, whose sum is `points`.
@@ -141,6 +167,14 @@ impl<'q> Estimator<'q> {
                     slack: 0.5 * deviation,
                 };
                 vec![self.estimate_of(Interval::of_ratio(ratio, -half, half).moved(middle, *low, *high))]
+            }
+            Method::Marginals { squares, deviations } => {
+                let of_table = |(counts, deviation): (Vec<f64>, &f64)| {
+                    let deviation = noise * deviation;
+                    let interval = move |count| Interval::new(count, deviation, false);
+                    counts.into_iter().map(move |count| self.estimate_of(interval(count)))
+                };
+                squares.counts(cells).into_iter().zip(deviations).flat_map(of_table).collect()
             }
             Method::Quantiles { buckets, ranks, edges, deviations } => {
                 let below = buckets.below(cells);
@@ -200,6 +234,7 @@ fn names(query: &Query, measure: &Measure) -> Vec<String> {
         | Query::Window { .. }
         | Query::Decay { .. }
         | Query::Range { .. }
+        | Query::Marginals { .. }
         | Query::UsersAtBound
         | Query::UsersOverRows => vec![String::new()],
     }

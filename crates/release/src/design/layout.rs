@@ -2,11 +2,11 @@
 //! sensitivity of this vector to one unit.
 //!
 //! All increments are whole points of one grid of spacing s. A row adds to part q at most p_q points in a
-//! single cell or, for correlated buckets, a column of points of l2 norm at most p_q, where p_q = floor(w_q /
-//! s) and w_q is the part's weight. So a row changes the stacked vector by at most s sqrt(sum of p_q^2) <=
-//! sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by at most R times that. Without
-//! correlated buckets the bound is attained: all R rows may lie in one cell of each part. With them, rounding
-//! down leaves the norm less than 1% below the bound.
+//! single cell or, for correlated buckets and marginals, a column of points of l2 norm at most p_q, where
+//! p_q = floor(w_q / s) and w_q is the part's weight. So a row changes the stacked vector by at most s
+//! sqrt(sum of p_q^2) <= sqrt(sum of w_q^2) in l2 norm, and R rows, by the triangle inequality, by at most R
+//! times that. Without correlated buckets and marginals the bound is attained: all R rows may lie in one cell
+//! of each part. With them, rounding down leaves the norm less than 1% below the bound.
 //!
 //! # Users
 //!
@@ -28,9 +28,12 @@
 //! ([`Design::of`](crate::design::plan::Design::of)); it is an equality for independent noise, where C is the
 //! identity. For segments, `design/chain.rs` has the proof.
 
+use std::sync::Arc;
+
 use antinoise_input::InvalidParameter;
 
 use crate::queries::buckets::{Buckets, Code, LEAST_POINTS};
+use crate::queries::marginals::Marginals;
 use crate::queries::measure::{Measure, half_and_middle, number};
 use crate::{Error, Query, Result, Settings};
 
@@ -55,6 +58,8 @@ pub(crate) struct Part {
     first: usize,
     /// The code of a histogram's buckets.
     code: Code,
+    /// The tables of marginals.
+    marginals: Option<Arc<Marginals>>,
 }
 
 impl Layout {
@@ -72,7 +77,8 @@ impl Layout {
             }
             let (keys, code) = (measure.keys(keys), code(&measure, settings));
             let (buckets, scale) = (measure.buckets(), scale(&measure, settings));
-            parts.push(Part { measure, weight, scale, keys, first, code });
+            let marginals = marginals(&measure);
+            parts.push(Part { measure, weight, scale, keys, first, code, marginals });
             first += keys * buckets;
         }
         let largest = parts.iter().map(|part| part.weight).fold(0.0, f64::max);
@@ -100,7 +106,7 @@ impl Layout {
                     measure: Measure::Count | Measure::Histogram { .. }, weight, code: Code::Flat, ..
                 },
             ] => *weight,
-            parts => parts.iter().map(|part| part.weight).fold(f64::INFINITY, f64::min) / LEAST_POINTS as f64,
+            parts => parts.iter().map(|part| part.weight / part.least_points()).fold(f64::INFINITY, f64::min),
         }
     }
 
@@ -119,8 +125,16 @@ impl Layout {
         self.part(&query.measures()[0])
     }
 
-    /// Calls `add` for each part with the cell of a row and its points or, for correlated buckets, its number
-    /// of rows, which [`Self::encode`] converts to points.
+    /// Whether every row adds points to every part, and to every table that marginals need.
+    pub(crate) fn are_counted(&self, spacing: f64) -> bool {
+        self.parts.iter().all(|part| {
+            let points = part.points(spacing);
+            points >= 1 && part.marginals().is_none_or(|marginals| marginals.are_observed(points))
+        })
+    }
+
+    /// Calls `add` for each part but marginals with the cell of a row and its points or, for correlated
+    /// buckets, its number of rows, which [`Self::encode`] converts to points.
     pub(crate) fn row(
         &self,
         spacing: f64,
@@ -128,14 +142,15 @@ impl Layout {
         value: Option<f64>,
         mut add: impl FnMut(usize, i64),
     ) -> Result<()> {
-        for part in self.parts.iter().filter(|part| !part.measure.is_of_users()) {
+        let is_of_one_cell = |part: &&Part| !part.measure.is_of_users() && part.marginals.is_none();
+        for part in self.parts.iter().filter(is_of_one_cell) {
             let (bucket, points) = part.of_row(spacing, value)?;
             add(part.cell(key, bucket), points);
         }
         Ok(())
     }
 
-    /// Converts the rows of correlated buckets to points.
+    /// Converts the rows of correlated buckets and marginals to points.
     pub(crate) fn encode(&self, spacing: f64, cells: &mut [i64]) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.code == Code::Correlated) {
             let buckets = part.buckets(spacing);
@@ -143,14 +158,29 @@ impl Layout {
                 buckets.encode(&mut cells[part.cells_of(key)]).ok_or_else(too_many)?;
             }
         }
+        for part in &self.parts {
+            let Some(marginals) = part.marginals() else { continue };
+            let codes = marginals.codes(part.points(spacing));
+            for key in 0..self.keys {
+                marginals.encode(&codes, &mut cells[part.cells_of(key)]).ok_or_else(too_many)?;
+            }
+        }
         Ok(())
     }
 
-    /// A text that identifies the parts with correlated buckets and their matrices; empty if there are none.
+    /// A text that identifies the parts with correlated buckets and their matrices, and those of marginals
+    /// and the points of their tables; empty if there are none.
     pub(crate) fn codes(&self, spacing: f64) -> String {
-        let correlated = self.parts.iter().filter(|part| part.code == Code::Correlated);
-        let described =
-            correlated.map(|part| format!("{} {:?}\n", part.first, part.buckets(spacing).matrix()));
+        let described = self.parts.iter().map(|part| match part.marginals() {
+            Some(marginals) => {
+                let codes = marginals.codes(part.points(spacing));
+                format!("{} marginals {codes:?}\n", part.first)
+            }
+            None if part.code == Code::Correlated => {
+                format!("{} {:?}\n", part.first, part.buckets(spacing).matrix())
+            }
+            None => String::new(),
+        });
         described.collect()
     }
 }
@@ -163,7 +193,11 @@ fn scale(measure: &Measure, settings: &Settings) -> f64 {
     match measure {
         Measure::AtBound => once_per_user(settings.max_periods) * settings.max_rows as f64,
         Measure::OverRows => settings.max_rows as f64,
-        Measure::Count | Measure::Sum { .. } | Measure::Deviation { .. } | Measure::Histogram { .. } => 1.0,
+        Measure::Count
+        | Measure::Sum { .. }
+        | Measure::Deviation { .. }
+        | Measure::Histogram { .. }
+        | Measure::Marginals { .. } => 1.0,
     }
 }
 
@@ -182,6 +216,12 @@ fn code(measure: &Measure, settings: &Settings) -> Code {
     let sharing = sharing.filter(|query| query.measures().contains(measure));
     let runs: Vec<(usize, usize)> = sharing.flat_map(Query::runs).collect();
     Code::of_least_error(measure.buckets(), &runs)
+}
+
+/// The tables of a measure, if it is of marginals.
+fn marginals(measure: &Measure) -> Option<Arc<Marginals>> {
+    let Measure::Marginals { sizes, ways, .. } = measure else { return None };
+    Some(Arc::new(Marginals::new(sizes.clone(), ways)))
 }
 
 /// The error for a period with more rows than 64 bits can count.
@@ -214,10 +254,21 @@ impl Part {
         Buckets::new(self.code, self.measure.buckets(), self.points(spacing))
     }
 
+    /// The tables, if the part is of marginals.
+    pub(crate) fn marginals(&self) -> Option<&Marginals> {
+        self.marginals.as_deref()
+    }
+
+    /// The smallest number of points of a row that keeps the loss from rounding below 1%.
+    fn least_points(&self) -> f64 {
+        self.marginals().map_or(LEAST_POINTS as f64, Marginals::least_points)
+    }
+
     fn of_row(&self, spacing: f64, value: Option<f64>) -> Result<(usize, i64)> {
         let points = self.points(spacing);
         Ok(match &self.measure {
-            Measure::Count | Measure::AtBound | Measure::OverRows => (0, points),
+            // Rows are added to the tables of marginals by their reader.
+            Measure::Count | Measure::AtBound | Measure::OverRows | Measure::Marginals { .. } => (0, points),
             Measure::Histogram { edges } => {
                 let (value, added) = (number(value)?, if self.code == Code::Flat { points } else { 1 });
                 (edges.partition_point(|edge| *edge <= value), added)

@@ -86,7 +86,7 @@ impl Design {
             return Err(Error::invalid("arithmetic of the plan", "plain", "grid: counts are whole numbers"));
         };
         let spacing = grid.spacing();
-        if layout.parts.iter().any(|part| part.points(spacing) < 1) {
+        if !layout.are_counted(spacing) {
             let must_be = "so fine that every row adds at least one point";
             return Err(Error::invalid("grid spacing of the plan", spacing, must_be));
         }

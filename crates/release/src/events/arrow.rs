@@ -8,7 +8,7 @@ use arrow_schema::Schema;
 
 use crate::Result;
 use crate::events::rows::Rows;
-use crate::events::text::Columns;
+use crate::events::text::{CATEGORY, Columns};
 
 /// The columns of events in an Arrow table.
 ///
@@ -32,7 +32,8 @@ use crate::events::text::Columns;
 /// let settings = Settings::new(["north", "south"].map(String::from).to_vec(), 30, Unit::User);
 /// let mut release = Release::create(folder.path(), &settings)?;
 /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
-/// let columns = Columns { time: "day".into(), user: Some("id".into()), key: "shop".into(), value: None };
+/// let (time, user, key) = ("day".into(), Some("id".into()), Some("shop".into()));
+/// let columns = Columns { time, user, key, ..Columns::default() };
 /// let mut table = EventTable::new(batch.schema_ref(), &columns)?;
 /// let mut rows = day.rows(Handling { late: Late::Refuse, leave_unknown_keys: false });
 /// table.batch(&batch)?.read(0..2, &mut rows)?;
@@ -43,8 +44,9 @@ use crate::events::text::Columns;
 pub struct EventTable {
     time: usize,
     user: Option<usize>,
-    key: usize,
+    key: Option<usize>,
     value: Option<usize>,
+    categories: Vec<usize>,
     /// Number of rows in earlier batches.
     read: u64,
 }
@@ -59,8 +61,13 @@ impl EventTable {
         Ok(Self {
             time: place(&columns.time, Role::Time)?,
             user: columns.user.as_deref().map(|name| place(name, Role::User)).transpose()?,
-            key: place(&columns.key, Role::Name)?,
+            key: columns.key.as_deref().map(|name| place(name, Role::Name)).transpose()?,
             value: columns.value.as_deref().map(|name| place(name, Role::Value)).transpose()?,
+            categories: columns
+                .categories
+                .iter()
+                .map(|name| place(name, CATEGORY))
+                .collect::<std::result::Result<_, _>>()?,
             read: 0,
         })
     }
@@ -71,11 +78,15 @@ impl EventTable {
     /// If the batch violates Arrow's rules.
     pub fn batch<'a>(&mut self, batch: &'a RecordBatch) -> Result<EventBatch<'a>> {
         let cells = |place: usize| Cells::new(batch.schema_ref().field(place).name(), batch.column(place));
-        let (time, key) = (cells(self.time)?, cells(self.key)?);
+        let (time, key) = (cells(self.time)?, self.key.map(cells).transpose()?);
+        let categories = self.categories.iter().map(|place| cells(*place));
+        let categories = categories.collect::<std::result::Result<Vec<_>, _>>()?;
+        let of_categories = vec![String::new(); categories.len()];
         let (user, value) = (self.user.map(cells).transpose()?, self.value.map(cells).transpose()?);
         let first = self.read;
         self.read += batch.num_rows() as u64;
-        Ok(EventBatch { time, user, key, value, first, rooms: [const { String::new() }; 4] })
+        let rooms = [const { String::new() }; 4];
+        Ok(EventBatch { time, user, key, value, categories, first, rooms, of_categories })
     }
 }
 
@@ -83,12 +94,15 @@ impl EventTable {
 pub struct EventBatch<'a> {
     time: Cells<'a>,
     user: Option<Cells<'a>>,
-    key: Cells<'a>,
+    key: Option<Cells<'a>>,
     value: Option<Cells<'a>>,
+    categories: Vec<Cells<'a>>,
     /// The number of the batch's first row.
     first: u64,
     /// Buffers for cells that are not text.
     rooms: [String; 4],
+    /// Buffers for cells of categories.
+    of_categories: Vec<String>,
 }
 
 impl EventBatch<'_> {
@@ -100,7 +114,8 @@ impl EventBatch<'_> {
     /// # Panics
     /// If the batch has no such rows.
     pub fn read(&mut self, which: Range<usize>, rows: &mut Rows<'_, '_>) -> Result<()> {
-        let Self { time, user, key, value, first, rooms: [of_time, of_user, of_key, of_value] } = self;
+        let Self { time, user, key, value, categories, first, rooms, of_categories } = self;
+        let [of_time, of_user, of_key, of_value] = rooms;
         for row in which {
             let mut add = || {
                 if !rows.lies_here(time.text("time of an event", row, of_time)?)? {
@@ -112,7 +127,11 @@ impl EventBatch<'_> {
                     .as_ref()
                     .map(|value| value.number("value of an event", row, of_value))
                     .transpose()?;
-                rows.add(user, key.text("key of an event", row, of_key)?, value)
+                let key = key.as_ref().map(|key| key.text("key of an event", row, of_key)).transpose()?;
+                let texts = categories.iter().zip(&mut *of_categories);
+                let texts = texts.map(|(cells, room)| cells.text("category of an event", row, room));
+                let categories = texts.collect::<std::result::Result<Vec<&str>, _>>()?;
+                rows.add_with(user, key, value, &categories)
             };
             add().map_err(|error| error.at(format_args!("row {}", *first + row as u64)))?;
         }

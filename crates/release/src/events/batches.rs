@@ -1,5 +1,6 @@
 //! Events from Parquet and Arrow files, in batches: memory does not grow with their number.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use antinoise_input::tables::{Batches, ColumnFormat};
@@ -25,7 +26,10 @@ impl Freezing<'_> {
         handling: Handling,
         mut each: impl FnMut(),
     ) -> Result<Found> {
-        let roles: Vec<_> = columns.roles().collect();
+        // A column may have several roles, such as a value and a category, and is read once.
+        let mut roles: Vec<_> = columns.roles().collect();
+        let mut seen = HashSet::new();
+        roles.retain(|(name, _)| seen.insert(*name));
         let file = Batches::open("events", path, format, &roles)?;
         let mut table = EventTable::new(file.schema(), columns)?;
         let mut rows = self.rows(handling);

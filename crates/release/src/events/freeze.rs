@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::design::layout::too_many;
 use crate::design::plan::Design;
+use crate::events::categories::Categories;
 use crate::events::neighbours::{Neighbours, latest};
 use crate::events::sample::{Place, Sample};
 use crate::events::users::{May, Users};
@@ -35,7 +36,7 @@ pub struct Tally {
     pub beyond_max_rows: u64,
     /// Rows left out because the user had already been counted in `max_periods` periods.
     pub beyond_max_periods: u64,
-    /// Rows left out because their key is unknown.
+    /// Rows left out because their key, or a category, is unknown.
     pub unknown_keys: u64,
 }
 
@@ -65,7 +66,7 @@ pub enum Fate {
     BeyondMaxRows,
     /// Left out: the user had already been counted in `max_periods` periods.
     BeyondMaxPeriods,
-    /// Left out: the key is unknown.
+    /// Left out: the key is unknown, or a category of the marginals.
     UnknownKey,
 }
 
@@ -86,9 +87,11 @@ pub struct Freezing<'r> {
     pub(crate) release: &'r mut Release,
     pub(crate) neighbours: Neighbours,
     keys: HashMap<String, usize>,
+    categories: Categories,
     pub(crate) period: Period,
     pub(crate) step: usize,
-    /// The period's vector in points; the cells of correlated buckets hold numbers of rows until the commit.
+    /// The period's vector in points; the cells of correlated buckets and marginals hold numbers of rows
+    /// until the commit.
     pub(crate) increments: Vec<i64>,
     /// Whether the counts were bounded and computed elsewhere.
     pub(crate) given: bool,
@@ -144,7 +147,9 @@ impl Release {
             step > 0 && self.settings.unit == Unit::User && self.state.counted_nobody(step - 1)?;
         let neighbours = Neighbours::new(period, &frozen, last_was_empty);
         let keys = self.settings.keys.iter().cloned().zip(0..).collect();
-        let increments = vec![0; self.chain.first().layout.cells()];
+        let layout = &self.chain.first().layout;
+        let categories = Categories::new(&self.settings, layout);
+        let increments = vec![0; layout.cells()];
         let (points, mut users, tally) = (Vec::new(), Users::default(), Tally::default());
         self.state.check_counted()?;
         let most = self.settings.max_periods;
@@ -165,6 +170,7 @@ impl Release {
             release: self,
             neighbours,
             keys,
+            categories,
             period: period.clone(),
             step,
             increments,
@@ -213,14 +219,64 @@ impl Freezing<'_> {
     /// If the user is empty or a number that is not whole (for a release that protects users), or a needed
     /// value is absent or NaN. The row is then not counted, and the period can continue.
     pub fn add(&mut self, user: &str, key: &str, value: Option<f64>) -> Result<Fate> {
+        self.add_with(user, key, value, &[])
+    }
+
+    /// As [`Freezing::add`], for a release with marginals: `categories` are the row's cells in the columns
+    /// [`Settings::categories`](crate::Settings::categories). A row with a category that is not declared is
+    /// left out of all figures, as one with an unknown key.
+    ///
+    /// ```
+    /// use antinoise_release::{Fate, Release, Settings, Unit};
+    /// let folder = tempfile::tempdir()?;
+    /// let queries = vec![("marginals:city=a|b;age@18,65;ways=1,2".parse()?, 1.0)];
+    /// let settings = Settings { queries, ..Settings::new(vec!["all".into()], 30, Unit::User) };
+    /// let mut release = Release::create(folder.path(), &settings)?;
+    /// let mut day = release.freeze(&"2026-03-01".parse()?)?;
+    /// assert_eq!(day.add_with("ada", "all", None, &["a", "36"])?, Fate::Counted);
+    /// assert_eq!(day.add_with("grace", "all", None, &["c", "36"])?, Fate::UnknownKey);
+    /// day.commit()?;
+    /// let figures = release.publish()?;
+    /// assert_eq!(figures.len(), 2 + 3 + 2 * 3);
+    /// assert_eq!(figures[5].bucket, "city=a;age below 18");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Freezing::add`]; if there are not as many categories as columns.
+    pub fn add_with(
+        &mut self,
+        user: &str,
+        key: &str,
+        value: Option<f64>,
+        categories: &[&str],
+    ) -> Result<Fate> {
+        let key = self.keys.get(key).copied();
+        self.add_row(user, key, value, categories)
+    }
+
+    /// Adds a row of the key with this index, if it is known.
+    pub(crate) fn add_row(
+        &mut self,
+        user: &str,
+        key: Option<usize>,
+        value: Option<f64>,
+        categories: &[&str],
+    ) -> Result<Fate> {
         self.tally.rows += 1;
-        let Some(&key) = self.keys.get(key) else {
-            self.tally.unknown_keys += 1;
-            return Ok(Fate::UnknownKey);
-        };
+        let wanted = &self.categories.columns;
+        if categories.len() != wanted.len() {
+            let must_be = format!("one for each column of the marginals: {}", wanted.join(", "));
+            return Err(Error::invalid("categories of an event", categories.len(), must_be));
+        }
         // All checks that may refuse the row come before any change.
         let (design, points) = (self.release.chain.first(), &mut self.points);
         points.clear();
+        let key = key.filter(|key| self.categories.row(*key, categories, points).is_ok());
+        let Some(key) = key else {
+            self.tally.unknown_keys += 1;
+            return Ok(Fate::UnknownKey);
+        };
         design.layout.row(design.spacing, key, value, |cell, added| points.push((cell, added)))?;
         let user = match self.release.settings.unit {
             Unit::User => user_name("user of an event", user)?,
@@ -252,6 +308,21 @@ impl Freezing<'_> {
         }
         self.tally.counted += 1;
         Ok(Fate::Counted)
+    }
+
+    /// The index of a key; that of the only key if `key` is absent.
+    pub(crate) fn key(&self, key: Option<&str>) -> Result<Option<usize>> {
+        match key {
+            Some(key) => Ok(self.keys.get(key).copied()),
+            None if self.keys.len() == 1 => Ok(Some(0)),
+            None => Err(Error::invalid("key of an event", "absent", "given: the release has several keys")),
+        }
+    }
+
+    /// The column and the cell of a row that is in no class of the marginals, if any.
+    pub(crate) fn unknown_category<'c>(&mut self, categories: &[&'c str]) -> Option<(String, &'c str)> {
+        let column = self.categories.row(0, categories, &mut Vec::new()).err()?;
+        Some((self.categories.columns[column].clone(), categories[column]))
     }
 
     /// Returns why a row of `user` is not counted, or `None` after counting it as one of the user's rows.

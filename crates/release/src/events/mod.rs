@@ -4,6 +4,7 @@
 pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
 pub(crate) mod batches;
+pub(crate) mod categories;
 pub(crate) mod external;
 pub(crate) mod freeze;
 pub(crate) mod neighbours;

@@ -129,13 +129,36 @@ impl Rows<'_, '_> {
     /// As [`Freezing::add`]; also if the value is invalid text, or the key is unknown and unknown keys
     /// are refused.
     pub fn add(&mut self, user: &str, key: &str, value: Option<Number<'_>>) -> Result<()> {
+        self.add_with(user, Some(key), value, &[])
+    }
+
+    /// As [`Rows::add`], for a release with marginals: `categories` are the row's cells in the columns
+    /// [`Settings::categories`](crate::Settings::categories). Without a `key`, the row is of the release's
+    /// only one.
+    ///
+    /// # Errors
+    /// As [`Rows::add`]; if a category is not declared and unknown keys are refused, if there are not as many
+    /// categories as columns, or if no key is given and the release has several.
+    pub fn add_with(
+        &mut self,
+        user: &str,
+        key: Option<&str>,
+        value: Option<Number<'_>>,
+        categories: &[&str],
+    ) -> Result<()> {
         let value = value.map(|value| value.read(|| "value of an event".into())).transpose()?;
-        let fate = self.freezing.add(user, key, value)?;
-        if fate == Fate::UnknownKey && !self.handling.leave_unknown_keys {
+        let place = self.freezing.key(key)?;
+        let fate = self.freezing.add_row(user, place, value, categories)?;
+        if fate != Fate::UnknownKey || self.handling.leave_unknown_keys {
+            return Ok(());
+        }
+        if let (None, Some(key)) = (place, key) {
             let must_be = "one of the release's keys, unless rows of unknown keys are left out";
             return Err(Error::invalid("key of an event", format!("{key:?}"), must_be));
         }
-        Ok(())
+        let (column, cell) = self.freezing.unknown_category(categories).unwrap_or_default();
+        let must_be = "in a class of the marginals, unless rows of unknown keys are left out";
+        Err(Error::invalid(format!("{column} of an event"), format!("{cell:?}"), must_be))
     }
 
     /// The numbers of all rows.

@@ -21,23 +21,26 @@ pub enum Format {
 }
 
 /// The names of the columns (CSV) or fields (JSON).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Columns {
     /// The time of the event; see [`Period::place`](crate::Period::place).
     pub time: String,
     /// The user; not read if the unit is the event.
     pub user: Option<String>,
-    /// The key: the category in which the row is counted.
-    pub key: String,
+    /// The key: the category in which the row is counted; may be absent if the release has one key, of which
+    /// all rows then are.
+    pub key: Option<String>,
     /// The value that is summed or sorted into buckets.
     pub value: Option<String>,
+    /// The columns of marginals, which [`Columns::of`] takes from the settings.
+    pub categories: Vec<String>,
 }
 
 impl Columns {
     /// The columns that a release with these settings reads.
     ///
     /// # Errors
-    /// If the column of users or of values is needed but not named.
+    /// If the column of users, of values or of keys is needed but not named.
     pub fn of(self, settings: &Settings) -> Result<Self> {
         let (of_users, of_values) = (settings.unit == Unit::User, settings.needs_value());
         let absent = |name: &str, why: &str| {
@@ -49,22 +52,32 @@ impl Columns {
         if of_values && self.value.is_none() {
             return absent("value", "the release has queries about values");
         }
-        Ok(Self { user: self.user.filter(|_| of_users), value: self.value.filter(|_| of_values), ..self })
+        if self.key.is_none() && settings.keys.len() > 1 {
+            return absent("key", "the release has several keys");
+        }
+        let categories = settings.categories().into_iter().map(String::from).collect();
+        let (user, value) = (self.user.filter(|_| of_users), self.value.filter(|_| of_values));
+        Ok(Self { user, value, categories, ..self })
     }
 }
+
+/// The role of a category: names and numbers of all types.
+#[cfg(feature = "arrow")]
+pub(crate) const CATEGORY: Role = Role::User;
 
 #[cfg(feature = "arrow")]
 impl Columns {
     /// The columns that are read, with their roles.
     pub fn roles(&self) -> impl Iterator<Item = (&str, Role)> {
-        let Self { time, user, key, value } = self;
+        let Self { time, user, key, value, categories } = self;
         let named = [
             Some((time, Role::Time)),
-            Some((key, Role::Name)),
+            key.as_ref().map(|name| (name, Role::Name)),
             user.as_ref().map(|name| (name, Role::User)),
             value.as_ref().map(|name| (name, Role::Value)),
         ];
-        named.into_iter().flatten().map(|(name, role)| (name.as_str(), role))
+        let categories = categories.iter().map(|name| (name, CATEGORY));
+        named.into_iter().flatten().chain(categories).map(|(name, role)| (name.as_str(), role))
     }
 }
 
@@ -72,8 +85,9 @@ impl Columns {
 struct Row<'a> {
     time: &'a str,
     user: &'a str,
-    key: &'a str,
+    key: Option<&'a str>,
     value: Option<&'a str>,
+    categories: &'a [&'a str],
 }
 
 impl Freezing<'_> {
@@ -95,7 +109,7 @@ impl Freezing<'_> {
         let add = |line: u64, row: Row<'_>| {
             each();
             let added = rows.lies_here(row.time).and_then(|here| match here {
-                true => rows.add(row.user, row.key, row.value.map(Number::Text)),
+                true => rows.add_with(row.user, row.key, row.value.map(Number::Text), row.categories),
                 false => Ok(()),
             });
             added.map_err(|error| error.at(format_args!("line {line}")))
@@ -120,7 +134,9 @@ fn read_csv(
     let header = reader.headers().map_err(csv_refused)?.clone();
     refuse_other_delimiter(&header)?;
     let named = |name: &str| csv_column(&header, name);
-    let (time, key) = (named(&columns.time)?, named(&columns.key)?);
+    let time = named(&columns.time)?;
+    let key = columns.key.as_deref().map(named).transpose()?;
+    let places = columns.categories.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
     let user = columns.user.as_deref().map(named).transpose()?;
     let value = columns.value.as_deref().map(named).transpose()?;
     let mut record = csv::StringRecord::new();
@@ -128,7 +144,8 @@ fn read_csv(
         let line = before + record.position().map_or(0, csv::Position::line);
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
-        add(line, Row { time: cell(time), user, key: cell(key), value })?;
+        let categories: Vec<&str> = places.iter().map(|place| cell(*place)).collect();
+        add(line, Row { time: cell(time), user, key: key.map(cell), value, categories: &categories })?;
     }
     Ok(())
 }
@@ -222,7 +239,9 @@ fn read_json(
             Some(other) => Err(refused(format!("with {name} {other}"))),
             None => Err(refused(format!("without {name}"))),
         };
-        let (time, key) = (field(&columns.time)?, field(&columns.key)?);
+        let (time, key) = (field(&columns.time)?, columns.key.as_deref().map(field).transpose()?);
+        let categories = columns.categories.iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
+        let categories: Vec<&str> = categories.iter().map(String::as_str).collect();
         let user = match columns.user.as_deref() {
             // As it is written: conversion to a double could change the number.
             Some(name) if object.get(name).is_some_and(Value::is_f64) => {
@@ -236,7 +255,8 @@ fn read_json(
             None => String::new(),
         };
         let value = columns.value.as_deref().map(field).transpose()?;
-        add(line, Row { time: &time, user: &user, key: &key, value: value.as_deref() })?;
+        let (key, value, categories) = (key.as_deref(), value.as_deref(), &categories[..]);
+        add(line, Row { time: &time, user: &user, key, value, categories })?;
     }
     Ok(())
 }

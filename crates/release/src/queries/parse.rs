@@ -5,10 +5,12 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 
+use crate::queries::attribute::Attribute;
 use crate::queries::query::{Query, refused};
 
 const FORMS: &str = "counts, sum:LO,HI, mean:LO,HI, window:W, decay:G, histogram:E1,E2,..., cdf:E1,E2,..., \
-                     quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,..., users-at-bound or users-over-rows";
+                     quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,..., marginals:COL=A|B|...;COL@E1,E2,...;ways=1,2, \
+                     users-at-bound or users-over-rows";
 
 /// Numbers separated by commas.
 fn list(numbers: &[f64]) -> String {
@@ -27,6 +29,12 @@ impl fmt::Display for Query {
             Self::Cdf { edges } => write!(f, "cdf:{}", list(edges)),
             Self::Quantiles { ranks, edges } => write!(f, "quantiles:{}@{}", list(ranks), list(edges)),
             Self::Range { low, high, edges } => write!(f, "range:{low},{high}@{}", list(edges)),
+            Self::Marginals { attributes, ways } => {
+                write!(f, "marginals:")?;
+                attributes.iter().try_for_each(|attribute| write!(f, "{attribute};"))?;
+                let ways: Vec<String> = ways.iter().map(usize::to_string).collect();
+                write!(f, "ways={}", ways.join(","))
+            }
             Self::UsersAtBound => write!(f, "users-at-bound"),
             Self::UsersOverRows => write!(f, "users-over-rows"),
         }
@@ -70,6 +78,12 @@ fn read(text: &str) -> Option<Query> {
             let (asked, edges) = at_edges()?;
             let (low, high) = two(asked)?;
             Query::Range { low, high, edges }
+        }
+        "marginals" => {
+            let (attributes, ways) = rest.rsplit_once(';')?;
+            let ways = ways.trim().strip_prefix("ways=")?.split(',').map(|way| way.trim().parse().ok());
+            let attributes = attributes.split(';').map(Attribute::read).collect::<Option<_>>()?;
+            Query::Marginals { attributes, ways: ways.collect::<Option<_>>()? }
         }
         _ => return None,
     })

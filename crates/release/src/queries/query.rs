@@ -6,6 +6,7 @@ use antinoise_input::{InvalidParameter, at_least, below_one};
 use antinoise_mechanism::Workload;
 use serde::{Deserialize, Serialize};
 
+use crate::queries::attribute::{self, Attribute};
 use crate::queries::measure::{Measure, half_and_middle};
 
 /// A query: the figures that are published of every key in every period.
@@ -77,6 +78,15 @@ pub enum Query {
         /// Edges, increasing; 2 to 1023.
         edges: Vec<f64>,
     },
+    /// `marginals:COLUMN=A|B|...;COLUMN@E1,E2,...;ways=W1,W2,...`: the number of events since the first
+    /// period in each combination of classes, for every choice of W1 columns, of W2 columns, and so on; of 0
+    /// columns, all events. Sums of a table over a column are the cells of the table without it.
+    Marginals {
+        /// The columns and their classes.
+        attributes: Vec<Attribute>,
+        /// Numbers of columns of the published tables, increasing.
+        ways: Vec<usize>,
+    },
     /// `users-at-bound`: the number of users, of all keys, who were counted in `max_periods` periods: their
     /// later rows are in no figure.
     UsersAtBound,
@@ -114,6 +124,11 @@ impl Query {
             | Self::Cdf { edges }
             | Self::Quantiles { edges, .. }
             | Self::Range { edges, .. } => vec![Measure::Histogram { edges: edges.clone() }],
+            Self::Marginals { attributes, ways } => vec![Measure::Marginals {
+                sizes: attributes.iter().map(Attribute::count).collect(),
+                columns: attributes.iter().map(|attribute| attribute.column.clone()).collect(),
+                ways: ways.clone(),
+            }],
             Self::UsersAtBound => vec![Measure::AtBound],
             Self::UsersOverRows => vec![Measure::OverRows],
         }
@@ -137,6 +152,8 @@ impl Query {
             Self::Sum { .. } => (false, true, true, false),
             Self::Mean { .. } | Self::Quantiles { .. } => (false, false, true, false),
             Self::Histogram { .. } | Self::Cdf { .. } | Self::Range { .. } => (true, true, true, false),
+            // Values are not rounded: rounded ones would not add up.
+            Self::Marginals { .. } => (false, true, false, false),
             Self::UsersAtBound | Self::UsersOverRows => (true, true, false, true),
         };
         Facts { is_whole, is_sum, needs_value, is_of_users }
@@ -159,6 +176,7 @@ impl Query {
             | Self::Mean { .. }
             | Self::Window { .. }
             | Self::Decay { .. }
+            | Self::Marginals { .. }
             | Self::UsersAtBound
             | Self::UsersOverRows => Vec::new(),
         }
@@ -175,6 +193,7 @@ impl Query {
             | Self::Cdf { .. }
             | Self::Quantiles { .. }
             | Self::Range { .. }
+            | Self::Marginals { .. }
             | Self::UsersAtBound
             | Self::UsersOverRows => Workload::Prefix,
             Self::Window { width } => Workload::Window { width: *width },
@@ -187,11 +206,33 @@ impl Query {
         self.facts().is_whole
     }
 
-    /// Whether the true figures cannot be negative.
+    /// The name of the query in the published table: as it is written, but for marginals only the columns.
+    ///
+    /// ```
+    /// use antinoise_release::Query;
+    /// let marginals: Query = "marginals:city=a|b;age@18,65;ways=1,2".parse()?;
+    /// assert_eq!(marginals.published_name(), "marginals:city,age");
+    /// assert_eq!(Query::Counts.published_name(), "counts");
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn published_name(&self) -> String {
+        let Self::Marginals { attributes, .. } = self else { return self.to_string() };
+        let columns: Vec<&str> = attributes.iter().map(|attribute| attribute.column.as_str()).collect();
+        format!("marginals:{}", columns.join(","))
+    }
+
+    /// The columns whose combinations the query counts, with their classes; empty if it is not for marginals.
+    pub fn attributes(&self) -> &[Attribute] {
+        if let Self::Marginals { attributes, .. } = self { attributes } else { &[] }
+    }
+
+    /// Whether the true figures cannot be negative, so that a setting may raise the noisy ones. Marginals are
+    /// never raised: they would not add up.
     pub(crate) fn is_non_negative(&self) -> bool {
         match self {
             Self::Sum { low, .. } | Self::Mean { low, .. } => *low >= 0.0,
             Self::Quantiles { edges, .. } => edges[0] >= 0.0,
+            Self::Marginals { .. } => false,
             Self::Counts
             | Self::Window { .. }
             | Self::Decay { .. }
@@ -226,6 +267,7 @@ impl Query {
             Self::Counts
             | Self::Window { .. }
             | Self::Decay { .. }
+            | Self::Marginals { .. }
             | Self::UsersAtBound
             | Self::UsersOverRows => (Vec::new(), 1.0),
         };
@@ -257,6 +299,7 @@ impl Query {
                     ));
                 }
             }
+            Self::Marginals { attributes, ways } => attribute::check(attributes, ways)?,
             Self::Window { width } => {
                 at_least("window of the query", *width, 1)?;
             }

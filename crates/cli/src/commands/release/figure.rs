@@ -1,8 +1,12 @@
 //! Curves of published figures, with bands for their 95% intervals.
 
+use std::collections::HashSet;
+
 use antinoise_chart::{Axis, Chart, LineStyle, Point, SERIES, Series};
 use antinoise_release::{Period, Published};
 
+/// Maximum number of cells of marginals that a figure shows.
+pub const SHOWN_CELLS: usize = 24;
 /// Minimum number of months for which the axis of time names only the first days of months.
 const LEAST_MONTHS: usize = 4;
 
@@ -12,6 +16,8 @@ pub fn chart(query: &str, published: &[Published]) -> Chart {
     let rows: Vec<&Published> = published.iter().filter(|row| row.query == query).collect();
     if query.starts_with("cdf:") {
         by_edge(&rows)
+    } else if query.starts_with("marginals:") {
+        by_bucket(query, &largest(&rows))
     } else if rows.iter().any(|row| !row.bucket.is_empty()) {
         by_bucket(query, &rows)
     } else {
@@ -111,6 +117,20 @@ fn ends<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
     rows.iter().copied().filter(|row| Some(&row.period) == last).collect()
 }
 
+/// The rows after the last period of the cells of marginals with the largest figures of any key.
+fn largest<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
+    let ends = ends(rows);
+    let mut order: Vec<&Published> = ends.clone();
+    order.sort_by(|x, y| y.value.value().total_cmp(&x.value.value()));
+    let mut cells = HashSet::new();
+    for row in order {
+        if cells.len() < SHOWN_CELLS {
+            cells.insert(row.bucket.as_str());
+        }
+    }
+    ends.into_iter().filter(|row| cells.contains(row.bucket.as_str())).collect()
+}
+
 /// Shares of rows below each edge.
 fn by_edge(rows: &[&Published]) -> Chart {
     let of_edge = |row: &Published| row.bucket.strip_prefix("share below ")?.parse::<f64>().ok();
@@ -135,6 +155,11 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
             buckets.push(&row.bucket);
         }
     }
+    let axis = match query.split(':').next() {
+        Some("quantiles") => "quantile",
+        Some("marginals") => "cell",
+        _ => "value",
+    };
     let keys = shown(rows);
     let series = keys.iter().enumerate().map(|(at, &key)| {
         // Side by side, so that the intervals of keys do not cover each other.
@@ -144,7 +169,7 @@ fn by_bucket(query: &str, rows: &[&Published]) -> Chart {
     });
     Chart {
         title: String::new(),
-        x: Axis::named(if query.starts_with("quantiles:") { "quantile" } else { "value" }, buckets.clone()),
+        x: Axis::named(axis, buckets.clone()),
         y: Axis::linear(unit(query)).covering(0.0),
         series: series.collect(),
     }

@@ -75,10 +75,11 @@ pub struct Arguments {
     /// Column of each row's user; required if users are the privacy unit.
     #[arg(long, value_name = "COL")]
     user: Option<String>,
-    /// Column of each row's key.
-    #[arg(long, value_name = "COL", required_unless_present = "counts")]
+    /// Column of each row's key; required if the release has several keys.
+    #[arg(long, value_name = "COL")]
     key: Option<String>,
-    /// Column of each row's value; required by all queries except counts, window and decay.
+    /// Column of each row's value; required by all queries except counts, window, decay and marginals, which
+    /// name their columns.
     #[arg(long, value_name = "COL")]
     value: Option<String>,
     /// Treatment of rows whose time is before the period.
@@ -90,7 +91,8 @@ pub struct Arguments {
     /// Freeze although the period looks mistyped, or its file looks like another period's: see below.
     #[arg(long)]
     yes: bool,
-    /// Treatment of rows whose key is not a key of the release.
+    /// Treatment of rows whose key is not a key of the release, or that are in no class of a column of
+    /// marginals.
     #[arg(long, value_enum, default_value = "refuse")]
     unknown: UnknownName,
 }
@@ -288,8 +290,9 @@ impl Arguments {
         let columns = Columns {
             time: self.time.clone().unwrap_or_default(),
             user: self.user.clone(),
-            key: self.key.clone().unwrap_or_default(),
+            key: self.key.clone(),
             value: self.value.clone(),
+            ..Columns::default()
         };
         Ok(columns.of(release.settings())?)
     }

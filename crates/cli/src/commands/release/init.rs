@@ -28,6 +28,9 @@ use crate::progress::Progress;
       --delta 1e-6 --unit user --max-periods 4 --query mean:0,180 \\
       --query quantiles:0.5,0.9@0,5,10,20,40,80,180 \\
       --query cdf:0,5,10,20,40,80,180
+  antinoise release init tables --keys all --periods 52 --epsilon 1 \\
+      --delta 1e-6 --unit user --max-periods 4 \\
+      --query 'marginals:city=Rome|Oslo|other;age@18,65;ways=1,2'
   antinoise release init week --keys all --periods 1000 --epsilon 1 \\
       --delta 1e-6 --unit event --query window:7
   antinoise release init ever --keys north,south --periods open \\
@@ -40,6 +43,11 @@ rows of a user are counted in a period (--keep says which), and a user is counte
 most MAX_PERIODS periods; (epsilon, delta) protects all of these rows together. With
 --unit event, it protects each row. With --periods-per-user, a public guess, nothing is
 made: several bounds are compared by the rows that they leave out and by their noise.
+
+Marginals count the combinations of the categories or buckets of every W1 columns, every
+W2 columns and so on (of 0 columns: all rows). Their tables add up, and share one part of
+the budget such that the sum of the variances of their cells, one cell of each table, is
+the smallest possible.
 
 Some queries share their noise, at no further cost: counts, window, decay and the number
 that a mean divides by; histogram, cdf, quantiles and range of the same edges. Each
@@ -83,8 +91,9 @@ pub struct Arguments {
     #[arg(long, value_name = "WHICH", default_value = "first")]
     keep: Keep,
     /// Query that is published for each key; may be repeated: counts, sum:LO,HI, mean:LO,HI, window:W,
-    /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,... or range:LO,HI@E1,E2,...
-    /// [default: counts]. Queries of users, of all keys together: users-at-bound, users-over-rows.
+    /// decay:G, histogram:E1,E2,..., cdf:E1,E2,..., quantiles:Q1,Q2,...@E1,E2,..., range:LO,HI@E1,E2,... or
+    /// marginals:COL=A|B|...;COL@E1,E2,...;ways=W1,W2,... [default: counts]. Queries of users, of all keys
+    /// together: users-at-bound, users-over-rows.
     #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
     query: Vec<Query>,
     /// Weights of the queries, in their order: twice the weight gives half the noise [default: 1 each].

@@ -29,18 +29,28 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         format!("{shown} ({period}).")
     });
     for (query, _) in &settings.queries {
-        let (name, about) = (query.to_string(), settings.about(query));
+        let (name, about) = (query.published_name(), settings.about(query));
         let rows: Vec<&Published> = published.iter().filter(|row| row.query == name).collect();
         let (shown, all) = (figure::shown(&rows).len(), settings.keys.len());
         let is_part = (1..all).contains(&shown) && !query.is_of_users();
         let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
+        let ends =
+            rows.iter().rev().take_while(|row| Some(&row.period) == rows.last().map(|row| &row.period));
+        let cells = ends.count() / all;
+        let of_cells = match query.attributes() {
+            [_, ..] if cells > figure::SHOWN_CELLS => {
+                format!(" The {} largest of {cells} cells.", figure::SHOWN_CELLS)
+            }
+            _ => String::new(),
+        };
         let set_in = if query.is_of_users() { "" } else { &set_in };
         let hidden = if query.is_of_users() && rows.iter().any(|row| row.lower.value() <= 0.0) {
             " An interval that contains 0 shows no such user beyond the noise; its upper end bounds their number."
         } else {
             ""
         };
-        let caption = format!("Published figures with their 95% intervals, {about}.{of}{set_in}{hidden}");
+        let caption =
+            format!("Published figures with their 95% intervals, {about}.{of}{of_cells}{set_in}{hidden}");
         let (title, caption) = (escaped(figure::title(&name)), escaped(&caption));
         body += &if published.is_empty() {
             panel(&title, &caption, "<p class=\"note\">No period is published yet.</p>")

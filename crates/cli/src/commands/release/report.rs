@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<WrittenPage> {
         if rows.is_empty() {
             return Err(Failure::input("plot must be left out: nothing was published yet"));
         }
-        let queries = status.settings.queries.iter().map(|(query, _)| query.to_string());
+        let queries = status.settings.queries.iter().map(|(query, _)| query.published_name());
         let panels = queries.map(|query| vec![figure::chart(&query, &rows).into()]);
         plot.write(plot::file(panels.collect())?.as_bytes())?;
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use antinoise_accounting::three_digits_up;
 use antinoise_input::short;
-use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, quantity};
+use antinoise_release::{After, QueryStatus, SegmentStatus, Status, StatusReport, TableStatus, quantity};
 use clap::Args;
 use serde::Serialize;
 
@@ -55,7 +55,9 @@ impl fmt::Display for ReleaseStatus {
             writeln!(f, "segment           {number}: periods {first_period} to {last_period}")?;
         }
         writeln!(f, "keys              {}", status.keys.len())?;
-        for QueryStatus { query, largest_standard_deviation, deviation_of, after, .. } in &status.queries {
+        for QueryStatus { query, largest_standard_deviation, deviation_of, tables, after, .. } in
+            &status.queries
+        {
             let told = match largest_standard_deviation {
                 Some(largest) => format!("{} at most", short(*largest, 4)),
                 None => {
@@ -67,6 +69,9 @@ impl fmt::Display for ReleaseStatus {
             };
             let of = deviation_of.map_or(String::new(), |what| format!(" of {what}"));
             writeln!(f, "query             {query}: standard deviation{of} {told}")?;
+            for TableStatus { columns, relative_deviation, .. } in tables {
+                writeln!(f, "                  {columns}: {} times that", short(*relative_deviation, 4))?;
+            }
         }
         let bound = match status.unit.as_str() {
             "user" => {
