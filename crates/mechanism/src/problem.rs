@@ -100,15 +100,17 @@ impl Problem {
         self.participation.check(self.steps)
     }
 
-    /// Replaces a batch of queries by a lower-triangular workload with the same RMS loss, for classes that do
-    /// not handle batches of queries. Other problems are returned unchanged.
+    /// Returns the problem for classes that minimise the RMS loss of rectangular workloads only: a batch of
+    /// queries is replaced by a lower-triangular workload with the same RMS loss, and for the last iterate
+    /// the objective is the RMS loss. Other problems are returned unchanged.
     ///
     /// # Errors
     /// When the queries of the batch do not span all directions.
     pub(crate) fn summed(&self) -> Result<Self> {
-        Ok(match self.workload.triangular(self.steps)? {
-            Some(workload) => Self { workload, objective: Objective::Rms, ..self.clone() },
-            None => self.clone(),
+        Ok(match (self.workload.triangular(self.steps)?, &self.workload) {
+            (Some(workload), _) => Self { workload, objective: Objective::Rms, ..self.clone() },
+            (None, Workload::LastIterate { .. }) => self.clone().with_objective(Objective::Rms),
+            (None, _) => self.clone(),
         })
     }
 }

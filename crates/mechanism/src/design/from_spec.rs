@@ -6,7 +6,6 @@ use super::class::design;
 use super::coefficient_rule::CoefficientRule;
 use super::column_normalized;
 use super::spec::StrategySpec;
-use crate::problem::Objective;
 use crate::solution::Solution;
 use crate::strategy::{AnyStrategy, BandedToeplitz, Class, ColumnNormalized, Restarted, Toeplitz};
 use crate::{Encoder, Participation, Problem, Result, Workload};
@@ -26,12 +25,9 @@ impl StrategySpec {
             Workload::Queries { .. } if self.class != Class::OutputPerturbation => {
                 self.design_for_queries(&problem)
             }
-            Workload::LastIterate { .. } if self.class == Class::Dense => {
-                let workload = problem.workload.written_out(problem.steps)?;
-                self.design_for_queries(&Problem { workload, ..problem })
+            Workload::LastIterate { .. } if self.class != Class::Dense => {
+                self.design_runs(&problem.summed()?)
             }
-            // Solvers of other classes minimise the sum over all rows.
-            Workload::LastIterate { .. } => self.design_runs(&problem.with_objective(Objective::Rms)),
             _ => self.design_runs(&problem),
         }
     }

@@ -46,13 +46,6 @@ impl LastIterate {
         let prefix_factor = (rows / steps as f64 * prefix_share / (1.0 + prefix_share)).sqrt();
         Self { responses, prefix_factor }
     }
-
-    /// Returns all rows, each of `steps` numbers.
-    pub(super) fn rows(self, steps: usize) -> Vec<Vec<f64>> {
-        let factor = self.prefix_factor;
-        let prefix = |t: usize| (0..steps).map(|s| if s <= t { factor } else { 0.0 }).collect();
-        self.responses.into_iter().chain((0..steps).map(prefix)).collect()
-    }
 }
 
 /// Returns u_h for `curvature` in units of (1 - beta) / eta, times (1 - beta) / eta.
@@ -71,9 +64,9 @@ fn response(curvature: f64, momentum: f64, steps: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Strategy;
     use crate::Workload;
     use crate::strategy::Identity;
-    use crate::{Strategy, workload::Operator};
 
     /// Runs SGD with momentum on h x^2 / 2, with a unit of noise at one step.
     #[test]
@@ -104,21 +97,6 @@ mod tests {
             let (found, known) =
                 (identity.error(&workload).unwrap(), identity.error(&Workload::Prefix).unwrap());
             assert!((found.rms / known.rms - 1.0).abs() < 1e-12, "{text}: {found:?} {known:?}");
-        }
-    }
-
-    #[test]
-    fn all_rows_are_the_rows_of_the_operator() {
-        let steps = 12;
-        let workload: Workload = "last-iterate:0.5,0.3".parse().unwrap();
-        let operator = Operator::new(&workload, steps).unwrap();
-        let rows = workload.last_iterate(steps).unwrap().unwrap().rows(steps);
-        assert_eq!(rows.len(), workload.queries(steps));
-        let x: Vec<f64> = (0..steps).map(|t| ((t * t) as f64).sin()).collect();
-        let image = operator.apply(&x);
-        for (row, found) in rows.iter().zip(&image) {
-            let sum: f64 = row.iter().zip(&x).map(|(a, x)| a * x).sum();
-            assert!((sum - found).abs() < 1e-12 * (1.0 + sum.abs()));
         }
     }
 

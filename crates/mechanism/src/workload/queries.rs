@@ -1,29 +1,16 @@
 //! Batches of queries, and the workloads by which solvers replace them.
 
-use antinoise_input::{InvalidParameter, between};
+use antinoise_input::InvalidParameter;
 use antinoise_linear::{Matrix, product, reverse_cholesky, symmetric_eigenvalues};
 
 use super::definition::Workload;
 use crate::Result;
-use crate::numeric::limits::MAX_STORED_DENSE;
 
 /// Squared singular value that directions outside the span of the queries get, relative to the mean of the
 /// other squared singular values.
 const MIN_DIRECTION: f64 = 1e-9;
 
 impl Workload {
-    /// Replaces the workload of the last iterate by its rows, for classes whose design needs A as a matrix.
-    /// Other workloads are returned unchanged.
-    ///
-    /// # Errors
-    /// When there are too many steps for a matrix.
-    pub(crate) fn written_out(&self, steps: usize) -> Result<Self> {
-        let Self::LastIterate { .. } = self else { return Ok(self.clone()) };
-        between("steps", steps, 1, MAX_STORED_DENSE, "the maximum for this class and workload")?;
-        let rows = self.last_iterate(steps)?.map(|last| last.rows(steps));
-        Ok(rows.map_or_else(|| self.clone(), |rows| Self::Queries { rows }))
-    }
-
     /// If the queries of a batch do not span all directions, returns the batch with one more query per step,
     /// whose effect on the loss is negligible, so that the optimal strategy is invertible. Returns `None` if
     /// they do, and for other workloads.
