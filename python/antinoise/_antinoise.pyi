@@ -1002,7 +1002,8 @@ class RunningCounts:
         Args:
             period: Its number, or its date or name.
             events: A table, a dict of columns, or an iterable of rows as dicts.
-            time, key, user, value: Names of the columns; key may be absent if the release has one key.
+            time, key, user, value: Names of the columns; key may be absent if the release has marginals
+                and one key.
                 Marginals name their columns themselves.
             late: Treatment of rows of earlier periods: left out, counted in this period, or refused.
             unknown: Treatment of rows of unknown keys or categories.

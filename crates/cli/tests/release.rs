@@ -213,6 +213,39 @@ fn marginals_are_read_by_their_columns_and_add_up() {
 }
 
 #[test]
+fn rows_outside_the_classes_of_marginals_are_named_as_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    let init = "release init shops --keys a --periods 6 --epsilon 2 --delta 1e-6 --unit event --query marginals:c=x|y;ways=1 --query counts";
+    let status = json(folder, &init.split(' ').collect::<Vec<_>>());
+    for query in status["queries"].as_array().unwrap() {
+        assert_eq!(query["of_all"], false);
+        assert!(
+            query["intervals"].as_str().unwrap().ends_with("in no class of the marginals are in no figure")
+        );
+    }
+    let plain = "release init plain --keys a --periods 6 --epsilon 2 --delta 1e-6 --unit event";
+    json(folder, &plain.split(' ').collect::<Vec<_>>());
+    std::fs::write(folder.join("events.csv"), "time,shop\n1,a\n1,b\n").unwrap();
+    let without_key = "release freeze plain 1 --events events.csv --time time";
+    refused(
+        folder,
+        &without_key.split(' ').collect::<Vec<_>>(),
+        "must be given, unless the release has marginals",
+    );
+    for (query, named) in [
+        ("marginals:all=x|y;ways=1", "column of the marginals"),
+        ("marginals:a,b=x|y;ways=1", "column of the marginals"),
+        ("marginals:c=x|X;ways=1", "categories of c"),
+        ("marginals:c=x | y;ways=1", "categories of c"),
+    ] {
+        let init =
+            ["release", "init", "bad", "--keys", "a", "--periods", "6", "--epsilon", "2", "--delta", "1e-6"];
+        refused(folder, &[&init[..], &["--unit", "event", "--query", query]].concat(), named);
+    }
+}
+
+#[test]
 fn the_periods_of_a_user_must_be_given() {
     let root = tempfile::tempdir().unwrap();
     let init = "release init shops --keys a --periods 6 --epsilon 2 --delta 1e-6";

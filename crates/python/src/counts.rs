@@ -115,7 +115,8 @@ impl RunningCounts {
     /// `period` is the text that its times begin with (`"2026-11-21"`), a whole number t for the times from t
     /// to below t + 1, or a date (no datetime). `events` is a table with `__arrow_c_stream__` (pandas,
     /// polars, pyarrow, DuckDB), a dict of columns, or an iterable of dicts; `time`, `key`, `user` and
-    /// `value` name its columns. Marginals name theirs; `key` may be absent if the release has one key.
+    /// `value` name its columns. Marginals name theirs; `key` may be absent if the release has marginals and
+    /// one key.
     ///
     /// `late` says what happens to rows from before the period: `leave`, `next` (count them in this period)
     /// or `refuse`; `unknown` says it for rows with unknown keys or categories: `refuse` or `leave`. A user

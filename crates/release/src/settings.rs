@@ -248,7 +248,7 @@ impl Settings {
     /// assert_eq!(settings.rows_counted(), "of the rows counted: at most 1 per user and period, 7 periods per user");
     /// ```
     pub fn rows_counted(&self) -> String {
-        match self.unit {
+        let rows = match self.unit {
             Unit::Event => "of all rows that had arrived when their period was frozen".into(),
             Unit::User if self.segments.is_none() && self.max_periods == self.periods => {
                 format!("of the rows counted: at most {} per user and period", self.max_rows)
@@ -258,6 +258,15 @@ impl Settings {
                 self.max_rows,
                 quantity(self.max_periods as u64, "period")
             ),
+        };
+        rows + self.outside()
+    }
+
+    /// The rows that are in no figure of a release with marginals, as the end of a phrase.
+    fn outside(&self) -> &'static str {
+        match self.categories().is_empty() {
+            true => "",
+            false => "; rows in no class of the marginals are in no figure",
         }
     }
 
@@ -270,7 +279,7 @@ impl Settings {
     /// assert_eq!(settings.about(&Query::Counts), settings.rows_counted());
     /// ```
     pub fn about(&self, query: &Query) -> String {
-        match query {
+        let users = match query {
             Query::UsersAtBound => format!(
                 "of all users who were counted in {} since the first: their later rows are in no figure",
                 quantity(self.max_periods as u64, "period")
@@ -280,25 +289,31 @@ impl Settings {
                  further rows are in no figure",
                 quantity(self.max_rows as u64, "row")
             ),
-            _ => self.rows_counted(),
-        }
+            _ => return self.rows_counted(),
+        };
+        users + self.outside()
     }
 
     /// Whether the figures of `query` refer to all rows or users, whatever the data are, and not only to the
-    /// rows within the bounds of users.
+    /// rows within the bounds of users or in the classes of marginals.
     ///
     /// ```
     /// use antinoise_release::{Query, Settings, Unit};
     /// let settings = Settings { max_periods: 7, ..Settings::new(vec!["a".into()], 30, Unit::User) };
     /// assert!(settings.is_of_all(&Query::UsersAtBound) && !settings.is_of_all(&Query::Counts));
-    /// assert!(Settings::new(vec!["a".into()], 30, Unit::Event).is_of_all(&Query::Counts));
+    /// let events = Settings::new(vec!["a".into()], 30, Unit::Event);
+    /// assert!(events.is_of_all(&Query::Counts));
+    /// let marginals = Settings { queries: vec![("marginals:city=a|b;ways=1".parse()?, 1.0)], ..events };
+    /// assert!(!marginals.is_of_all(&marginals.queries[0].0));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
     /// ```
     pub fn is_of_all(&self, query: &Query) -> bool {
-        self.unit == Unit::Event
+        let is_within_bounds = self.unit == Unit::Event
             || match query {
                 Query::UsersOverRows => self.segments.is_none() && self.max_periods >= self.periods,
                 _ => query.is_of_users(),
-            }
+            };
+        is_within_bounds && self.categories().is_empty()
     }
 
     /// Maximum number of points in a cell of one period, such that sums over all periods, with their noise,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use antinoise_input::{short, short_up};
-use antinoise_mechanism::design::{Objective, Status};
+use antinoise_mechanism::design::{Objective, Status, StrategySpec};
 use antinoise_mechanism::sensitivity::{Kind, Sensitivity};
 use clap::Args;
 use serde::Serialize;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<LossFigures> {
         workload: problem.workload.to_string(),
         participation: problem.participation.to_string(),
         adjacency: adjacency.to_string(),
-        objective: problem.objective,
+        objective: StrategySpec::new(strategy.class()).design_objective(&problem.workload, problem.objective),
         max_loss: cost.max_loss,
         rms_loss: cost.rms_loss,
         total_loss: cost.total_loss,

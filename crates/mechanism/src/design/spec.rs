@@ -7,6 +7,7 @@ use antinoise_input::InvalidParameter;
 use serde::{Deserialize, Serialize};
 
 use super::coefficient_rule::CoefficientRule;
+use crate::problem::Objective;
 use crate::{AnyStrategy, Class, Result, Workload};
 
 /// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz, where
@@ -138,6 +139,25 @@ impl StrategySpec {
             && self.needs_toeplitz_workload();
         let given = workload.is_toeplitz() || !(too_long || fixed || self.restarts.is_some());
         if given { workload.clone() } else { Workload::Prefix }
+    }
+
+    /// Returns the objective that the design minimises: the RMS loss for batches of queries and the last
+    /// iterate, whatever is requested, except by dense strategies.
+    ///
+    /// ```
+    /// use antinoise_mechanism::design::{Objective, StrategySpec};
+    /// let spec: StrategySpec = "blt:4".parse()?;
+    /// assert_eq!(spec.design_objective(&"last-iterate".parse()?, Objective::Max), Objective::Rms);
+    /// assert_eq!(spec.design_objective(&"momentum:0.9".parse()?, Objective::Max), Objective::Max);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    pub fn design_objective(&self, workload: &Workload, objective: Objective) -> Objective {
+        match workload {
+            Workload::Queries { .. } | Workload::LastIterate { .. } if self.class != Class::Dense => {
+                Objective::Rms
+            }
+            _ => objective,
+        }
     }
 
     /// Returns whether C or C^-1 is Toeplitz in this class, so that designs are fast only for Toeplitz

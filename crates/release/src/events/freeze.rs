@@ -310,12 +310,15 @@ impl Freezing<'_> {
         Ok(Fate::Counted)
     }
 
-    /// The index of a key; that of the only key if `key` is absent.
+    /// The index of a key; that of the only key if `key` is absent and rows are sorted by marginals.
     pub(crate) fn key(&self, key: Option<&str>) -> Result<Option<usize>> {
         match key {
             Some(key) => Ok(self.keys.get(key).copied()),
-            None if self.keys.len() == 1 => Ok(Some(0)),
-            None => Err(Error::invalid("key of an event", "absent", "given: the release has several keys")),
+            None if self.keys.len() == 1 && !self.categories.columns.is_empty() => Ok(Some(0)),
+            None => {
+                let must_be = "given, unless the release has marginals and one key";
+                Err(Error::invalid("key of an event", "absent", must_be))
+            }
         }
     }
 

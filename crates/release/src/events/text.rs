@@ -27,8 +27,8 @@ pub struct Columns {
     pub time: String,
     /// The user; not read if the unit is the event.
     pub user: Option<String>,
-    /// The key: the category in which the row is counted; may be absent if the release has one key, of which
-    /// all rows then are.
+    /// The key: the category in which the row is counted; may be absent if the release has marginals and one
+    /// key, of which all rows then are.
     pub key: Option<String>,
     /// The value that is summed or sorted into buckets.
     pub value: Option<String>,

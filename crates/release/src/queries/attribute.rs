@@ -1,9 +1,10 @@
 //! Attributes of rows: columns whose categories or buckets are known in advance, and whose combinations
 //! marginals count.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 
+use antinoise_input::tables::normal_form;
 use antinoise_input::{InvalidParameter, between};
 
 use crate::queries::marginals::tables;
@@ -32,8 +33,10 @@ const MOST_ATTRIBUTES: usize = 16;
 const MOST_TABLES: usize = 1024;
 /// Maximum length in bytes of the name of a column or class: names are part of the published table.
 const LONGEST: usize = 256;
-/// Characters that have a meaning in the text of a query.
-const RESERVED: [char; 4] = [';', '=', '@', '|'];
+/// The published name of the table of no columns and of its cell.
+pub(crate) const TOTAL: &str = "all";
+/// Characters that have a meaning in the text of a query or between names of columns.
+const RESERVED: [char; 5] = [';', '=', '@', '|', ','];
 
 /// Refuses columns or tables that cannot be published.
 pub(crate) fn check(attributes: &[Attribute], ways: &[usize]) -> Result<(), InvalidParameter> {
@@ -92,8 +95,9 @@ impl Attribute {
     /// Refuses names that could not be written or published, and classes that are not apart.
     pub(crate) fn check(&self) -> Result<(), InvalidParameter> {
         let column = &self.column;
-        if !is_visible(column) || column.contains(RESERVED) || column.trim() != column {
-            let must_be = "a name of 1 to 256 bytes without control characters, ; = @ and |";
+        if !is_visible(column) || column.contains(RESERVED) || column == TOTAL {
+            let must_be =
+                "a name of 1 to 256 bytes, not all, without outer spaces, control characters, ; = @ | and ,";
             return Err(InvalidParameter::new("column of the marginals", format!("{column:?}"), must_be));
         }
         match &self.classes {
@@ -111,14 +115,15 @@ impl Attribute {
 
     fn check_names(&self, names: &[String]) -> Result<(), InvalidParameter> {
         let parameter = || format!("categories of {}", self.column);
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         for name in names {
             if !is_visible(name) || name.contains([';', '|']) {
-                let must_be = "names of 1 to 256 bytes without control characters, ; and |";
+                let must_be = "names of 1 to 256 bytes without outer spaces, control characters, ; and |";
                 return Err(InvalidParameter::new(parameter(), format!("with {name:?}"), must_be));
             }
-            if !seen.insert(name) {
-                return Err(InvalidParameter::new(parameter(), format!("{name:?} twice"), "distinct"));
+            if let Some(other) = seen.insert(normal_form(name), name) {
+                let must_be = "distinct, whatever their case, spaces and Unicode form";
+                return Err(InvalidParameter::new(parameter(), format!("{other:?} and {name:?}"), must_be));
             }
         }
         if names.len() < 2 {
@@ -129,8 +134,9 @@ impl Attribute {
     }
 }
 
+/// Whether a name can be read where it is published, and written by others.
 fn is_visible(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && !name.chars().any(char::is_control)
+    !name.is_empty() && name.len() <= LONGEST && name.trim() == name && !name.chars().any(char::is_control)
 }
 
 impl fmt::Display for Attribute {

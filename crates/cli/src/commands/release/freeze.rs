@@ -75,7 +75,7 @@ pub struct Arguments {
     /// Column of each row's user; required if users are the privacy unit.
     #[arg(long, value_name = "COL")]
     user: Option<String>,
-    /// Column of each row's key; required if the release has several keys.
+    /// Column of each row's key; may be left out if the release has marginals and one key.
     #[arg(long, value_name = "COL")]
     key: Option<String>,
     /// Column of each row's value; required by all queries except counts, window, decay and marginals, which

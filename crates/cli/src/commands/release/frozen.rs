@@ -84,7 +84,7 @@ impl fmt::Display for Frozen {
                 for (count, what) in [
                     (tally.beyond_max_rows, "beyond --max-rows"),
                     (tally.beyond_max_periods, "of users beyond --max-periods"),
-                    (tally.unknown_keys, "of unknown keys"),
+                    (tally.unknown_keys, "of unknown keys or categories"),
                     (*late, "of earlier periods"),
                     (*lost, "lost: they are of periods that were not frozen"),
                     (*later, "of later periods"),

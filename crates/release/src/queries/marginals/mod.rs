@@ -26,7 +26,7 @@ pub(crate) mod code;
 pub(crate) mod precision;
 pub(crate) mod tables;
 
-use crate::queries::attribute::Attribute;
+use crate::queries::attribute::{Attribute, TOTAL};
 use crate::queries::buckets::LEAST_POINTS;
 use crate::queries::marginals::precision::{Precisions, of_residual, precisions};
 use crate::queries::marginals::tables::Tables;
@@ -195,7 +195,7 @@ impl<'m> LeastSquares<'m> {
 }
 
 fn named_or_all(names: Vec<String>, between: &str) -> String {
-    if names.is_empty() { "all".into() } else { names.join(between) }
+    if names.is_empty() { TOTAL.into() } else { names.join(between) }
 }
 
 #[cfg(test)]
