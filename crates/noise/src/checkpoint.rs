@@ -154,22 +154,31 @@ impl<'a> Reader<'a> {
 
     fn each_number<T: Number, R: Number>(
         &mut self,
-        past: impl FnMut(usize, T),
-        rows: impl FnMut(usize, R),
+        mut past: impl FnMut(usize, T),
+        mut rows: impl FnMut(usize, R),
     ) -> Result<()> {
         let numbers = self.numbers;
-        let read = || {
-            self.input.read_numbers(numbers.0, past)?;
-            self.input.read_numbers(numbers.1, rows)
+        let mut can_be_state = true;
+        let mut read = || {
+            self.input.read_numbers(numbers.0, |at, x: T| {
+                can_be_state &= x.can_be_state();
+                past(at, x);
+            })?;
+            self.input.read_numbers(numbers.1, |at, x: R| {
+                can_be_state &= x.can_be_state();
+                rows(at, x);
+            })
         };
         read().map_err(|e| Error::io(self.path, e))?;
         let expected = std::mem::take(&mut self.input.digest).finalize();
         let mut checksum = [0; 32];
         self.input.inner.read_exact(&mut checksum).map_err(|e| self.refuse(e.to_string()))?;
-        if checksum[..] == expected[..] {
-            Ok(())
-        } else {
-            Err(self.refuse("its checksum does not match: it was altered"))
+        if checksum[..] != expected[..] {
+            return Err(self.refuse("its checksum does not match: it was altered"));
+        }
+        match can_be_state {
+            true => Ok(()),
+            false => Err(self.refuse("it holds a number that no stream makes: it was altered")),
         }
     }
 }

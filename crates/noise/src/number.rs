@@ -16,6 +16,11 @@ pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
     /// The number with these bytes, little-endian.
     fn from_bytes(bytes: &[u8]) -> Self;
 
+    /// Whether the state of a stream can hold this number. Streams whose noise could leave the range of their
+    /// precision are not built, so it cannot hold NaN or infinity nor, in double precision, sizes near the
+    /// largest, sums of which would be infinite.
+    fn can_be_state(self) -> bool;
+
     /// The number's bits; those of a 4-byte number are in the lower half.
     fn bits(self) -> u64;
 
@@ -24,7 +29,7 @@ pub trait Number: Copy + Default + Send + Sync + Zeroize + 'static {
 }
 
 macro_rules! numbers {
-    ($($number:ty: $name:ident of $bits:ty, $to:expr, $from:expr;)*) => {$(
+    ($($number:ty: $name:ident of $bits:ty, $to:expr, $from:expr, $in_range:expr;)*) => {$(
         impl Number for $number {
             const DTYPE: Dtype = Dtype::$name;
 
@@ -34,6 +39,10 @@ macro_rules! numbers {
 
             fn from_bytes(bytes: &[u8]) -> Self {
                 Self::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+            }
+
+            fn can_be_state(self) -> bool {
+                $in_range(self)
             }
 
             fn bits(self) -> u64 {
@@ -48,9 +57,9 @@ macro_rules! numbers {
 }
 
 numbers! {
-    f32: F32 of u32, f32::to_bits, f32::from_bits;
-    f64: F64 of u64, f64::to_bits, f64::from_bits;
-    i32: I32 of u32, i32::cast_unsigned, u32::cast_signed;
+    f32: F32 of u32, f32::to_bits, f32::from_bits, f32::is_finite;
+    f64: F64 of u64, f64::to_bits, f64::from_bits, |x: f64| x.abs() <= 1e300;
+    i32: I32 of u32, i32::cast_unsigned, u32::cast_signed, |_| true;
 }
 
 /// A floating-point precision.

@@ -9,6 +9,7 @@ use antinoise_mechanism::Recursion;
 use antinoise_noise::{Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, StateAt, StreamBuilder};
 use common::{STEPS, cases};
 use rand_core::Rng;
+use sha2::{Digest, Sha256};
 
 const DIM: usize = 2500;
 const BLOCK: usize = 4096;
@@ -109,6 +110,40 @@ fn damaged_checkpoints_are_refused() {
         }
     }
     assert!(surveyed >= 8);
+}
+
+/// Numbers that are no noise are refused although the checksum matches: they would end a later step.
+#[test]
+fn checkpoints_with_nan_and_a_checksum_made_right_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise");
+    let mut refused = 0;
+    for (name, recursion) in cases() {
+        for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
+            at(&recursion, grid, OF[0]).save(&path).unwrap();
+            let mut file = std::fs::read(&path).unwrap();
+            let body = 8 + u64::from_le_bytes(std::array::from_fn(|i| file[i])) as usize;
+            let end = file.len() - 32;
+            let header: serde_json::Value = serde_json::from_slice(&file[8..body]).unwrap();
+            if header["past"]["shape"][0] == 0 || header["past"]["dtype"] == "I32" {
+                continue;
+            }
+            // The key comes first, and then the past; all bits set are NaN.
+            let numbers = body + 32;
+            file[numbers..numbers + 8].fill(0xff);
+            let checksum = Sha256::digest(&file[..end]);
+            file[end..].copy_from_slice(&checksum);
+            std::fs::write(&path, &file).unwrap();
+            match builder(&recursion, 1).grid(grid).resume(&path) {
+                Err(error @ Error::Checkpoint { .. }) => {
+                    assert!(error.to_string().contains("no stream makes"), "{name}: {error}");
+                }
+                other => panic!("{name}: {}", other.map(|_| "accepted").unwrap_or("refused otherwise")),
+            }
+            refused += 1;
+        }
+    }
+    assert!(refused >= 20, "{refused}");
 }
 
 /// A state by coordinate in bytes: steps, run's key, commitment, words.

@@ -108,6 +108,36 @@ fn an_image_that_only_says_that_it_is_huge_is_refused() {
     }
 }
 
+/// The library panics on a palette that ends within a color.
+#[test]
+fn a_palette_that_ends_within_a_color_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    let path = folder.path().join("train/bee/0.png");
+    let mut encoder = Encoder::new(File::create(&path).unwrap(), 2, 2);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_palette(vec![7; 141]);
+    encoder.write_header().unwrap().write_image_data(&[0, 46, 1, 46]).unwrap();
+    // Two bytes of the last color are left in the chunk, whose checksum is made right.
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(4).position(|name| name == b"PLTE").unwrap();
+    bytes.remove(at + 4 + 140);
+    bytes[at - 4..at].copy_from_slice(&140u32.to_be_bytes());
+    let crc = crc32(&bytes[at..at + 4 + 140]);
+    bytes[at + 144..at + 148].copy_from_slice(&crc.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+    let error = data::images(folder.path()).unwrap_err();
+    assert!(error.is_bad_input() && error.to_string().contains("damaged but must be a PNG image"), "{error}");
+}
+
+/// The checksum of a chunk.
+fn crc32(bytes: &[u8]) -> u32 {
+    let of_byte = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    };
+    !bytes.iter().fold(u32::MAX, of_byte)
+}
+
 /// Ada has images of two classes.
 fn persons(folder: &Path) {
     for (path, value) in [

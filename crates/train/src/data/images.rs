@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use antinoise_input::tables::user_name;
+use antinoise_input::tables::{catch_panic, user_name};
 use png::{ColorType, Decoder, DecodingError, Transformations};
 use rayon::prelude::*;
 
@@ -229,7 +229,12 @@ fn labelled(files: &[(PathBuf, u32)], shape: &mut Option<ImageShape>) -> Result<
     Ok(Examples::new(features.concat(), labels, wanted.len())?)
 }
 
+/// The shape of an image and its numbers. The library panics on some damaged palettes, which refuses the file.
 fn decoded(path: &Path) -> Result<(ImageShape, Vec<f32>), Error> {
+    catch_panic(|| decoded_unguarded(path)).unwrap_or_else(|| Err(bad(path, "damaged", "a PNG image")))
+}
+
+fn decoded_unguarded(path: &Path) -> Result<(ImageShape, Vec<f32>), Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let mut decoder = Decoder::new(BufReader::new(file));
     decoder.set_transformations(Transformations::normalize_to_color8());
