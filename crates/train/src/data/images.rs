@@ -229,7 +229,8 @@ fn labelled(files: &[(PathBuf, u32)], shape: &mut Option<ImageShape>) -> Result<
     Ok(Examples::new(features.concat(), labels, wanted.len())?)
 }
 
-/// The shape of an image and its numbers. The library panics on some damaged palettes, which refuses the file.
+/// The shape of an image and its numbers. The library panics on some damaged palettes, which refuses the
+/// file.
 fn decoded(path: &Path) -> Result<(ImageShape, Vec<f32>), Error> {
     catch_panic(|| decoded_unguarded(path)).unwrap_or_else(|| Err(bad(path, "damaged", "a PNG image")))
 }
