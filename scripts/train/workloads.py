@@ -110,6 +110,7 @@ def study(name, epsilon, momentum, options, folder):
     )["runs"]
     dp_sgd = next(row for row in sampled if row["mechanism"] in ("identity", "dp-sgd"))
     return {
+        "repeats": options.repeats,
         "mechanisms": rows,
         "dp_sgd": {"accuracy": dp_sgd["test_accuracy"], "error": dp_sgd["standard_error"]},
     }
@@ -149,8 +150,8 @@ def page(store):
         "`DP-SGD` samples its batches, for which it needs less noise. The correlation is Spearman's, of the loss with",
         "the test error over the nine mechanisms.",
         "",
-        "| data | epsilon | momentum | DP-SGD | independent noise, same batches | chosen by `prefix` | chosen by `last-iterate` | correlation, `prefix` | `last-iterate` |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| data | epsilon | momentum | repeats | DP-SGD | independent noise, same batches | chosen by `prefix` | chosen by `last-iterate` | correlation, `prefix` | `last-iterate` |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     sums = [[], []]
     for key, found in store.items():
@@ -165,7 +166,7 @@ def page(store):
         best = [min(mine, key=lambda row: row["losses"][i]) for i, mine in enumerate(own)]
         independent = next(row for row in rows if row["mechanism"] == "identity")
         lines.append(
-            f"| {name} | {epsilon} | {momentum} | {percent(found['dp_sgd'])} | {percent(independent)} |"
+            f"| {name} | {epsilon} | {momentum} | {found['repeats']} | {percent(found['dp_sgd'])} | {percent(independent)} |"
             f" {percent(best[0], named=True)} | {percent(best[1], named=True)} | {rho[0]:.2f} |"
             f" {rho[1]:.2f} |"
         )
