@@ -161,7 +161,8 @@ def page(store):
         errors = [-row["accuracy"] for row in rows]
         by = [[row["losses"][i] for row in rows] for i in (0, 1)]
         rho = [rank_correlation(x, errors) for x in by]
-        [total.append(x) for total, x in zip(sums, rho)]
+        for total, x in zip(sums, rho):
+            total.append(x)
         # Each workload's choice, among the mechanisms that are designed for it.
         own = [[row for row in rows if row["designed_for"] == w] for w in ("prefix", "last-iterate")]
         best = [min(mine, key=lambda row: row["losses"][i]) for i, mine in enumerate(own)]

@@ -205,8 +205,8 @@ fn marginals_are_read_by_their_columns_and_add_up() {
     json(folder, &["release", "report", "tables", "--out", "page.html", "--plot", "curves.svg"]);
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     assert!(page.contains("marginals:city,age") && page.contains("city=Rome;age 18 to 65"));
-    let told = String::from_utf8(antinoise(folder, &["release", "status", "tables"]).stdout).unwrap();
-    assert!(told.contains("city,age: "), "{told}");
+    let printed = String::from_utf8(antinoise(folder, &["release", "status", "tables"]).stdout).unwrap();
+    assert!(printed.contains("city,age: "), "{printed}");
     std::fs::write(folder.join("bad.csv"), "time,user,city,age\n2,ada,Paris,36\n").unwrap();
     let bad = "release freeze tables 2 --events bad.csv --time time --user user";
     refused(folder, &bad.split(' ').collect::<Vec<_>>(), "city of an event (line 2)");

@@ -384,7 +384,7 @@ impl Settings {
             if self.queries[..i].iter().any(|(other, _)| other == query) {
                 return Err(InvalidParameter::new("query", format!("{query} twice"), "given once").into());
             }
-            // Figures, and cells of the vector, are told apart by the columns.
+            // Figures, and cells of the vector, are distinguished by the columns.
             let name = query.published_name();
             if self.queries[..i].iter().any(|(other, _)| other.published_name() == name) {
                 return Err(InvalidParameter::new("query", format!("{name} twice"), "given once").into());

@@ -80,7 +80,8 @@ pub fn run(arguments: &Arguments) -> Result<LossFigures> {
         workload: problem.workload.to_string(),
         participation: problem.participation.to_string(),
         adjacency: adjacency.to_string(),
-        objective: StrategySpec::new(strategy.class()).design_objective(&problem.workload, problem.objective),
+        objective: StrategySpec::new(strategy.class())
+            .design_objective(designed_for.as_ref().unwrap_or(&problem.workload), problem.objective),
         max_loss: cost.max_loss,
         rms_loss: cost.rms_loss,
         total_loss: cost.total_loss,

@@ -20,13 +20,11 @@ impl StrategySpec {
     pub fn design(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
         problem.check()?;
         let workload = self.design_workload(&problem.workload, problem.steps);
-        let problem = Problem { workload, ..problem.clone() };
+        let objective = self.design_objective(&workload, problem.objective);
+        let problem = Problem { workload, objective, ..problem.clone() };
         match &problem.workload {
             Workload::Queries { .. } if self.class != Class::OutputPerturbation => {
                 self.design_for_queries(&problem)
-            }
-            Workload::LastIterate { .. } if self.class != Class::Dense => {
-                self.design_runs(&problem.summed()?)
             }
             _ => self.design_runs(&problem),
         }

@@ -12,7 +12,7 @@ use super::contract::Strategy;
 use crate::blt_closed_form::cascade::Cascade;
 use crate::blt_closed_form::interlaced::residues;
 use crate::blt_closed_form::{coefficients, norms};
-use crate::decoder::{ErrorNorms, finite, rows_by_columns, rows_of_toeplitz, running_squares};
+use crate::decoder::{ErrorNorms, finite, rows_of_toeplitz, running_squares};
 use crate::numeric::limits::check_materializable;
 use crate::problem::Objective;
 use crate::sensitivity::{self, Sensitivity};
@@ -172,11 +172,8 @@ impl Strategy for Blt {
     }
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
-        if let Workload::LastIterate { .. } = workload {
-            return rows_of_toeplitz(&self.coefficients()?, self.steps, workload, &self.recursion()?);
-        }
         let Some(workload) = workload.coefficients(self.steps)? else {
-            return rows_by_columns(&self.recursion()?, self.steps, workload);
+            return rows_of_toeplitz(&self.coefficients()?, self.steps, workload, &self.recursion()?);
         };
         let column = Cascade { nodes: &self.nodes(), workload: &workload }.column();
         finite(running_squares(column))

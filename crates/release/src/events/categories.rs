@@ -41,11 +41,10 @@ impl Categories {
     pub(crate) fn new(settings: &Settings, layout: &Layout) -> Self {
         let columns: Vec<String> = settings.categories().into_iter().map(String::from).collect();
         let of_query = settings.queries.iter().filter(|(query, _)| !query.attributes().is_empty());
-        let queries = of_query.filter_map(|(query, _)| {
-            let part = layout.part_of(query).clone();
+        let queries = of_query.map(|(query, _)| {
             let finders = query.attributes().iter().map(|attribute| Finder::new(attribute, &columns));
-            let finders = finders.collect::<Option<Vec<_>>>()?;
-            Some(OfQuery { part, classes: vec![0; finders.len()], finders })
+            let finders: Vec<Finder> = finders.collect();
+            OfQuery { part: layout.part_of(query).clone(), classes: vec![0; finders.len()], finders }
         });
         let queries = queries.collect();
         Self { columns, queries }
@@ -64,7 +63,7 @@ impl Categories {
             for (class, finder) in classes.iter_mut().zip(finders) {
                 *class = finder.class(cells[finder.column]).ok_or(finder.column)?;
             }
-            let Some(marginals) = part.marginals() else { continue };
+            let marginals = part.marginals().expect("the part of marginals has tables");
             added.extend(marginals.tables.cells_of(classes).map(|cell| (part.cell(key, cell), 1)));
         }
         Ok(())
@@ -72,13 +71,14 @@ impl Categories {
 }
 
 impl Finder {
-    fn new(attribute: &Attribute, columns: &[String]) -> Option<Self> {
-        let column = columns.iter().position(|column| *column == attribute.column)?;
+    fn new(attribute: &Attribute, columns: &[String]) -> Self {
+        let column = columns.iter().position(|column| *column == attribute.column);
+        let column = column.expect("the settings list the columns of all attributes");
         let classes = match &attribute.classes {
             Classes::Names(names) => Found::Name(names.iter().cloned().zip(0..).collect()),
             Classes::Edges(edges) => Found::Bucket(edges.clone()),
         };
-        Some(Self { column, classes })
+        Self { column, classes }
     }
 
     /// The class of a cell, if it has one.

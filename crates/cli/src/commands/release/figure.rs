@@ -112,7 +112,7 @@ fn line(key: &str, rows: &[&Published], periods: &[&Period]) -> Series {
 }
 
 /// The figures published after the last period.
-fn ends<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
+pub fn ends<'p>(rows: &[&'p Published]) -> Vec<&'p Published> {
     let last = rows.last().map(|row| &row.period);
     rows.iter().copied().filter(|row| Some(&row.period) == last).collect()
 }

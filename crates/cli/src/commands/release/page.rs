@@ -34,9 +34,7 @@ pub fn html(name: &str, status: &Status, published: &[Published]) -> Result<Stri
         let (shown, all) = (figure::shown(&rows).len(), settings.keys.len());
         let is_part = (1..all).contains(&shown) && !query.is_of_users();
         let of = if is_part { format!(" The {shown} largest of {all} keys.") } else { String::new() };
-        let ends =
-            rows.iter().rev().take_while(|row| Some(&row.period) == rows.last().map(|row| &row.period));
-        let cells = ends.count() / all;
+        let cells = figure::ends(&rows).len() / all;
         let of_cells = match query.attributes() {
             [_, ..] if cells > figure::SHOWN_CELLS => {
                 format!(" The {} largest of {cells} cells.", figure::SHOWN_CELLS)

@@ -62,7 +62,7 @@ impl SquaredError {
         exponent: f64,
     ) -> Result<Self> {
         if let Some(last) = workload.last_iterate(steps)? {
-            let prefix = Self::whole(steps, &Workload::Prefix)?;
+            let prefix = Self::new(steps, steps, &Workload::Prefix, Objective::Rms, exponent)?;
             let (factor, responses) = (last.prefix_factor.powi(2), Responses::new(last.responses, steps));
             return Ok(Self::LastIterate { responses, factor, prefix: Box::new(prefix) });
         }
@@ -77,13 +77,6 @@ impl SquaredError {
                 Self::Columns { operator: Operator::new(workload, steps)?, steps, exponent }
             }
         })
-    }
-
-    /// Creates the sum over rows for a Toeplitz workload, of which all steps are computed.
-    fn whole(steps: usize, workload: &Workload) -> Result<Self> {
-        let (weights, rest) = steady_state::weights(steps, steps, Objective::Rms);
-        let column = workload.coefficients(steps)?.expect("the workload is Toeplitz");
-        Ok(Self::Series { workload: column, operator: Operator::new(workload, steps)?, weights, rest })
     }
 
     /// Creates the error for a C^-1 with `bands` coefficients. For prefix sums, w is constant from step
