@@ -229,6 +229,9 @@ impl Ledger {
     /// Records the noisy sum of the step of `charged`, and deletes the previous noisy sum. `base` is a digest
     /// of the state from which the step started. `noisy_sum` may be empty if it is never needed again.
     ///
+    /// Save the noise's state after this call, not before: it never moves back to a step that it was used
+    /// for, and a kill between the two would leave a step that is to be repeated.
+    ///
     /// # Errors
     /// If the next step is another one, or the change cannot be written.
     pub fn record_noisy_sum(&mut self, charged: Charged, base: &str, noisy_sum: &[u8]) -> Result<()> {

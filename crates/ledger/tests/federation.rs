@@ -36,7 +36,7 @@ fn a_killed_server_keeps_every_limit() {
     SMALL.begin(folder).unwrap();
     let born = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "life", "--ignored", "--test-threads=1"])
+            .args(["--exact", "life", "--ignored", "--test-threads=1", "--nocapture"])
             .env(LIFE, folder)
             .stdout(Stdio::null())
             .spawn()
