@@ -15,14 +15,13 @@ use super::blt_quadrature;
 use super::class::Design;
 use super::coefficient_rule::CoefficientRule;
 use super::spec::StrategySpec;
-use super::toeplitz::ToeplitzLoss;
+use super::toeplitz::{LastIterateError, ToeplitzLoss};
 use crate::blt_closed_form::cascade::Cascade;
 use crate::blt_closed_form::interlaced::Interlaced;
 use crate::blt_closed_form::{coefficients, norms};
 use crate::decoder::steady_state;
 use crate::numeric::lbfgs;
 use crate::numeric::limits::check_materializable;
-use crate::numeric::parallel;
 use crate::numeric::softmax::ROW_EXPONENTS;
 use crate::problem::Objective;
 use crate::solution::Solution;
@@ -82,9 +81,8 @@ enum LossForm {
     /// Other Toeplitz A: ||B||^2 as the sum of `weights` times w_t^2, with w computed step by step; sens^2 in
     /// closed form.
     Cascade { workload: Vec<f64>, weights: Vec<f64> },
-    /// The last iterate: the series of each response is a workload of which ||B||_row^2 counts. Prefix sums,
-    /// whose squared error is multiplied by `factor`, are in closed form; so is sens^2.
-    LastIterate { responses: Vec<Vec<f64>>, factor: f64 },
+    /// The last iterate: ||B||^2 from the first column of C^-1, sens^2 in closed form.
+    LastIterate(LastIterateError),
     /// All other cases: ||B||^2 and sens^2 from the coefficients of C.
     Materialized(ToeplitzLoss),
 }
@@ -103,9 +101,7 @@ impl BltLoss {
             return Ok(vec![with(LossForm::Closed(*objective))]);
         }
         if !must_materialize && let Some(last) = workload.last_iterate(*steps)? {
-            let (mut responses, factor) = (last.responses, last.prefix_factor.powi(2));
-            responses.iter_mut().for_each(|u| u.reverse());
-            return Ok(vec![with(LossForm::LastIterate { responses, factor })]);
+            return Ok(vec![with(LossForm::LastIterate(LastIterateError::new(last, *steps)))]);
         }
         if !must_materialize && let Some(a) = workload.coefficients(*steps)? {
             let weights = steady_state::weights(*steps, *steps, *objective).0;
@@ -132,8 +128,8 @@ impl BltLoss {
                 let d_nodes = norm.d_nodes.iter().map(|d| d / norm.squared).collect();
                 self.with_sensitivity(&blt, norm.squared.ln(), d_nodes, vec![0.0; blt.nodes.len()])
             }
-            LossForm::LastIterate { responses, factor } => {
-                let (error, d_nodes, d_residues) = last_iterate_error(&blt, self.steps, responses, *factor);
+            LossForm::LastIterate(error) => {
+                let (error, d_nodes, d_residues) = last_iterate_error(&blt, self.steps, error);
                 self.with_sensitivity(&blt, error, d_nodes, d_residues)
             }
             LossForm::Materialized(loss) => materialized(&blt, self.steps, loss),
@@ -193,28 +189,19 @@ fn closed_error(blt: &Interlaced, steps: usize, objective: Objective) -> (f64, V
     (e.squared.ln(), d_nodes, d_residues)
 }
 
-/// Returns ln ||B||^2 for the last iterate, and its derivatives in the nodes and in the residues.
-fn last_iterate_error(
-    blt: &Interlaced,
-    steps: usize,
-    responses: &[Vec<f64>],
-    factor: f64,
-) -> (f64, Vec<f64>, Vec<f64>) {
-    let (prefix, mut d_nodes, mut d_residues) = closed_error(blt, steps, Objective::Rms);
-    let prefix = factor * prefix.exp();
-    d_nodes.iter_mut().chain(&mut d_residues).for_each(|d| *d *= prefix);
-    let weights = vec![1.0; steps];
-    let of_response = |i: usize| {
-        let u: &[f64] = &responses[i];
-        Cascade { nodes: &blt.nodes, workload: u }.weighted_norm(&weights)
-    };
-    let mut total = prefix;
-    for norm in parallel::map(responses.len(), responses.len() * steps, of_response) {
-        total += norm.squared;
-        d_nodes.iter_mut().zip(&norm.d_nodes).for_each(|(sum, d)| *sum += d);
+/// Returns ln ||B||^2 for the last iterate, and its derivatives in the nodes and in the residues. The
+/// coefficients of C^-1 after the first are the negative sums of the terms of its nodes.
+fn last_iterate_error(blt: &Interlaced, steps: usize, error: &LastIterateError) -> (f64, Vec<f64>, Vec<f64>) {
+    let negative: Vec<f64> = every_other(&blt.residues, 1).iter().map(|x| -x).collect();
+    let inverse = coefficients(&negative, &every_other(&blt.nodes, 1), steps);
+    let (squared, slopes) = error.of_inverse(&inverse);
+    let (mut d_nodes, mut d_residues) = (vec![0.0; blt.nodes.len()], vec![0.0; blt.nodes.len()]);
+    for i in (1..blt.nodes.len()).step_by(2) {
+        let (d_weight, d_decay) = slopes_of_term(&slopes, 1.0 - blt.nodes[i]);
+        d_residues[i] = -d_weight / squared;
+        d_nodes[i] = blt.residues[i] * d_decay / squared;
     }
-    d_nodes.iter_mut().chain(&mut d_residues).for_each(|d| *d /= total);
-    (total.ln(), d_nodes, d_residues)
+    (squared.ln(), d_nodes, d_residues)
 }
 
 fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Vec<f64>) {
@@ -223,16 +210,22 @@ fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Ve
     let size = blt.nodes.len();
     let (mut d_nodes, mut d_residues) = (vec![0.0; size], vec![0.0; size]);
     for i in 0..size / 2 {
-        // Horner's rule for sum_t dc_t lambda^(t-1) and its derivative in lambda.
-        let (mut sum, mut slope) = (0.0, 0.0);
-        for dc in dc[1..].iter().rev() {
-            slope = slope * (1.0 - delta[i]) + sum;
-            sum = sum * (1.0 - delta[i]) + dc;
-        }
-        d_residues[2 * i] = sum;
-        d_nodes[2 * i] = -alpha[i] * slope;
+        let (d_weight, d_decay) = slopes_of_term(&dc, 1.0 - delta[i]);
+        d_residues[2 * i] = d_weight;
+        d_nodes[2 * i] = -alpha[i] * d_decay;
     }
     (value, blt.gradient(&d_nodes, &d_residues))
+}
+
+/// Returns the derivatives in alpha, and in lambda over alpha, of a function of c_t = alpha lambda^(t-1) whose
+/// derivatives in c are `slopes`: sum_t slopes_t lambda^(t-1) and its derivative in lambda, by Horner's rule.
+fn slopes_of_term(slopes: &[f64], decay: f64) -> (f64, f64) {
+    let (mut sum, mut slope) = (0.0, 0.0);
+    for dc in slopes[1..].iter().rev() {
+        slope = slope * decay + sum;
+        sum = sum * decay + dc;
+    }
+    (sum, slope)
 }
 
 /// Returns variables u whose nodes have evenly spaced logits; the smallest node is about 1 / (2n).
@@ -371,7 +364,7 @@ mod tests {
             .with_workload("last-iterate:0.5,0.1".parse().unwrap())
             .with_participation("cyclic:4,3".parse().unwrap());
         let fast = BltLoss::stages(&problem).unwrap().remove(0);
-        assert!(matches!(fast.form, LossForm::LastIterate { .. }));
+        assert!(matches!(fast.form, LossForm::LastIterate(_)));
         let Problem { workload, participation, objective, .. } = &problem;
         let toeplitz = ToeplitzLoss::new(61, 61, workload, participation, *objective, 1.0).unwrap();
         let form = LossForm::Materialized(toeplitz);

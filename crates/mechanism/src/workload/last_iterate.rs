@@ -23,6 +23,11 @@ const LONGEST: f64 = 3.0;
 pub(crate) struct LastIterate {
     /// u_h for each curvature, scaled: entry s is the effect of noise at step s.
     pub(crate) responses: Vec<Vec<f64>>,
+    /// The momentum beta, and the curvature h of each response in units of (1 - beta) / eta.
+    pub(crate) momentum: f64,
+    pub(crate) curvatures: Vec<f64>,
+    /// The factor of the responses, which are those for a learning rate of 1 - beta.
+    pub(crate) scale: f64,
     /// The factor of the prefix sums.
     pub(crate) prefix_factor: f64,
 }
@@ -36,15 +41,15 @@ impl LastIterate {
     pub(super) fn new(steps: usize, momentum: f64, prefix_share: f64) -> Self {
         let count = responses(steps);
         let curvature = |i: usize| (LONGEST * steps as f64).powf(-(i as f64) / (count - 1) as f64);
-        let mut responses: Vec<Vec<f64>> =
-            (0..count).map(|i| response(curvature(i), momentum, steps)).collect();
+        let curvatures: Vec<f64> = (0..count).map(curvature).collect();
+        let mut responses: Vec<Vec<f64>> = curvatures.iter().map(|&h| response(h, momentum, steps)).collect();
         let rows = (count + steps) as f64;
         let squared: f64 = responses.iter().flatten().map(|x| x * x).sum();
         let wanted = rows * 0.5 * (steps as f64 + 1.0) / (1.0 + prefix_share);
-        let factor = (wanted / squared).sqrt();
-        responses.iter_mut().flatten().for_each(|x| *x *= factor);
+        let scale = (wanted / squared).sqrt();
+        responses.iter_mut().flatten().for_each(|x| *x *= scale);
         let prefix_factor = (rows / steps as f64 * prefix_share / (1.0 + prefix_share)).sqrt();
-        Self { responses, prefix_factor }
+        Self { responses, momentum, curvatures, scale, prefix_factor }
     }
 }
 

@@ -24,9 +24,9 @@ mod classes;
 mod coefficients;
 mod harmonic;
 mod inverse;
+mod last_iterate;
 mod loss;
 mod optimized;
-mod responses;
 mod search;
 mod shape;
 mod squared_error;
@@ -35,6 +35,7 @@ mod sums;
 
 pub(super) use coefficients::coefficients;
 pub(super) use inverse::SmoothMagnitudes;
+pub(super) use last_iterate::LastIterateError;
 pub(super) use loss::{ToeplitzLoss, errors};
 pub(super) use search::minimize_banded;
 pub(super) use squared_error::SquaredError;

@@ -3,13 +3,12 @@
 //!
 //! 1. For Toeplitz A the first column w = C^-1 a of B suffices: ||B||_row^2 = sum w_t^2 and
 //!    ||B||_F^2 = sum (n - t) w_t^2.
-//! 2. For the last iterate, the row of B of a response u is C^-T u, and the other rows are those of prefix
-//!    sums.
+//! 2. For the last iterate, the rows of B are C^-T u for its responses u, and those of prefix sums.
 //! 3. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
 //!    first column of C^-1. A is applied to eight columns together; this takes O(n) time a column for
 //!    learning-rate schedules.
 
-use super::responses::Responses;
+use super::last_iterate::LastIterateError;
 use crate::decoder::steady_state;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
 use crate::numeric::softmax::soft_maximum;
@@ -34,12 +33,7 @@ pub(crate) enum SquaredError {
     },
     /// The responses of the last iterate, and prefix sums. The sum over rows is minimised, whatever the
     /// objective.
-    LastIterate {
-        responses: Responses,
-        /// The squared factor of prefix sums, and their error.
-        factor: f64,
-        prefix: Box<SquaredError>,
-    },
+    LastIterate(LastIterateError),
     /// Any other A.
     Columns {
         /// The workload A.
@@ -62,9 +56,7 @@ impl SquaredError {
         exponent: f64,
     ) -> Result<Self> {
         if let Some(last) = workload.last_iterate(steps)? {
-            let prefix = Self::new(steps, steps, &Workload::Prefix, Objective::Rms, exponent)?;
-            let (factor, responses) = (last.prefix_factor.powi(2), Responses::new(last.responses, steps));
-            return Ok(Self::LastIterate { responses, factor, prefix: Box::new(prefix) });
+            return Ok(Self::LastIterate(LastIterateError::new(last, steps)));
         }
         let horizon = steady_state::horizon(steps, bands, workload);
         Ok(match workload.coefficients(horizon)? {
@@ -100,7 +92,7 @@ impl SquaredError {
     pub(crate) fn terms(&self) -> usize {
         match self {
             Self::Series { workload, .. } => workload.len(),
-            Self::LastIterate { responses, prefix, .. } => (1 + responses.rows.len()) * prefix.terms(),
+            Self::LastIterate(error) => error.terms(),
             Self::Columns { steps, .. } => *steps,
         }
     }
@@ -132,10 +124,7 @@ impl SquaredError {
                 let gradient = slopes.iter().map(|x| -2.0 * (x + beyond * limit)).collect();
                 (dot(&w, &weighted) + beyond, gradient)
             }
-            Self::LastIterate { responses, factor, prefix } => {
-                plus(*factor, prefix.of_column(c), responses.of_column(c, prefix.terms()))
-            }
-            Self::Columns { steps, .. } => {
+            Self::LastIterate(LastIterateError { steps, .. }) | Self::Columns { steps, .. } => {
                 let inverse = divide(&[1.0], c, *steps);
                 let (value, d_inverse) = self.of_inverse(&inverse);
                 let lam = divide_transposed(&d_inverse, c);
@@ -155,9 +144,7 @@ impl SquaredError {
                 let gradient = slopes.iter().map(|x| 2.0 * (x + rest * limit)).collect();
                 (dot(&w, &weighted) + rest * limit * limit, gradient)
             }
-            Self::LastIterate { responses, factor, prefix } => {
-                plus(*factor, prefix.of_inverse(p), responses.of_inverse(p, prefix.terms()))
-            }
+            Self::LastIterate(error) => error.of_inverse(p),
             Self::Columns { operator, steps, exponent } => {
                 let weights = if *exponent == 1.0 {
                     (None, vec![1.0; *steps])
@@ -174,9 +161,8 @@ impl SquaredError {
     /// Returns the error for the C with first column `c`, with the exact maximum over rows, not a p-norm.
     pub(crate) fn exact(&self, c: &[f64]) -> f64 {
         match self {
-            Self::Columns { steps, .. } => self.exact_of_inverse(&divide(&[1.0], c, *steps)),
-            Self::LastIterate { responses, factor, prefix } => {
-                factor * prefix.exact(c) + responses.of_column(c, prefix.terms()).0
+            Self::LastIterate(LastIterateError { steps, .. }) | Self::Columns { steps, .. } => {
+                self.exact_of_inverse(&divide(&[1.0], c, *steps))
             }
             Self::Series { workload, weights, rest, .. } => {
                 let c = &c[..c.iter().rposition(|&x| x != 0.0).map_or(1, |last| last + 1)];
@@ -196,12 +182,6 @@ impl SquaredError {
             _ => self.of_inverse(p).0,
         }
     }
-}
-
-/// Adds `factor` times one value and its gradient to another's.
-fn plus(factor: f64, summand: (f64, Vec<f64>), (value, mut gradient): (f64, Vec<f64>)) -> (f64, Vec<f64>) {
-    gradient.iter_mut().zip(summand.1).for_each(|(sum, d)| *sum += factor * d);
-    (value + factor * summand.0, gradient)
 }
 
 /// Returns `p` shifted by 0, 1, ... steps, with one lane for each shift.
