@@ -34,7 +34,7 @@ from .torch.data.epochs import EpochSampler
 from .torch.data.loaders import check_sampler, number_of_examples, planned_loader
 from .torch.distributed.processes import rank_and_world, run_on_all_ranks
 from .torch.noise import CorrelatedNoise
-from .torch.planning import plan_for
+from .torch.planning import plan_for, workload_of
 
 
 def _check_processes(module: nn.Module, mode: str) -> None:
@@ -243,7 +243,8 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
         **how: Any,
     ) -> Any:
         """`opacus.PrivacyEngine.make_private_with_epsilon`: plans the run, then makes it private as
-        `make_private` does. For an engine that was made without a plan.
+        `make_private` does. For an engine that was made without a plan. With `torch.optim.SGD` the mechanism
+        is designed for the noise that the last model remembers.
 
         Args:
             module, optimizer, criterion, data_loader: As in `make_private`.
@@ -278,6 +279,7 @@ class PrivacyEngine(opacus.PrivacyEngine):  # type: ignore[misc]
             epochs=epochs,
             clip_norm=max_grad_norm,
             setting="poisson" if poisson_sampling else "cyclic",
+            workload=workload_of(optimizer),
         )
         try:
             return self.make_private(

@@ -60,10 +60,31 @@ def test_it_makes_the_bits_of_the_longer_way(setting, norms):
     assert run.statement == plan.statement
 
 
+@pytest.mark.parametrize(
+    "optimizer, given, wanted",
+    [
+        (lambda p: torch.optim.SGD(p, lr=0.5), None, "last-iterate"),
+        (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.8, nesterov=True), None, "last-iterate:0.8"),
+        (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.8), "prefix", "prefix"),
+        (
+            lambda p: torch.optim.SGD([dict(params=[q], momentum=i / 10) for i, q in enumerate(p)]),
+            None,
+            "prefix",
+        ),
+        (torch.optim.AdamW, None, "prefix"),
+    ],
+)
+def test_the_workload_is_the_optimizers(optimizer, given, wanted):
+    model = small_model()
+    asked = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2, setting="cyclic", workload=given)
+    run = make_private(model, optimizer(list(model.parameters())), TensorDataset(*data()), **asked)
+    assert run.plan.workload == wanted
+
+
 def test_it_plans_by_itself():
     asked = dict(epsilon=4, delta=1e-5, batch_size=20, epochs=2, clip_norm=CLIP, setting="cyclic")
     _, _, run = private(None, **asked)
-    assert run.plan == an.plan(240, dim=93, **asked)
+    assert run.plan == an.plan(240, dim=93, workload="last-iterate:0.9", **asked)
     # What a DataLoader says is kept.
     del asked["batch_size"]
     _, _, again = private(
@@ -75,7 +96,9 @@ def test_it_plans_by_itself():
     dealt = DataLoader(TensorDataset(*data()), batch_size=20, sampler=ranks)
     assert private(None, dataset=dealt, **asked)[2].plan == run.plan
     _, _, auto = private(None, **(asked | dict(batch_size=20, setting="auto")))
-    assert auto.plan == an.plan(240, dim=93, **(asked | dict(batch_size=20, setting="poisson")))
+    assert auto.plan == an.plan(
+        240, dim=93, **(asked | dict(batch_size=20, setting="poisson", workload="last-iterate:0.9"))
+    )
 
 
 BATCHES = {

@@ -327,13 +327,13 @@ fn options_beside_resume_are_refused() {
     }
 }
 
-/// A folder says how its models learn, and the strategy is designed for it.
+/// A folder says how its models learn, and with --objective max the strategy is designed for it.
 #[test]
 fn an_optimizers_schedule_is_designed_for_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let learns = "--optimizer nesterov --schedule cosine:0.1 --warm-up 4 --weight-decay 0.01 --zero-beyond 5";
-    let mut command = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 {learns}"));
+    let mut command = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 {learns} --objective max"));
     let first = json(&command.arg("--out").arg(&out).output().unwrap());
     assert!(first["runs"][0]["test_accuracy"].as_f64().unwrap() > 0.3, "{first}");
     let study = fs::read_to_string(out.join("run.toml")).unwrap();
@@ -343,9 +343,12 @@ fn an_optimizers_schedule_is_designed_for_and_resumed() {
     let before = model(&out);
     assert_eq!(json(&resume(&out)), first);
     assert_eq!(model(&out), before);
-    let mut plain = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 --out"));
-    json(&plain.arg(folder.path().join("plain")).output().unwrap());
-    assert_ne!(model(&folder.path().join("plain")), before);
+    let plain = folder.path().join("plain");
+    let mut command = antinoise(&format!("{TRAINING} --epochs 4 --seed 3 --momentum 0.8 --out"));
+    json(&command.arg(&plain).output().unwrap());
+    assert_ne!(model(&plain), before);
+    let study = fs::read_to_string(plain.join("run.toml")).unwrap();
+    assert!(study.contains("kind = \"last-iterate\"\nmomentum = 0.8"), "{study}");
 }
 
 /// An option that the optimizer would ignore, or a learning rate given twice.

@@ -239,9 +239,11 @@ impl Settings {
         Ok(Request { workload, ..request })
     }
 
-    /// The linear map from noisy gradients to models. With weight decay the map depends on the learning rate;
-    /// the middle one of the learning rates is used. The map has no decay if the rate is the default, which
-    /// is computed from the plan later.
+    /// The workload that is given, or the optimizer's: for the RMS loss [`OptimizerConfig::design_workload`].
+    /// The rows of the last iterate differ in kind, so that the maximum over rows is of the linear map
+    /// without momentum. With weight decay that map depends on the learning rate; the middle one of the
+    /// learning rates is used. The map has no decay if the rate is the default, which is computed from the
+    /// plan later.
     fn applied_workload(&self, steps: usize) -> Result<Workload> {
         if let Some(given) = &self.workload {
             return Ok(given.clone());
@@ -252,6 +254,9 @@ impl Settings {
             None => OptimizerConfig { rule: rule(1.0), weight_decay: 0.0, ..self.optimizer },
         };
         optimizer.check(steps)?;
-        Ok(optimizer.design_workload(steps))
+        Ok(match self.objective {
+            Objective::Rms => optimizer.design_workload(steps),
+            Objective::Max => optimizer.workload_without_momentum(steps),
+        })
     }
 }

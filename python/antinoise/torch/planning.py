@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import nn
+from torch.optim import SGD, Optimizer
 
 from .. import Plan, plan
 from .data.loaders import number_of_examples
@@ -38,3 +39,14 @@ def plan_for(model: nn.Module, dataset: Any, **how: Any) -> Plan:
         made = Plan.from_toml(all_gather(made and made.to_toml())[0])
     assert made is not None
     return made
+
+
+def workload_of(optimizer: Optimizer) -> str | None:
+    """The workload to design for: the noise that the last iterate of SGD remembers; None for other
+    optimizers, and where groups of parameters have different momentum.
+    """
+    if type(optimizer) is not SGD:
+        return None
+    momenta = {float(group["momentum"]) for group in optimizer.param_groups}
+    momentum = momenta.pop()
+    return None if momenta or momentum >= 1 else f"last-iterate:{momentum}"

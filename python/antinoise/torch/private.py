@@ -23,7 +23,7 @@ from .held_sums import trained
 from .memory import Buffer, StepMemory
 from .noise import CorrelatedNoise
 from .optimizer_guard import check_holds, check_only_noise
-from .planning import plan_for
+from .planning import plan_for, workload_of
 
 
 def work_of(losses: Callable[..., Tensor], batch: tuple[Any, ...]) -> Callable[[], Work]:
@@ -123,6 +123,7 @@ def make_private(
     clip_norm: float = 1.0,
     setting: str = "auto",
     max_batch_size: int | Literal["auto"] | None = None,
+    workload: str | None = None,
     key: Key | None = None,
     plan: Plan | None = None,
     run: str | None = None,
@@ -153,7 +154,7 @@ def make_private(
         dataset: The examples, always in the same order; or a `DataLoader` of them, whose batch size, workers
             and `collate_fn` are kept. The plan's batches replace those of its sampler, which may shuffle or
             distribute examples, and nothing else.
-        epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `max_batch_size`.
+        epsilon: The privacy to reach. Left out with `plan`, as are the next arguments up to `workload`.
         delta: Probability in the claim, below 1 / examples.
         batch_size: (Expected) number of examples in a batch, over all processes. By default that of a
             `DataLoader`, which is a process's share of it.
@@ -164,6 +165,9 @@ def make_private(
         max_batch_size: For sampled batches, as in `antinoise.plan`: they are cut at this size, at a stated
             cost in privacy. One process then pads each batch to it: all portions have one shape, as
             accelerators and `torch.compile` need.
+        workload: The loss that the mechanism minimises, as in `antinoise.plan`. By default it is the noise
+            that the last model remembers, `"last-iterate:MOMENTUM"`, if `optimizer` is `torch.optim.SGD`, and
+            that of prefix sums otherwise.
         key: The secret of the run. `None` draws one from the operating system, which is lost when the
             process ends.
         plan: A plan, in place of the arguments above.
@@ -186,7 +190,7 @@ def make_private(
     given = dataset if isinstance(dataset, DataLoader) else None
     examples: Any = dataset if given is None else given.dataset
     asked: dict[str, Any] = dict(epsilon=epsilon, delta=delta, batch_size=batch_size, epochs=epochs)
-    asked |= dict(steps=steps, max_batch_size=max_batch_size)
+    asked |= dict(steps=steps, max_batch_size=max_batch_size, workload=workload)
 
     def check() -> None:
         if given is not None and loader:
@@ -211,6 +215,7 @@ def make_private(
             own: Any = given.batch_sampler
             asked["batch_size"] = own.batch_size * rank_and_world()[1]
         setting = "poisson" if setting == "auto" else setting
+        asked["workload"] = workload or workload_of(optimizer)
         planned = plan_for(model, examples, clip_norm=clip_norm, setting=setting, **asked)
     noise = CorrelatedNoise(model, planned, key, run=run, prefetch=prefetch)
     sampler = EpochSampler(planned, noise.discard_sums)

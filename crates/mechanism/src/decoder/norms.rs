@@ -72,7 +72,7 @@ pub(crate) fn rows_of_toeplitz(
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<Vec<f64>> {
-    if let Some(last) = workload.last_iterate(steps)? {
+    if let Some(last) = workload.last_iterate_rows(steps)? {
         let prefix = rows_of_toeplitz(c, steps, &Workload::Prefix, recursion)?;
         return rows_of_last_iterate(&last, prefix, |u| divide_transposed(u, c));
     }
@@ -100,7 +100,7 @@ pub(crate) fn rows_of_last_iterate(
 /// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`; w = A p is the first column
 /// of B.
 pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
-    if let Some(last) = workload.last_iterate(steps)? {
+    if let Some(last) = workload.last_iterate_rows(steps)? {
         let prefix = rows_of_inverse(p, steps, &Workload::Prefix)?;
         return rows_of_last_iterate(&last, prefix, |u| correlate(u, p, steps));
     }

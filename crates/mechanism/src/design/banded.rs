@@ -95,7 +95,7 @@ pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
 impl BandedLoss {
     pub(super) fn new(problem: &Problem, bands: usize, exponent: f64) -> Result<Self> {
         let Problem { steps, workload, .. } = problem;
-        let last_iterate = workload.last_iterate(*steps)?;
+        let last_iterate = workload.last_iterate_rows(*steps)?;
         let summed = if last_iterate.is_some() { &Workload::Prefix } else { workload };
         let (direct, workload) = (BandedErrors::new(summed, *steps, bands), Operator::new(summed, *steps)?);
         Ok(Self { workload, last_iterate, direct, steps: *steps, bands, exponent })

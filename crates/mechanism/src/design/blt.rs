@@ -100,7 +100,7 @@ impl BltLoss {
         if *workload == Workload::Prefix && !must_materialize {
             return Ok(vec![with(LossForm::Closed(*objective))]);
         }
-        if !must_materialize && let Some(last) = workload.last_iterate(*steps)? {
+        if !must_materialize && let Some(last) = workload.last_iterate_rows(*steps)? {
             return Ok(vec![with(LossForm::LastIterate(LastIterateError::new(last, *steps)))]);
         }
         if !must_materialize && let Some(a) = workload.coefficients(*steps)? {

@@ -74,7 +74,7 @@ impl Strategy for Banded {
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         workload.check_steps(self.steps())?;
-        if let Some(last) = workload.last_iterate(self.steps())? {
+        if let Some(last) = workload.last_iterate_rows(self.steps())? {
             let prefix = self.row_errors_squared(&Workload::Prefix)?;
             return decoder::rows_of_last_iterate(&last, prefix, |u| self.solve_transposed(u));
         }

@@ -97,6 +97,11 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// The noise of the last iterate of SGD with this momentum, with the default share of prefix sums.
+    pub const fn last_iterate(momentum: f64) -> Self {
+        Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE }
+    }
+
     /// Checks that the parameters are in their ranges.
     ///
     /// # Errors
@@ -205,7 +210,7 @@ impl Workload {
     ///
     /// # Errors
     /// When they do not fit in memory.
-    pub(crate) fn last_iterate(&self, steps: usize) -> Result<Option<LastIterate>> {
+    pub(crate) fn last_iterate_rows(&self, steps: usize) -> Result<Option<LastIterate>> {
         let Self::LastIterate { momentum, prefix_share } = *self else { return Ok(None) };
         check_materializable(steps.saturating_mul(last_iterate::responses(steps)))?;
         Ok(Some(LastIterate::new(steps, momentum, prefix_share)))

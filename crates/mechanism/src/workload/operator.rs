@@ -25,7 +25,7 @@ impl Operator {
     pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Self> {
         workload.check_steps(steps)?;
         check_materializable(steps)?;
-        if let Some(last) = workload.last_iterate(steps)? {
+        if let Some(last) = workload.last_iterate_rows(steps)? {
             return Ok(Self::LastIterate(last));
         }
         Ok(match (workload, workload.rational(steps), workload.schedule(steps)) {

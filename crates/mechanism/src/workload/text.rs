@@ -42,13 +42,12 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Self> {
         let refused = || InvalidParameter::new("workload", format!("{text:?}"), FORMS);
-        let (kind, arguments) = text.split_once(':').unwrap_or((text, ""));
-        let numbers: Vec<f64> = match arguments {
-            "" => Vec::new(),
-            list => list
-                .split(',')
-                .map(|x| x.trim().parse().map_err(|_| refused()))
-                .collect::<std::result::Result<_, _>>()?,
+        let (kind, numbers) = match text.split_once(':') {
+            None => (text, Vec::new()),
+            Some((kind, list)) => {
+                let numbers = list.split(',').map(|x| x.trim().parse().map_err(|_| refused()));
+                (kind, numbers.collect::<std::result::Result<Vec<f64>, _>>()?)
+            }
         };
         let whole = |x: f64| (x.fract() == 0.0 && (0.0..1e15).contains(&x)).then_some(x as usize);
         let workload = match (kind, numbers.as_slice()) {
@@ -59,10 +58,8 @@ impl FromStr for Workload {
             ("decay", &[gamma]) => Some(Self::Decay { gamma }),
             ("window", &[width]) => whole(width).map(|width| Self::Window { width }),
             ("cooldown", &[start, last]) => whole(start).map(|start| Self::Cooldown { start, last }),
-            ("last-iterate", &[]) => Some(Self::LastIterate { momentum: 0.0, prefix_share: DEFAULT_SHARE }),
-            ("last-iterate", &[momentum]) => {
-                Some(Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE })
-            }
+            ("last-iterate", &[]) => Some(Self::last_iterate(0.0)),
+            ("last-iterate", &[momentum]) => Some(Self::last_iterate(momentum)),
             ("last-iterate", &[momentum, prefix_share]) => Some(Self::LastIterate { momentum, prefix_share }),
             _ => None,
         };

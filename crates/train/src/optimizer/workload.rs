@@ -10,6 +10,8 @@ use super::schedule::{Decay, Schedule};
 /// Maximum number of steps for which a map without a closed form is written as a matrix; longer runs use the
 /// closest closed form.
 const MOST_ROWS: usize = 512;
+/// Maximum number of steps for which structured strategies are designed for the last iterate.
+const MOST_STEPS_OF_LAST_ITERATE: usize = 16_384;
 
 impl OptimizerConfig {
     /// The linear map A from the updates of `steps` steps to the parameters: row i expresses theta_i -
@@ -67,23 +69,43 @@ impl OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// The workload to design a strategy for: [`Self::workload`] without momentum.
+    /// The workload to design a strategy for: for SGD with or without momentum and up to 16,384 steps, the
+    /// noise that the last iterate remembers ([`Workload::LastIterate`]); otherwise [`Self::workload`] without
+    /// momentum.
     ///
-    /// Momentum averages the updates of 1 / (1 - beta) steps, so that its map does not count noise that
-    /// cancels within that many steps. Training is not linear: gradients are computed at parameters that this
-    /// noise has moved. Mechanisms designed and chosen for the map with momentum trained worse models at
+    /// Training is not linear: gradients are computed at parameters that earlier noise has moved, so that it
+    /// is partly forgotten. Of the two, the loss of the last iterate ordered trained models better
+    /// (`docs/results/workloads.md`). The responses are those of a constant learning rate, whatever the
+    /// schedule and the weight decay. Momentum averages the updates of 1 / (1 - beta) steps, so that its map
+    /// does not count noise that cancels within that many steps; designs for that map trained worse models at
     /// small epsilon (`docs/results/workload.md`).
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
     /// use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
     /// let config = OptimizerConfig::from(UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 });
-    /// assert_eq!(config.design_workload(100), Workload::Prefix);
+    /// assert_eq!(config.design_workload(100), Workload::last_iterate(0.9));
+    /// assert_eq!(config.design_workload(1_000_000), Workload::Prefix);
     /// ```
     ///
     /// # Panics
     /// If `steps` is 0.
     pub fn design_workload(&self, steps: usize) -> Workload {
+        match self.rule {
+            UpdateRule::Sgd { momentum, .. } | UpdateRule::Nesterov { momentum, .. }
+                if steps <= MOST_STEPS_OF_LAST_ITERATE =>
+            {
+                Workload::last_iterate(momentum)
+            }
+            _ => self.workload_without_momentum(steps),
+        }
+    }
+
+    /// [`Self::workload`] for an optimizer that has no momentum and is the same otherwise.
+    ///
+    /// # Panics
+    /// If `steps` is 0.
+    pub fn workload_without_momentum(&self, steps: usize) -> Workload {
         let rule = match self.rule {
             UpdateRule::Sgd { learning_rate, .. } | UpdateRule::Nesterov { learning_rate, .. } => {
                 UpdateRule::Sgd { learning_rate, momentum: 0.0 }

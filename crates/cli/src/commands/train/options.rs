@@ -128,9 +128,9 @@ pub struct Arguments {
     pub objective: Objective,
     #[command(flatten)]
     pub arithmetic: ArithmeticOptions,
-    /// Workload that the mechanism is designed for, as for `antinoise loss` [default: that of the optimizer's
-    /// schedule and, with --learning-rate, of its weight decay. Momentum is left out, because designing for
-    /// it gives worse models].
+    /// Workload that the mechanism is designed for, as for `antinoise loss` [default: for SGD up to 16,384
+    /// steps last-iterate:MOMENTUM, the noise that the last model remembers; otherwise, and with --objective
+    /// max, the map of the optimizer without momentum].
     #[arg(long, value_parser = workload, conflicts_with = "resume")]
     pub workload: Option<Workload>,
     /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.

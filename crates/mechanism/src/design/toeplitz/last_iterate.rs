@@ -125,7 +125,7 @@ mod tests {
             (700, "last-iterate:0.95"),
         ] {
             let workload: Workload = text.parse().unwrap();
-            let last = || workload.last_iterate(steps).unwrap().unwrap();
+            let last = || workload.last_iterate_rows(steps).unwrap().unwrap();
             let (rows, error) = (last(), LastIterateError::new(last(), steps));
             for length in [1, 5, 300].map(|length: usize| length.min(steps)) {
                 let p: Vec<f64> = (0..length).map(|t| (-0.7f64).powi(t as i32) / (1.0 + t as f64)).collect();

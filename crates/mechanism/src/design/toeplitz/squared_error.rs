@@ -55,7 +55,7 @@ impl SquaredError {
         objective: Objective,
         exponent: f64,
     ) -> Result<Self> {
-        if let Some(last) = workload.last_iterate(steps)? {
+        if let Some(last) = workload.last_iterate_rows(steps)? {
             return Ok(Self::LastIterate(LastIterateError::new(last, steps)));
         }
         let horizon = steady_state::horizon(steps, bands, workload);
