@@ -65,7 +65,7 @@ fn saved(recursion: &Recursion, on_grid: bool) -> (Vec<u8>, Vec<u32>) {
 
 /// The first byte says of which stream; whether the checksum is made right, so that what lies behind it is
 /// reached; the rest is the file. As it is, only the file that was saved is accepted; with its checksum made
-/// right, none of another step. Unless its numbers were altered, what is accepted makes the noise of the
+/// right, none of another step. Unless its numbers or its start were altered, what is accepted makes the noise of the
 /// stream that was saved, bit for bit.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
@@ -87,7 +87,7 @@ pub fn run(data: &[u8]) -> bool {
             let saved = &case.files[form];
             assert!(is_mended || bytes == *saved, "an altered file is accepted");
             assert_eq!(step, 1, "the commitment is to step 1");
-            let other = numbers(&bytes) != numbers(saved);
+            let other = numbers(&bytes) != numbers(saved) || start(&bytes) != start(saved);
             assert!(is_mended && other || rest == case.rest[form], "other noise of the same numbers");
         }
         Err(error) => assert!(error.is_bad_input(), "{error:?}"),
@@ -99,6 +99,13 @@ pub fn run(data: &[u8]) -> bool {
 fn numbers(file: &[u8]) -> &[u8] {
     let header = u64::from_le_bytes(file[..8].try_into().expect("8 bytes")) as usize;
     &file[8 + header..file.len() - 32]
+}
+
+/// Of a checkpoint: the step of the last alignment, as the header has it.
+fn start(file: &[u8]) -> Option<&[u8]> {
+    let name = b"\"start\":";
+    let value = &file[file.windows(name.len()).position(|found| found == name)? + name.len()..];
+    value.split(|&byte| byte == b',' || byte == b'}').next()
 }
 
 /// The step that comes next, and the bits of all noise from there on.

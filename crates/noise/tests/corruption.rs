@@ -112,6 +112,34 @@ fn damaged_checkpoints_are_refused() {
     assert!(surveyed >= 8);
 }
 
+/// A start that no stream has at its step is refused although the checksum matches: rows would be read that
+/// were never made.
+#[test]
+fn checkpoints_of_a_start_beyond_their_step_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise");
+    let mut tried = 0;
+    for (name, recursion) in cases() {
+        for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
+            at(&recursion, grid, (1, 1, 0)).save(&path).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let body = 8 + u64::from_le_bytes(std::array::from_fn(|i| file[i])) as usize;
+            let header = std::str::from_utf8(&file[8..body]).unwrap();
+            let header = header.replace(r#""start":"0""#, &format!(r#""start":"{STEPS}""#));
+            let mut altered = (header.len() as u64).to_le_bytes().to_vec();
+            altered.extend_from_slice(header.as_bytes());
+            altered.extend_from_slice(&file[body..file.len() - 32]);
+            altered.extend_from_slice(&Sha256::digest(&altered));
+            std::fs::write(&path, &altered).unwrap();
+            let refused = builder(&recursion, 1).grid(grid).resume(&path);
+            let error = refused.map(|_| "accepted").expect_err(&name).to_string();
+            assert!(error.contains(&format!("has start {STEPS}")), "{name}: {error}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 8);
+}
+
 /// Numbers that are no noise are refused although the checksum matches: they would end a later step.
 #[test]
 fn checkpoints_with_nan_and_a_checksum_made_right_are_refused() {

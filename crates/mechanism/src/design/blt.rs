@@ -217,8 +217,9 @@ fn materialized(blt: &Interlaced, steps: usize, loss: &ToeplitzLoss) -> (f64, Ve
     (value, blt.gradient(&d_nodes, &d_residues))
 }
 
-/// Returns the derivatives in alpha, and in lambda over alpha, of a function of c_t = alpha lambda^(t-1) whose
-/// derivatives in c are `slopes`: sum_t slopes_t lambda^(t-1) and its derivative in lambda, by Horner's rule.
+/// Returns the derivatives in alpha, and in lambda over alpha, of a function of c_t = alpha lambda^(t-1)
+/// whose derivatives in c are `slopes`: sum_t slopes_t lambda^(t-1) and its derivative in lambda, by Horner's
+/// rule.
 fn slopes_of_term(slopes: &[f64], decay: f64) -> (f64, f64) {
     let (mut sum, mut slope) = (0.0, 0.0);
     for dc in slopes[1..].iter().rev() {

@@ -70,8 +70,8 @@ impl OptimizerConfig {
 
 impl OptimizerConfig {
     /// The workload to design a strategy for: for SGD with or without momentum and up to 16,384 steps, the
-    /// noise that the last iterate remembers ([`Workload::LastIterate`]); otherwise [`Self::workload`] without
-    /// momentum.
+    /// noise that the last iterate remembers ([`Workload::LastIterate`]); otherwise [`Self::workload`]
+    /// without momentum.
     ///
     /// Training is not linear: gradients are computed at parameters that earlier noise has moved, so that it
     /// is partly forgotten. Of the two, the loss of the last iterate ordered trained models better

@@ -89,6 +89,17 @@ class Factors:
             torch.matmul(g, a.mT, out=found[some])
         return found
 
+    def made_some(self) -> Iterator[tuple[slice, Tensor]]:
+        """Per-example gradients of some examples at a time, in the precision of the factors. They share one
+        buffer: each is valid until the next one.
+        """
+        place = torch.empty(0)
+        for some in self.slices(self.size):
+            a, g = self.of(some)
+            if not place.numel():
+                place = g.new_empty(len(g), *self.shape[1:])
+            yield some, torch.matmul(g, a.mT, out=place[: len(g)])
+
     def made_in_double(self, kept: Tensor | None, whole: bool) -> Iterator[tuple[slice, slice, Tensor]]:
         """Some examples, some rows of outputs (all of them if `whole`), and this part of the per-example
         gradients: zeros where an example is not `kept`.
@@ -99,6 +110,18 @@ class Factors:
             in_parts = len(g) == self.groups == 1 and not whole
             for rows in some_at_a_time(outputs, self.inputs, device) if in_parts else [slice(0, outputs)]:
                 yield some, rows, g[:, :, rows] @ a.mT
+
+    def add_in_double(self, sum: Tensor, factors: Tensor, kept: Tensor | None) -> None:
+        """Adds the per-example gradients times `factors`. Each is computed separately: in one product over
+        all examples, rounding would depend on cancellation in other examples.
+        """
+        into = sum.view(self.groups, *self.shape[2:])
+        for some, rows, gradients in self.made_in_double(kept, whole=False):
+            into[:, rows].view(-1).addmv_(gradients.flatten(1).T, factors[some])
+
+
+# Largest number of values of an example's gradient that is made as a whole, in single precision.
+WHOLE = 2**24
 
 
 @dataclass
@@ -128,11 +151,22 @@ class GramPairs:
         return self.factors.first()
 
     def add_to(self, sums: Sums, factors: Tensor, kept: Tensor | None) -> None:
-        into = sums[self.name].view(self.factors.groups, *self.factors.shape[2:])
-        # Each gradient is computed separately: in one product over all examples, rounding would depend on
-        # cancellation in other examples.
-        for some, rows, gradients in self.factors.made_in_double(kept, whole=False):
-            into[:, rows].view(-1).addmv_(gradients.flatten(1).T, factors[some])
+        """In single precision each gradient is made as a whole, and added if it is as long as its pairs say;
+        in double precision where single precision made a longer one.
+        """
+        f, into = self.factors, sums[self.name]
+        if f.gradients.dtype != torch.float32 or f.groups * f.size > WHOLE:
+            f.add_in_double(into, factors, kept)
+            return
+        near = torch.zeros_like(factors, dtype=torch.bool)
+        for some, gradients in f.made_some():
+            near[some] = squares_of(gradients) <= (1 + 2.0**-23) * self.squares[some]
+            add_weighted(into, gradients, torch.where(near[some], factors[some], 0.0), near[some])
+        longer = (~near & (factors > 0)).nonzero().squeeze(1)
+        if len(longer):
+            Factors(f.activations[longer], f.gradients[longer], f.inputs).add_in_double(
+                into, factors[longer], None
+            )
 
 
 def rounding_of(terms: int, places: int) -> float:
@@ -161,18 +195,11 @@ class MadeTwice:
         self.squares = torch.cat([squares_of(gradients) for _, gradients in self._made()])
 
     def _made(self) -> Iterator[tuple[slice, Tensor]]:
-        """Gradients of some examples at a time, shape (examples, groups, outputs, inputs). They share one
-        buffer: each is valid until the next one.
-        """
-        f, made = self.factors, torch.empty(0)
-        for some in f.slices(f.size):
-            a, g = f.of(some)
-            if not made.numel():
-                made = g.new_empty(len(g), *f.shape[1:])
-            torch.matmul(g, a.mT, out=made[: len(g)])
+        """Gradients of some examples at a time, as `Factors.made_some`."""
+        for some, made in self.factors.made_some():
             if self.table is not None:
-                self.table.add_into(made[: len(g), 0], some)
-            yield some, made[: len(g)]
+                self.table.add_into(made[:, 0], some)
+            yield some, made
 
     def first(self) -> list[Tensor]:
         return self.factors.first() + ([] if self.table is None else self.table.first())
@@ -196,8 +223,8 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     the matrix is also an embedding table, the gradients of `table` are added, except to `OuterProducts` and
     `GramPairs`.
 
-    `GramPairs` take twice the multiplications, in double precision, and less memory traffic: they serve few
-    places, and gradients that are much larger than their factors.
+    `GramPairs` multiply pairs of places in double precision, and have less memory traffic: they serve few
+    places, and gradients that are much larger than their factors. `MadeTwice` makes gradients a second time.
     """
     f = factors
     if f.places == 1:
@@ -209,7 +236,7 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     # The gradients replace the factors in memory.
     place = room.take(f.shape, f.gradients)
     if place is None:
-        return MadeTwice(name, f, table)
+        return GramPairs(name, f) if 2 * f.places * f.width < f.size else MadeTwice(name, f, table)
     made = f.made(place)
     if table is not None:
         table.add_into(made[:, 0], slice(0, f.examples))
