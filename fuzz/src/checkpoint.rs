@@ -65,8 +65,8 @@ fn saved(recursion: &Recursion, on_grid: bool) -> (Vec<u8>, Vec<u32>) {
 
 /// The first byte says of which stream; whether the checksum is made right, so that what lies behind it is
 /// reached; the rest is the file. As it is, only the file that was saved is accepted; with its checksum made
-/// right, none of another step. Unless its numbers or its start were altered, what is accepted makes the noise of the
-/// stream that was saved, bit for bit.
+/// right, none of another step. Unless its numbers or its start were altered, what is accepted makes the
+/// noise of the stream that was saved, bit for bit.
 pub fn run(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
     let (case, form, is_mended) = (&CASES[kind as usize & 1], usize::from(kind & 2 != 0), kind & 4 != 0);

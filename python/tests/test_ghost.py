@@ -443,7 +443,8 @@ def test_pairs_are_made_in_single_precision_where_they_are_as_long_as_their_pair
     in_single = (scale.view(-1, 1, 1) * factors.made().squeeze(1)).sum(0)
     wanted = (scale.view(-1, 1, 1) * exact).sum(0)
     assert torch.equal(added(scale), in_single) and not torch.equal(in_single, wanted)
-    # The last example's gradient comes out longer, or not finite: it is made again in double precision.
+    # The last example's gradient comes out longer, or not finite: it is computed once more in double
+    # precision.
     plain = Factors.made_some
     for longer in (1 + 2.0**-22, math.inf):
 
