@@ -458,6 +458,35 @@ def test_pairs_are_made_in_single_precision_where_they_are_as_long_as_their_pair
         assert torch.allclose(found - 0.5 * factors.made()[0, 0], 0.25 * exact[2], rtol=0, atol=1e-12)
 
 
+def test_a_sum_of_pairs_is_no_longer_than_the_clip_norm():
+    """Random, cancelling and constant places of all sizes, and numbers outside the normal range."""
+    torch.manual_seed(5)
+
+    def one_of(values):
+        return values[int(torch.randint(len(values), ()))]
+
+    longest = 0.0
+    for kind in ["random", "cancelling", "nearly", "of many sizes", "constant"] * 200:
+        places, inputs, outputs = one_of([2, 3, 7, 64]), one_of([1, 5, 100]), one_of([1, 3, 80])
+        a, g = (torch.randn(1, 1, n, places) * 2.0 ** one_of([-140, -60, 0, 60]) for n in (inputs, outputs))
+        half = places // 2
+        if kind in ("cancelling", "nearly"):
+            a[..., half : 2 * half], g[..., half : 2 * half] = a[..., :half], -g[..., :half]
+        if kind == "nearly":
+            a[..., half:] = torch.nextafter(a[..., half:], torch.tensor(math.inf))
+        if kind == "of many sizes":
+            a, g = (v * 2.0 ** torch.randint(-20, 20, v.shape) for v in (a, g))
+        if kind == "constant":
+            a, g = torch.full_like(a, a.max()), torch.full_like(g, g.max())
+        part = GramPairs("weight", Factors(a, g, inputs))
+        clip = float(part.squares.sqrt()) * one_of([1e-6, 0.5, 1, 2])
+        if 0 < clip < math.inf:
+            sums = {"weight": torch.zeros(outputs, inputs, dtype=torch.float64)}
+            part.add_to(sums, factors_for(part.squares.sqrt(), clip), None)
+            longest = max(longest, float(sums["weight"].norm()) / clip)
+    assert 1 - 2.0**-19 < longest < 1 - 2.0**-21
+
+
 def test_a_table_that_cancels_its_matrix_is_still_clipped():
     """The gradient of the head is the opposite of the embedding's, up to the last bits of single
     precision."""
