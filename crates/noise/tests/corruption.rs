@@ -132,7 +132,7 @@ fn checkpoints_of_a_start_beyond_their_step_are_refused() {
             altered.extend_from_slice(&Sha256::digest(&altered));
             std::fs::write(&path, &altered).unwrap();
             let refused = builder(&recursion, 1).grid(grid).resume(&path);
-            let error = refused.map(|_| "accepted").expect_err(&name).to_string();
+            let error = refused.map(|_| "accepted").expect_err(name).to_string();
             assert!(error.contains(&format!("has start {STEPS}")), "{name}: {error}");
             tried += 1;
         }
