@@ -87,7 +87,9 @@ pub struct PrivateResult {
     pub epsilon: f64,
     /// Delta of the plan.
     pub delta: f64,
-    /// Root mean square over steps of [`MechanismFigures::prefix_errors`].
+    /// The workload for which the mechanism was designed and chosen.
+    pub workload: String,
+    /// Root mean square of the noise in the workload's queries on the mean gradients, in a coordinate.
     pub rms_loss: f64,
     /// The privacy unit: an example, or a user with all of their examples.
     pub unit: PrivacyUnit,
@@ -150,6 +152,7 @@ pub struct Accuracy {
 struct NotPrivate {
     epsilon: Option<f64>,
     delta: Option<f64>,
+    workload: Option<&'static str>,
     rms_loss: Option<f64>,
     unit: Option<PrivacyUnit>,
     epsilon_by_examples: [f64; 0],

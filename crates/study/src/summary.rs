@@ -75,7 +75,8 @@ fn mechanism(
     let private = PrivateResult {
         epsilon: cost.epsilon,
         delta: plan.privacy.delta,
-        rms_loss: rms(&figures.prefix_errors),
+        workload: plan.workload.to_string(),
+        rms_loss: rms(&mean_gradient_noise(plan, &plan.workload)?),
         unit: plan.privacy.unit,
         epsilon_by_examples: plan.stated_epsilon_by_examples()?,
         models_published: cost.models,

@@ -7,7 +7,6 @@ mod cells;
 mod lines;
 mod names;
 mod number;
-#[cfg(feature = "arrow")]
 mod panics;
 #[cfg(any(feature = "arrays", feature = "arrow"))]
 mod role;
@@ -22,7 +21,6 @@ pub use cells::{Cells, column};
 pub use lines::ends_lines_with_crlf;
 pub use names::column_index;
 pub use number::Number;
-#[cfg(feature = "arrow")]
 pub use panics::catch_panic;
 #[cfg(any(feature = "arrays", feature = "arrow"))]
 pub use role::Role;

@@ -29,6 +29,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
         private: Some(PrivateResult {
             epsilon: 4.0,
             delta: 1e-5,
+            workload: "prefix".into(),
             rms_loss: 0.1,
             unit: PrivacyUnit::Example,
             epsilon_by_examples: Vec::new(),

@@ -45,6 +45,7 @@ const HEADER: [&str; 9] = [
 fn one(f: &mut fmt::Formatter<'_>, result: &StudyResult) -> fmt::Result {
     let rows: Vec<Vec<String>> = result.runs.iter().map(cells).collect();
     writeln!(f, "{}\n\n{}", result.title, output::table(&HEADER, &rows))?;
+    designed_for(f, result.private().map(|(_, private)| private))?;
     let mut private = result.private();
     if let Some((first, _)) = private.next() {
         private.try_for_each(|(row, _)| writeln!(f, "{}", compared(row, first)))?;
@@ -90,6 +91,7 @@ fn several(f: &mut fmt::Formatter<'_>, sweep: &EpsilonSweep) -> fmt::Result {
     };
     let cells: Vec<Vec<String>> = sweep.rows().map(cells).collect();
     writeln!(f, "{}\n\n{}", sweep.epsilons[0].result.title, output::table(&header, &cells))?;
+    designed_for(f, sweep.rows().filter_map(|row| row.private.as_ref()))?;
     writeln!(f, "{CHOSEN}")?;
     sweep.rows().filter_map(edge).try_for_each(|edge| writeln!(f, "{edge}"))?;
     writeln!(f, "{TOGETHER}")?;
@@ -97,6 +99,16 @@ fn several(f: &mut fmt::Formatter<'_>, sweep: &EpsilonSweep) -> fmt::Result {
         writeln!(f, "Model to give away at epsilon {epsilon}: {}", result.model.display())?;
     }
     writeln!(f, "Report: {}", sweep.report.display())
+}
+
+/// Names the workload of the losses, which is one for all mechanisms.
+fn designed_for<'a>(
+    f: &mut fmt::Formatter<'_>,
+    mut private: impl Iterator<Item = &'a PrivateResult>,
+) -> fmt::Result {
+    private.next().map_or(Ok(()), |first| {
+        writeln!(f, "RMS loss: of the workload {}, for which mechanisms are designed.", first.workload)
+    })
 }
 
 fn cells(row: &MechanismResult) -> Vec<String> {
