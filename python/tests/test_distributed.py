@@ -303,7 +303,8 @@ def train_privately(plan_text, folder):
 
 def test_processes_train_privately_as_one_does(tmp_path):
     dim = sum(p.numel() for p in small_model().parameters())
-    plan = an.plan(240, 24, epochs=1, epsilon=4, delta=1e-5, dim=dim)
+    how = dict(epochs=1, epsilon=4, delta=1e-5, dim=dim, workload="last-iterate:0.9")
+    plan = an.plan(240, 24, **how)
     for world in (1, 2):
         on_ranks(world, train_privately, plan.to_toml(), str(tmp_path))
     one = torch.load(tmp_path / "private-1-0")

@@ -151,7 +151,8 @@ def test_an_engine_without_a_plan_makes_one():
     with pytest.raises(ValueError, match="clipping is adaptive but must be flat or per_layer"):
         engine.make_private_with_epsilon(**how, **asked, clipping="adaptive")
     module, private, loader = engine.make_private_with_epsilon(**how, **asked)
-    assert engine.plan == an.plan(240, 20, epochs=2, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=93)
+    how_planned = dict(epochs=2, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=93, workload="last-iterate")
+    assert engine.plan == an.plan(240, 20, **how_planned)
     for x, y in loader:
         nn.functional.cross_entropy(module(x), y).backward()
         private.step()
@@ -161,7 +162,7 @@ def test_an_engine_without_a_plan_makes_one():
     optimizer = torch.optim.SGD((other := small_model()).parameters(), lr=0.5)
     how |= dict(module=other, optimizer=optimizer)
     sampled.make_private_with_epsilon(**how, **(asked | dict(poisson_sampling=True)))
-    asked_of_plan = dict(epochs=2, epsilon=4, delta=1e-5, clip_norm=CLIP, dim=93, setting="poisson")
+    asked_of_plan = how_planned | dict(setting="poisson")
     assert sampled.plan == an.plan(240, 20, **asked_of_plan)
 
 
