@@ -159,6 +159,31 @@ def ahead(row, other):
     return f"{apart:+.2f} +- {error:.2f}"
 
 
+def part_of_last_iterate(found):
+    """The lines of the page on designs for the last iterate."""
+    lines = [
+        "",
+        "## Designed for the last iterate",
+        "",
+        (
+            "The mechanisms above are designed for the server's cooldown, without its momentum. `antinoise train`"
+            " designs for the noise that the last model remembers, `last-iterate:0.9`:"
+        ),
+        "",
+        "| epsilon | mechanism | test accuracy | ahead of the design above | learning rate |",
+        "|---|---|---|---|---|",
+    ]
+    for epsilon, rows in found["last_iterate"].items():
+        for row in rows:
+            above = next(
+                other for other in found["compared"][epsilon] if other["mechanism"] == row["mechanism"]
+            )
+            lines.append(
+                f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {ahead(row, above)} | {row['learning_rate']:g} |"
+            )
+    return lines
+
+
 def page(found):
     lines = [
         "# Federated rounds on flights, by aircraft",
@@ -185,26 +210,8 @@ def page(found):
                 f" {'' if row is first else ahead(row, first)} | {row['learning_rate']:g} |"
                 + (f" {row['rms_loss']:.4f} |" if is_private else " |")
             )
-    lines += [
-        "",
-        "## Designed for the last iterate",
-        "",
-        (
-            "The mechanisms above are designed for the server's cooldown, without its momentum. `antinoise train`"
-            " designs for the noise that the last model remembers, `last-iterate:0.9`:"
-        ),
-        "",
-        "| epsilon | mechanism | test accuracy | ahead of the design above | learning rate |",
-        "|---|---|---|---|---|",
-    ]
-    for epsilon, rows in found.get("last_iterate", {}).items():
-        for row in rows:
-            above = next(
-                other for other in found["compared"][epsilon] if other["mechanism"] == row["mechanism"]
-            )
-            lines.append(
-                f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {ahead(row, above)} | {row['learning_rate']:g} |"
-            )
+    if "last_iterate" in found:
+        lines += part_of_last_iterate(found)
     lines += [
         "",
         "## With and without zeroing",

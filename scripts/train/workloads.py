@@ -253,7 +253,7 @@ def main():
                     store[key] = how(name, float(epsilon), float(momentum), options, folder)
                 STORE.write_text(json.dumps(store, indent=1) + "\n")
                 PAGE.write_text(page(store))
-                print(PAGE.read_text().splitlines()[-5], flush=True)
+                print(key, flush=True)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,10 @@ fn mechanism(
         epsilon: cost.epsilon,
         delta: plan.privacy.delta,
         workload: plan.workload.to_string(),
-        rms_loss: rms(&mean_gradient_noise(plan, &plan.workload)?),
+        rms_loss: match plan.workload {
+            Workload::Prefix => rms(&figures.prefix_errors),
+            _ => rms(&mean_gradient_noise(plan, &plan.workload)?),
+        },
         unit: plan.privacy.unit,
         epsilon_by_examples: plan.stated_epsilon_by_examples()?,
         models_published: cost.models,
