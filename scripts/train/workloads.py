@@ -72,6 +72,13 @@ def losses(spec, designed_for, participation, steps, workloads, folder):
     return [run("loss", "--strategy", f"file:{path}", "--workload", w, *shape)["rms_loss"] for w in workloads]
 
 
+def common_options(words, name, epsilon, momentum, options):
+    """The options of all trainings of a row; `words` name the data set."""
+    _, _, batch, epochs = DATA[name]
+    shape = ["--batch-size", batch, "--epochs", epochs, "--momentum", momentum, "--repeats", options.repeats]
+    return [*words, "--epsilon", epsilon, "--delta", "1e-5", *shape]
+
+
 def study(name, epsilon, momentum, options, folder):
     """One row for each mechanism: its design, losses, accuracy and learning rate; and DP-SGD's accuracy."""
     words, examples = table(name, folder, options)
@@ -79,8 +86,7 @@ def study(name, epsilon, momentum, options, folder):
     of_epoch = examples // batch
     steps, participation = of_epoch * epochs, f"cyclic:{of_epoch},{epochs}"
     workloads = ["prefix", f"last-iterate:{momentum}"]
-    common = [*words, "--epsilon", epsilon, "--delta", "1e-5", "--batch-size", batch, "--epochs", epochs]
-    common += ["--momentum", momentum, "--repeats", options.repeats]
+    common = common_options(words, name, epsilon, momentum, options)
     rows = []
     for workload in workloads:
         specs = [spec.format(bands=of_epoch) for spec in DESIGNS]
@@ -120,9 +126,7 @@ def study(name, epsilon, momentum, options, folder):
 def automatic(name, epsilon, momentum, options, folder):
     """The row that `antinoise train` chooses for each workload, with its setting; and DP-SGD's."""
     words, _ = table(name, folder, options)
-    _, _, batch, epochs = DATA[name]
-    common = [*words, "--epsilon", epsilon, "--delta", "1e-5", "--batch-size", batch, "--epochs", epochs]
-    common += ["--momentum", momentum, "--repeats", options.repeats]
+    common = common_options(words, name, epsilon, momentum, options)
     found = {"repeats": options.repeats}
     for workload in ["prefix", f"last-iterate:{momentum}"]:
         out = Path(folder) / f"{name}-{epsilon}-{momentum}-{workload.split(':')[0]}"

@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use antinoise_mechanism::Recursion;
 use antinoise_noise::{Error, Grid, Key, KeyedRng, NoiseStream, Purpose, RunId, StateAt, StreamBuilder};
@@ -112,6 +113,19 @@ fn damaged_checkpoints_are_refused() {
     assert!(surveyed >= 8);
 }
 
+/// Where the numbers of a checkpoint begin, after its header.
+fn body_of(file: &[u8]) -> usize {
+    8 + u64::from_le_bytes(std::array::from_fn(|i| file[i])) as usize
+}
+
+/// Writes an altered checkpoint with its checksum made right.
+fn write_mended(path: &Path, mut file: Vec<u8>) {
+    let end = file.len() - 32;
+    let checksum = Sha256::digest(&file[..end]);
+    file[end..].copy_from_slice(&checksum);
+    std::fs::write(path, file).unwrap();
+}
+
 /// A start that no stream has at its step is refused although the checksum matches: rows would be read that
 /// were never made.
 #[test]
@@ -123,14 +137,13 @@ fn checkpoints_of_a_start_beyond_their_step_are_refused() {
         for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
             at(&recursion, grid, (1, 1, 0)).save(&path).unwrap();
             let file = std::fs::read(&path).unwrap();
-            let body = 8 + u64::from_le_bytes(std::array::from_fn(|i| file[i])) as usize;
+            let body = body_of(&file);
             let header = std::str::from_utf8(&file[8..body]).unwrap();
             let header = header.replace(r#""start":"0""#, &format!(r#""start":"{STEPS}""#));
             let mut altered = (header.len() as u64).to_le_bytes().to_vec();
             altered.extend_from_slice(header.as_bytes());
-            altered.extend_from_slice(&file[body..file.len() - 32]);
-            altered.extend_from_slice(&Sha256::digest(&altered));
-            std::fs::write(&path, &altered).unwrap();
+            altered.extend_from_slice(&file[body..]);
+            write_mended(&path, altered);
             let refused = builder(&recursion, 1).grid(grid).resume(&path);
             let error = refused.map(|_| "accepted").expect_err(name).to_string();
             assert!(error.contains(&format!("has start {STEPS}")), "{name}: {error}");
@@ -150,8 +163,7 @@ fn checkpoints_with_nan_and_a_checksum_made_right_are_refused() {
         for grid in [None, Some(Grid::new(2f64.powi(-14)).unwrap())] {
             at(&recursion, grid, OF[0]).save(&path).unwrap();
             let mut file = std::fs::read(&path).unwrap();
-            let body = 8 + u64::from_le_bytes(std::array::from_fn(|i| file[i])) as usize;
-            let end = file.len() - 32;
+            let body = body_of(&file);
             let header: serde_json::Value = serde_json::from_slice(&file[8..body]).unwrap();
             if header["past"]["shape"][0] == 0 || header["past"]["dtype"] == "I32" {
                 continue;
@@ -159,9 +171,7 @@ fn checkpoints_with_nan_and_a_checksum_made_right_are_refused() {
             // The key comes first, and then the past; all bits set are NaN.
             let numbers = body + 32;
             file[numbers..numbers + 8].fill(0xff);
-            let checksum = Sha256::digest(&file[..end]);
-            file[end..].copy_from_slice(&checksum);
-            std::fs::write(&path, &file).unwrap();
+            write_mended(&path, file);
             match builder(&recursion, 1).grid(grid).resume(&path) {
                 Err(error @ Error::Checkpoint { .. }) => {
                     assert!(error.to_string().contains("no stream makes"), "{name}: {error}");
