@@ -121,7 +121,8 @@ fn trees_over_more_steps_lie_between_patterns_and_the_bound() {
         }
     }
     println!("the bound is up to {most} times the exact value");
-    assert!(most > 1.05, "{most}");
+    // Magnitudes of inner products, where a search for the worst pattern takes too long.
+    assert!(most > 1.01, "{most}");
 }
 
 /// A million steps; the value comes from the same dynamic program in exact integers, written in Python.

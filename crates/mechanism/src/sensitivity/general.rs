@@ -7,9 +7,17 @@ use super::each_epoch::of_epochs;
 use super::nested;
 use super::patterns::{Blocks, TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
-use super::value::Sensitivity;
+use super::value::{Kind, Sensitivity};
+use super::worst_pattern::{PatternSearch, one_more};
 use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
+
+/// Maximum number of steps for which the worst pattern under min-sep is searched for, and the number of
+/// operations after which the search ends with an upper bound: a quarter of a second.
+const MAX_SEARCHED: usize = 4096;
+const OPERATIONS: usize = 1 << 25;
+/// Sums that differ by less than this fraction count as equal.
+const ROUNDING: f64 = 1e-11;
 
 /// Returns sens(C, Pi) of any C.
 ///
@@ -21,7 +29,9 @@ use crate::{Encoder, Participation, Result, Separation};
 /// - Once in each epoch: [`of_epochs`].
 /// - Min-sep: a dynamic program over patterns. Exact, in O(nk), if C^T C has no more bands than the
 ///   separation. Exact for trees, in O(k^2 log n) if the lists of placements are short ([`nested`]).
-///   Otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries.
+///   Otherwise an upper bound, in O(n^2), from bounds on the off-diagonal entries; for up to 4096 steps the
+///   worst pattern is searched for, by branch and bound, which is exact if it has no negative entry, and
+///   which lowers the bound if it takes too long.
 ///
 /// # Source
 /// Monograph, Lemmata 3.15, 3.16 and Section 3.3.5; multi-epoch paper, Section 3.
@@ -94,17 +104,34 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     if orthogonal {
         return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
     }
-    Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
+    let program = "dynamic program on bounds of the inner products of later columns";
+    let bound = Sensitivity::upper_bound(value, program)?;
+    if n > MAX_SEARCHED {
+        return Ok(bound);
+    }
+    let found = worst_pattern(encoder, separation)?;
+    Ok(if found.value < bound.value || found.kind == Kind::Exact { found } else { bound })
 }
 
-/// Returns M\[t\] = max(w_t + `fewer`\[t + b\], M\[t + 1\]), the largest effect of participations from step t
-/// on, if the first one adds w_t and the others have the effect `fewer`. Both are 0 for steps past the end.
-pub(super) fn one_more(fewer: &[f64], b: usize, weight: impl Fn(usize) -> f64) -> Vec<f64> {
-    let mut best = vec![0.0; fewer.len()];
-    for t in (0..fewer.len() - b).rev() {
-        best[t] = larger(weight(t) + fewer[t + b], best[t + 1]);
+/// Returns the sensitivity from the pattern of the largest sum of |X\[t, tau\]|, X = C^T C.
+fn worst_pattern(encoder: &Encoder, separation: Separation) -> Result<Sensitivity> {
+    let x = encoder.gram();
+    let magnitudes = Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs());
+    let worst = PatternSearch::unsigned(&magnitudes, separation).largest(OPERATIONS);
+    let steps = &worst.steps;
+    let column = |&t: &usize| steps.iter().map(|&tau| x[(t, tau)]).sum::<f64>();
+    let attained: f64 = steps.iter().map(column).sum();
+    let value = worst.value.sqrt();
+    if worst.exact && attained * (1.0 + ROUNDING) >= worst.value {
+        return Sensitivity::exact(
+            value,
+            "columns of the worst pattern have no negative inner product, branch and bound",
+        );
     }
-    best
+    Sensitivity::upper_bound(
+        value,
+        "magnitudes of the inner products of columns, branch and bound over patterns",
+    )
 }
 
 /// Returns the largest squared effect of one or two participations, for X = C^T C: the maximum of

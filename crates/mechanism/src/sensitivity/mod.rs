@@ -13,17 +13,18 @@
 //! - `each_epoch`: any C, once in each epoch.
 //! - `patterns`: any C under a schema of few patterns.
 //! - `nested`: trees under min-sep.
-//! - `rows`: rows of l1 norm at most 1, by `signs` within a pattern, and by `signed_patterns` under min-sep.
+//! - `worst_pattern`: the search over patterns under min-sep, with signs or without.
+//! - `rows`: rows of l1 norm at most 1, by `signs` within a pattern, and by `worst_pattern` under min-sep.
 
 mod each_epoch;
 mod general;
 mod nested;
 mod patterns;
 mod rows;
-mod signed_patterns;
 mod signs;
 mod toeplitz;
 mod value;
+mod worst_pattern;
 
 pub(crate) use each_epoch::MAX_BLT_STEPS_BY_EPOCHS;
 pub(crate) use general::of_encoder;
@@ -31,6 +32,7 @@ pub use rows::RowNorm;
 pub(crate) use rows::of_l1_rows;
 pub(crate) use toeplitz::{of_toeplitz, orthogonal_counts, sum_of_columns, sum_of_columns_adjoint};
 pub use value::{Kind, Sensitivity};
+pub(crate) use worst_pattern::PatternSearch;
 
 #[cfg(test)]
 mod tests;

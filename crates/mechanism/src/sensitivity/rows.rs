@@ -5,11 +5,11 @@ use std::fmt;
 use antinoise_input::{InvalidParameter, larger};
 use serde::{Deserialize, Serialize};
 
-use super::general::{cyclic, largest_beyond};
+use super::general::cyclic;
 use super::patterns::{Blocks, MAX_TABLED, listed, magnitudes, spectral_bound};
-use super::signed_patterns::PatternSearch;
 use super::signs::SignSearch;
 use super::value::{Kind, Sensitivity};
+use super::worst_pattern::PatternSearch;
 use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
 
@@ -139,14 +139,9 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Option<Sensitivity>>
     if n.saturating_mul(n.max(k)) > MAX_TABLED {
         return Ok(None);
     }
-    let mut reach = vec![vec![0.0; n]];
-    for row in largest_beyond(encoder, b, k) {
-        let before = &reach[reach.len() - 1];
-        reach.push(before.iter().zip(row).map(|(sum, x)| sum + 2.0 * x).collect());
-    }
     let x = encoder.gram();
     let separation = Separation { min_sep: b, max_participations: k };
-    let found = PatternSearch { x: &x, separation, reach }.largest(OPERATIONS);
+    let found = PatternSearch::signed(&x, separation).largest(OPERATIONS);
     stated(found.value, found.exact).map(Some)
 }
 

@@ -52,3 +52,62 @@ fn two_participations_any_distance_apart_are_exact() {
     assert_eq!(found.kind, Kind::Exact, "{}", found.source);
     assert!((found.value - largest).abs() < 1e-12, "{} and {largest}", found.value);
 }
+
+/// All patterns of min-sep whose steps begin at `from` or later.
+fn min_sep_patterns(from: usize, n: usize, b: usize, k: usize) -> Vec<Vec<usize>> {
+    let after = |t: usize| if k == 1 { Vec::new() } else { min_sep_patterns(t + b, n, b, k - 1) };
+    let with = |t: usize| {
+        let longer = after(t).into_iter().map(move |later| [vec![t], later].concat());
+        std::iter::once(vec![t]).chain(longer).collect::<Vec<_>>()
+    };
+    (from..n).flat_map(with).collect()
+}
+
+/// Without negative inner products the worst pattern is exact; with them, what scalars attain is at most the
+/// value, and the sum of magnitudes at least.
+#[test]
+fn the_worst_pattern_under_min_sep_is_found() {
+    let mut random = 1_u64;
+    let mut unit = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as f64 / f64::from(1_u32 << 31)
+    };
+    let (mut exact, mut bounds) = (0, 0);
+    for case in 0..600 {
+        let n = 3 + case % 8;
+        let negative = if case % 2 == 0 { 0.0 } else { 0.3 };
+        let c = Matrix::from_fn(n, n, |i, j| {
+            let size = 1.0 / (1.0 + i.abs_diff(j) as f64);
+            if i < j {
+                0.0
+            } else if unit() < negative {
+                -size * unit()
+            } else {
+                size * (0.2 + unit())
+            }
+        });
+        let x = antinoise_linear::product(c.transpose(), &c);
+        let b = 1 + case / 8 % 3;
+        let k = (3 + case / 24 % 3).min((n - 1) / b + 1);
+        let schema = Participation::MinSep { min_sep: b, max_participations: k };
+        let found = of_encoder(&Encoder::Dense(c), &schema).unwrap();
+        let over = |of: &dyn Fn(usize, usize) -> f64| {
+            let sum = |p: &Vec<usize>| p.iter().flat_map(|&s| p.iter().map(move |&t| of(s, t))).sum::<f64>();
+            min_sep_patterns(0, n, b, k).iter().map(sum).fold(0.0, f64::max)
+        };
+        let (attained, magnitudes) = (over(&|s, t| x[(s, t)]), over(&|s, t| x[(s, t)].abs()));
+        let squared = found.value * found.value;
+        assert!(attained <= squared * (1.0 + 1e-12), "case {case}: {attained} and {squared}");
+        assert!(squared <= magnitudes * (1.0 + 1e-10), "case {case}: {squared} and {magnitudes}");
+        match found.kind {
+            // Two participations attain the sum of magnitudes, with opposite signs.
+            Kind::Exact => {
+                let attained = if k <= 2 { magnitudes } else { attained };
+                assert!(squared <= attained * (1.0 + 1e-10), "case {case}: {squared} and {attained}");
+                exact += 1;
+            }
+            Kind::UpperBound => bounds += 1,
+        }
+    }
+    assert!(exact >= 300 && bounds >= 100, "{exact} exact, {bounds} bounds");
+}

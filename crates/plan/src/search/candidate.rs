@@ -186,6 +186,16 @@ impl Candidate {
         self.schedule.steps as f64 * batch_size(request, &self.schedule)
     }
 
+    /// Describes the limit of the request on memory or time that the candidate exceeds, if any.
+    pub(crate) fn excess(&self, request: &Request) -> Option<String> {
+        let (bytes, seconds) = (self.state_bytes, self.noise_seconds);
+        if let Some(memory) = request.memory.filter(|&memory| bytes > memory) {
+            return Some(format!("its noise state, {bytes} bytes, is above the limit, {memory} bytes"));
+        }
+        let limit = request.noise_time.filter(|&limit| seconds > limit)?;
+        Some(format!("its noise takes about {seconds:.2} s a step, above the limit, {limit} s"))
+    }
+
     /// The candidate's loss for an objective.
     pub fn objective(&self, objective: Objective) -> f64 {
         match objective {

@@ -141,9 +141,7 @@ pub fn choose_with(request: &Request, progress: &(dyn Fn(f64, f64) + Sync)) -> R
     let mut rejected: Vec<_> =
         failures.into_iter().map(|(spec, error)| Rejected { spec, reason: error.to_string() }).collect();
     rejected.extend(
-        candidates
-            .iter()
-            .filter_map(|c| Some(Rejected { spec: c.spec, reason: excess_of_budget(request, c)? })),
+        candidates.iter().filter_map(|c| Some(Rejected { spec: c.spec, reason: c.excess(request)? })),
     );
     let plan = candidates[chosen].plan(request, &|_, _| ())?;
     Ok(Choice { candidates, baselines, chosen, plan, rejected })
@@ -180,16 +178,6 @@ fn baselines(request: &Request, work: &Work<'_>) -> Vec<Candidate> {
     trials::named(&request.under(other), &[], &[], work).unwrap_or_default()
 }
 
-/// Describes the limit (memory or time) that a candidate exceeds, if any.
-fn excess_of_budget(request: &Request, candidate: &Candidate) -> Option<String> {
-    let (bytes, seconds) = (candidate.state_bytes, candidate.noise_seconds);
-    if let Some(memory) = request.memory.filter(|&memory| bytes > memory) {
-        return Some(format!("its noise state, {bytes} bytes, is above the limit, {memory} bytes"));
-    }
-    let limit = request.noise_time.filter(|&limit| seconds > limit)?;
-    Some(format!("its noise takes about {seconds:.2} s a step, above the limit, {limit} s"))
-}
-
 /// The loss of candidate `i` that the request minimises.
 fn loss(request: &Request, candidates: &[Candidate], i: usize) -> f64 {
     candidates[i].objective(request.objective)
@@ -203,7 +191,7 @@ fn first(request: &Request, candidates: &[Candidate]) -> usize {
 
 /// The candidates that can be chosen and are within the limits.
 fn within(request: &Request, candidates: &[Candidate]) -> Vec<usize> {
-    let fits = |&i: &usize| excess_of_budget(request, &candidates[i]).is_none();
+    let fits = |&i: &usize| candidates[i].excess(request).is_none();
     (first(request, candidates)..candidates.len()).filter(fits).collect()
 }
 

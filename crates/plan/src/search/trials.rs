@@ -2,7 +2,7 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Separation, Workload};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Workload};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
@@ -26,6 +26,9 @@ const MAX_DENSE_STEPS_FOR_MAX: usize = 160;
 /// As [`MAX_DENSE_STEPS_FOR_MAX`], for prefix sums and few participations, where the solver takes about 20
 /// iterations: one to three seconds.
 const MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX: usize = 640;
+/// As [`MAX_DENSE_STEPS`], for min-sep schemas with several participations, whose worst patterns are searched
+/// for.
+const MAX_DENSE_STEPS_OF_MIN_SEP: usize = 48;
 /// Maximum number of participations for [`MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX`].
 const FEW_PARTICIPATIONS: usize = 4;
 /// Maximum number of steps of trees, whose rows are held in memory.
@@ -33,6 +36,8 @@ const MAX_TREE_STEPS: usize = 1 << 14;
 /// Maximum n^2 x bands for which all entries of the bands are optimised, or columns are scaled to norm 1;
 /// this then takes 10 s on two busy cores.
 const MAX_FREE_ENTRIES: usize = 200_000_000;
+/// As [`MAX_FREE_ENTRIES`], for numbers of bands near the best one of Toeplitz strategies.
+const MAX_FREE_ENTRIES_NEAR: usize = 10_000_000;
 /// Largest number of steps for which the columns of a BLT are scaled to norm 1.
 const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
 /// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit.
@@ -198,7 +203,11 @@ pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candida
         candidate(request, Trial { spec: StrategySpec::new(Class::Identity), amplified: sampled })?;
     let unsampled = unsampled(request).schedule()?;
     let most = most_bands(request, &unsampled);
-    let mut trials: Vec<_> = ladder(most).map(|b| Trial { spec: toeplitz(b), amplified: sampled }).collect();
+    let mut bands: Vec<usize> = ladder(most).collect();
+    let in_memory = bands_in_memory(request).filter(|b| (2..=most).contains(b) && !bands.contains(b));
+    bands.extend(in_memory);
+    let mut trials: Vec<_> =
+        bands.into_iter().map(|b| Trial { spec: toeplitz(b), amplified: sampled }).collect();
     trials
         .extend(other_classes(request, &unsampled).into_iter().map(|spec| Trial { spec, amplified: false }));
     let (mut first, mut failures) = all(request, unsampled.steps, &trials, work);
@@ -212,23 +221,36 @@ pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candida
     Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
 }
 
-/// The trials that follow `first`: numbers of Toeplitz bands near the best one, up to `most`; strategies with
-/// that number of bands whose design takes longer; and the best BLT with columns of norm 1.
+/// The trials that follow `first`: numbers of Toeplitz bands near the best one within the limits, up to
+/// `most`; strategies with these numbers of bands whose design takes longer; and BLTs with columns of norm 1.
 fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) -> Vec<Trial> {
     let amplified = request.setting == Setting::Poisson;
-    let best = |class, amplified| best_of(class, first, request.objective, amplified).map(|best| best.spec);
     let (mut bands, mut unamplified) = (Vec::new(), Vec::new());
-    if let Some(b) = best(Class::BandedToeplitz, amplified).and_then(|best| best.bands) {
+    if let Some(b) = best_bands(request, first, amplified) {
         let near = if amplified { near(b, most) } else { Vec::new() };
+        if request.thorough {
+            bands.extend(best_forms(b, steps, MAX_FREE_ENTRIES));
+            bands.extend(near.iter().flat_map(|&b| best_forms(b, steps, MAX_FREE_ENTRIES_NEAR)));
+        }
         bands.extend(near.into_iter().map(toeplitz).filter(|spec| first.iter().all(|c| c.spec != *spec)));
-        bands.extend(if request.thorough { best_forms(b, steps) } else { Vec::new() });
     }
     if request.thorough && steps <= MAX_NORMALIZED_BLT_STEPS {
-        unamplified
-            .extend(best(Class::Blt, false).map(|best| StrategySpec { column_normalize: true, ..best }));
+        let blts = first.iter().map(|c| c.spec).filter(|spec| spec.class == Class::Blt);
+        unamplified.extend(blts.map(|spec| StrategySpec { column_normalize: true, ..spec }));
     }
     let trials = |specs: Vec<_>, amplified| specs.into_iter().map(move |spec| Trial { spec, amplified });
     trials(bands, amplified).chain(trials(unamplified, false)).collect()
+}
+
+/// The number of bands of the best Toeplitz candidate within the limits on memory and time, or of the best
+/// one if none is.
+fn best_bands(request: &Request, found: &[Candidate], amplified: bool) -> Option<usize> {
+    let fits = |c: &&Candidate| c.excess(request).is_none();
+    let best = |found: &[Candidate]| {
+        best_of(Class::BandedToeplitz, found, request.objective, amplified).and_then(|best| best.spec.bands)
+    };
+    let within: Vec<Candidate> = found.iter().filter(fits).cloned().collect();
+    best(&within).or_else(|| best(found))
 }
 
 /// The same request with cyclic instead of sampled batches.
@@ -329,17 +351,27 @@ fn near(bands: usize, most: usize) -> Vec<usize> {
 /// Banded specs with columns of norm 1, and with every entry free. They are a few percent better than
 /// Toeplitz bands, but their design time limits the number of steps. None if there are as many bands as
 /// steps, which would be a dense strategy.
-fn best_forms(bands: usize, steps: usize) -> Vec<StrategySpec> {
+fn best_forms(bands: usize, steps: usize, most_work: usize) -> Vec<StrategySpec> {
     let work = steps.saturating_mul(steps).saturating_mul(bands);
-    if bands < 2 || bands >= steps || work > MAX_FREE_ENTRIES {
+    if bands < 2 || bands >= steps || work > most_work {
         return Vec::new();
     }
     let free = StrategySpec { bands: Some(bands), ..StrategySpec::new(Class::Banded) };
     vec![StrategySpec { column_normalize: true, ..toeplitz(bands) }, free]
 }
 
+/// The number of bands whose noise state takes all of the memory; `None` without a limit.
+fn bands_in_memory(request: &Request) -> Option<usize> {
+    let vector = request.arithmetic.bytes_per_coordinate().saturating_mul(request.dim as u64).max(1);
+    Some(usize::try_from(request.memory? / vector).ok()?.saturating_add(1))
+}
+
 /// The number of steps up to which a dense strategy is designed in seconds.
-fn max_dense_steps(request: &Request, separation: Separation) -> usize {
+fn max_dense_steps(request: &Request, participation: &Participation, steps: usize) -> usize {
+    let separation = participation.separation(steps);
+    if matches!(participation, Participation::MinSep { .. }) && separation.max_participations > 1 {
+        return MAX_DENSE_STEPS_OF_MIN_SEP;
+    }
     let is_fast = request.workload == Workload::Prefix && separation.max_participations <= FEW_PARTICIPATIONS;
     match request.objective {
         Objective::Rms => MAX_DENSE_STEPS,
@@ -378,12 +410,11 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
             specs,
             steps,
             epoch_steps,
-            max_dense_steps(request, Participation::Single.separation(epoch_steps)),
+            max_dense_steps(request, &Participation::Single, epoch_steps),
         );
     }
-    // Under min-sep schemas no dense strategy is known to beat bands with every entry free.
-    if request.thorough && !matches!(participation, Participation::MinSep { .. }) {
-        let runs = steps.div_ceil(max_dense_steps(request, participation.separation(steps)));
+    if request.thorough {
+        let runs = steps.div_ceil(max_dense_steps(request, participation, steps));
         let restarts = (runs > 1).then_some(runs);
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
     }

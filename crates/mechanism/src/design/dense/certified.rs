@@ -123,15 +123,25 @@ pub(super) fn ascend<D: Dual>(
     problem: &Problem,
     settings: &DenseSettings,
 ) -> Result<Solution<Matrix>> {
+    Ok(ascend_to(&mut dual, start, problem, settings)?.0)
+}
+
+/// As [`ascend`], with the multipliers at the end.
+pub(super) fn ascend_to<D: Dual>(
+    dual: &mut D,
+    start: Vec<f64>,
+    problem: &Problem,
+    settings: &DenseSettings,
+) -> Result<(Solution<Matrix>, Vec<f64>)> {
     let stages: &[f64] = if problem.objective == Objective::Max { &SOFTNESS } else { &[0.0] };
     let mut best = Incumbent { encoder: None, value: f64::INFINITY, bound: 0.0 };
     let (mut x, mut iterations, mut status) = (start, 0, Status::Stalled);
     if dual.has_newton() {
         let first =
             DenseSettings { max_iterations: settings.max_iterations.min(FIRST_ITERATIONS), ..*settings };
-        let ended = best.ascend_stage(&dual, x, problem, &first)?;
+        let ended = best.ascend_stage(dual, x, problem, &first)?;
         let left = (settings.max_iterations - ended.iterations).min(MAX_NEWTON_ITERATIONS);
-        let (reached, steps) = best.newton_stage(&dual, ended.value, problem, settings, left)?;
+        let (reached, steps) = best.newton_stage(dual, ended.value, problem, settings, left)?;
         (x, iterations, status) = (reached, ended.iterations + steps, Status::Stalled);
     }
     for &softness in stages {
@@ -141,11 +151,11 @@ pub(super) fn ascend<D: Dual>(
         dual.soften(softness);
         let most = settings.max_iterations - iterations;
         let ended =
-            best.ascend_stage(&dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
+            best.ascend_stage(dual, x, problem, &DenseSettings { max_iterations: most, ..*settings })?;
         (x, status) = (ended.value, ended.status);
         iterations += ended.iterations;
     }
-    best.finished(status, iterations, settings)
+    Ok((best.finished(status, iterations, settings)?, x))
 }
 
 impl Incumbent {
@@ -299,10 +309,15 @@ fn higher<D: Dual>(dual: &D, direction: &Direction, value: f64) -> Option<(Vec<f
 pub(super) fn cost(gram: Matrix, problem: &Problem) -> Result<(Matrix, f64)> {
     let encoder = reverse_cholesky(&gram)?;
     drop(gram);
-    let error = error_of_matrix(&lower_inverse(&encoder), &problem.workload)?;
-    let squared = match problem.objective {
+    let squared = squared_error(&encoder, problem)?;
+    Ok((encoder, squared))
+}
+
+/// Returns ||B||_F^2 or ||B||_row^2 of a lower-triangular C.
+pub(super) fn squared_error(encoder: &Matrix, problem: &Problem) -> Result<f64> {
+    let error = error_of_matrix(&lower_inverse(encoder), &problem.workload)?;
+    Ok(match problem.objective {
         Objective::Rms => error.rms * error.rms * problem.workload.queries(problem.steps) as f64,
         Objective::Max => error.max * error.max,
-    };
-    Ok((encoder, squared))
+    })
 }

@@ -2,7 +2,7 @@
 //! if that is better.
 
 use super::settings::DenseSettings;
-use super::solve::{improve_separated, minimize};
+use super::solve::{improve_separated, minimize, minimize_separated};
 use crate::design::best::Best;
 use crate::design::class::{Design, loss_of};
 use crate::design::spec::StrategySpec;
@@ -15,6 +15,8 @@ const MAX_STEPS_OF_BANDED: usize = 64;
 const MAX_STEPS_COMPARED: usize = 1024;
 /// Certified gap of the squared loss below which smaller classes are not designed: they cannot gain more.
 const NEGLIGIBLE: f64 = 1e-6;
+/// Maximum number of steps for which a list of patterns grows until few others are violated.
+const MAX_CUT: usize = 256;
 /// Maximum number of steps, and of steps times participations, for which all entries of C are optimised under
 /// min-sep.
 const MAX_SEPARATED: (usize, usize) = (512, 1 << 20);
@@ -82,8 +84,8 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     found.iter().map(Dense::of_matrix).collect()
 }
 
-/// Designs C for min-sep with several participations: the solver begins at the best design of a smaller
-/// class, and all entries are free.
+/// Designs C for min-sep with several participations. The solvers begin at the best design of a smaller class,
+/// and all entries are free.
 fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
     let mut candidates = contained(problem)?.into_iter();
     let first = match candidates.next() {
@@ -107,18 +109,30 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
             best.offer(found.map(|_| strategy), cost);
         }
     }
+    let mut bound = 0.0;
+    if problem.steps <= MAX_CUT
+        && let Ok(found) = minimize_separated(&best.value().matrix(), problem)
+    {
+        let strategy = Dense::of_matrix(&found.value)?;
+        let cost = squared_loss(&strategy, problem)?;
+        // The gap is that of the squared error, at a sensitivity of 1.
+        let squared_error = cost / strategy.sensitivity(&problem.participation)?.value.powi(2);
+        bound = found.gap.map_or(0.0, |gap| squared_error / (1.0 + gap));
+        best.offer(found.map(|_| strategy), cost);
+    }
     // The lower bound: a schema of disjoint patterns, all of which min-sep allows, has an optimum of at most
     // that of min-sep.
     let phases = (0..b).map(|phase| (phase..problem.steps).step_by(b).collect::<Vec<_>>());
     let patterns =
         phases.flat_map(|phase| phase.chunks(k).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect();
     let relaxed = Problem { participation: Participation::Patterns { patterns }, ..problem.clone() };
-    let bound = match minimize(&relaxed, &DenseSettings::of(&relaxed))? {
+    let of_disjoint = match minimize(&relaxed, &DenseSettings::of(&relaxed))? {
         found if found.gap.is_some() => {
             let cost = squared_loss(&Dense::of_matrix(&found.value)?, &relaxed)?;
             found.gap.map(|gap| cost / (1.0 + gap))
         }
         _ => None,
     };
-    Ok(certified(best, bound))
+    let bound = f64::max(bound, of_disjoint.unwrap_or(0.0));
+    Ok(certified(best, (bound > 0.0).then_some(bound)))
 }

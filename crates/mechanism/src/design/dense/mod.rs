@@ -14,11 +14,13 @@
 //! | `one_pattern` | full batch |
 //! | `overlapping` | listed patterns that share steps, small n |
 //! | `primal` | single and cyclic, if the dual is flat: over C itself, with the bounds of its multipliers |
-//! | `separated` | min-sep: over C itself, bounded by a design for disjoint patterns |
+//! | `separated` | min-sep: over C itself, with an upper bound on the sensitivity |
+//! | `cuts` | min-sep, up to 256 steps: lists of patterns that grow, with a lower bound |
 
 mod blocks;
 mod certified;
 mod class;
+mod cuts;
 mod disjoint;
 mod mirrored;
 mod newton;

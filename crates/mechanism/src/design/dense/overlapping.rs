@@ -15,7 +15,7 @@
 
 use std::cell::OnceCell;
 
-use antinoise_linear::{Matrix, lower_inverse, product, reverse_cholesky};
+use antinoise_linear::{Matrix, lower_inverse, product, reverse_cholesky, symmetric_eigen};
 
 use super::certified::{Dual, Evaluation, ascend};
 use super::queries::Queries;
@@ -23,6 +23,13 @@ use super::settings::DenseSettings;
 use super::spectrum::{FLOOR, Spectrum};
 use crate::solution::Solution;
 use crate::{Problem, Result};
+
+/// Largest rounding error of an eigenvalue of a correlation matrix, for each row.
+const ROUNDING: f64 = 1e-14;
+/// Number of corrections of correlation matrices.
+const CORRECTIONS: usize = 50;
+/// What each multiplier begins with after a problem with fewer patterns, relative to their mean.
+const LEAST_SHARE: f64 = 0.3;
 
 pub(super) struct Overlapping {
     queries: Queries,
@@ -62,20 +69,80 @@ impl Overlapping {
         Self { queries, corners, pairs, scale_squared: scale * scale, floor: OnceCell::new() }
     }
 
-    /// Returns the initial variables: equal multipliers of the queries and of the patterns, and multipliers
-    /// of the signs that cancel the off-diagonal entries of Lambda.
+    /// Returns the initial variables: equal multipliers of the queries and of the patterns.
     pub(super) fn start(&self) -> Vec<f64> {
         let rows = self.queries.variables();
         let z = vec![1.0 / (rows.max(1) as f64).sqrt(); rows];
-        let v = 1.0 / self.corners.len() as f64;
+        self.balanced(z, &vec![1.0; self.corners.len()])
+    }
+
+    /// Returns the initial variables after the solution `before` of a problem with the first of these
+    /// patterns. All patterns begin with a share of the mean multiplier, since the derivative vanishes at 0.
+    pub(super) fn start_after(&self, before: &[f64], patterns: usize) -> Vec<f64> {
+        let (z, y) = before[..self.queries.variables() + patterns].split_at(self.queries.variables());
+        let least = LEAST_SHARE * y.iter().map(|y| y * y).sum::<f64>() / patterns as f64;
+        let v: Vec<f64> = y.iter().map(|y| y * y + least).collect();
+        let added = vec![least; self.corners.len() - patterns];
+        self.balanced(z.to_vec(), &[v, added].concat())
+    }
+
+    /// Returns the variables for these z and for v divided by its sum, with multipliers of the signs that
+    /// cancel the off-diagonal entries of Lambda.
+    fn balanced(&self, z: Vec<f64>, v: &[f64]) -> Vec<f64> {
+        let total: f64 = v.iter().sum();
+        let mean = 1.0 / v.len() as f64;
         let together = |&(t, tau): &(usize, usize)| {
             // Pairs whose entry of Lambda is 0 begin near 0, but not at 0, where the derivative in zeta
             // vanishes.
-            let sum: f64 = self.corners.iter().map(|c| v * c[t] * c[tau]).sum();
-            sum.max(1e-4 * v / self.pairs.len() as f64).sqrt()
+            let sum: f64 = self.corners.iter().zip(v).map(|(c, v)| v / total * c[t] * c[tau]).sum();
+            sum.max(1e-4 * mean / self.pairs.len() as f64).sqrt()
         };
-        let multipliers = vec![v.sqrt(); self.corners.len()];
+        let multipliers = v.iter().map(|v| (v / total).sqrt()).collect();
         [z, multipliers, self.pairs.iter().map(together).collect()].concat()
+    }
+
+    /// Returns a lower bound on the squared loss of every C, whatever the signs of its inner products.
+    ///
+    /// For any correlation matrices R_pi, sens^2 >= sum over t, tau in pi of R_pi\[t, tau\] X\[t, tau\],
+    /// since there are gradients with these inner products. So the bound of the dual holds for Lambda' =
+    /// sum_pi v_pi R_pi, which is brought close to Lambda.
+    pub(super) fn bound_for_all_signs(&self, x: &[f64]) -> Result<f64> {
+        let (z, x) = x.split_at(self.queries.variables());
+        let (y, zeta) = x.split_at(self.corners.len());
+        let p = self.queries.weights(z);
+        let lambda = self.of_correlations(y, &self.multiplier_matrix(y, zeta))?;
+        let l = reverse_cholesky(&lambda)?;
+        let k = product(&product(&l, &*self.queries.gram(&p)), l.transpose());
+        let floor = FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>();
+        let trace = Spectrum::new(k, floor)?.certified_trace();
+        Ok(self.scale_squared * trace * trace / (y.iter().map(|y| y * y).sum::<f64>() * total(&p)))
+    }
+
+    /// Returns a matrix sum_pi v_pi R_pi close to `lambda`. What is missing of an entry is added to the R of
+    /// all patterns with that pair of steps, which are then made correlation matrices again.
+    fn of_correlations(&self, y: &[f64], lambda: &Matrix) -> Result<Matrix> {
+        let without = self.multiplier_matrix(y, &[]);
+        let steps: Vec<Vec<usize>> =
+            self.corners.iter().map(|c| (0..c.len()).filter(|&t| c[t] != 0.0).collect()).collect();
+        let mut correlations: Vec<Matrix> =
+            steps.iter().map(|steps| Matrix::from_fn(steps.len(), steps.len(), |_, _| 1.0)).collect();
+        let mut sum = without.clone();
+        for _ in 0..CORRECTIONS {
+            let missing = |t: usize, tau: usize| (lambda[(t, tau)] - sum[(t, tau)]) / without[(t, tau)];
+            let mut next = Matrix::zeros(lambda.nrows(), lambda.nrows());
+            for ((steps, r), y) in steps.iter().zip(&mut correlations).zip(y) {
+                let moved = |i: usize, j: usize| match missing(steps[i], steps[j]) {
+                    missing if i != j && missing.is_finite() => r[(i, j)] + missing,
+                    _ => r[(i, j)],
+                };
+                *r = correlation(&Matrix::from_fn(steps.len(), steps.len(), moved))?;
+                for (j, &tau) in steps.iter().enumerate() {
+                    steps.iter().enumerate().for_each(|(i, &t)| next[(t, tau)] += y * y * r[(i, j)]);
+                }
+            }
+            sum = next;
+        }
+        Ok(sum)
     }
 
     fn multiplier_matrix(&self, y: &[f64], zeta: &[f64]) -> Matrix {
@@ -112,6 +179,29 @@ impl Overlapping {
     }
 }
 
+/// Returns a correlation matrix close to a symmetric matrix: without its negative eigenvalues, scaled to a
+/// diagonal of 1.
+fn correlation(x: &Matrix) -> Result<Matrix> {
+    let (values, vectors) = symmetric_eigen(x)?;
+    let mut half = vectors;
+    for (j, value) in values.iter().enumerate() {
+        half.column_mut(j).iter_mut().for_each(|x| *x *= value.max(0.0).sqrt());
+    }
+    let r = product(&half, half.transpose());
+    // Off the diagonal, entries are smaller by more than the rounding errors of positive eigenvalues.
+    let exact = 1.0 - ROUNDING * r.nrows() as f64;
+    Ok(Matrix::from_fn(r.nrows(), r.nrows(), |i, j| match (r[(i, i)] * r[(j, j)]).sqrt() {
+        _ if i == j => 1.0,
+        scale if scale > 0.0 => exact * r[(i, j)] / scale,
+        _ => 0.0,
+    }))
+}
+
+/// The sum of the weights of queries, or 1 if they have none.
+fn total(p: &[f64]) -> f64 {
+    if p.is_empty() { 1.0 } else { p.iter().sum() }
+}
+
 impl Dual for Overlapping {
     /// The eigenpairs of K = L A^T P A L^T and L^-1, where L^T L = Lambda.
     type State = (Spectrum, Matrix);
@@ -135,7 +225,7 @@ impl Dual for Overlapping {
         let mut gradient = self.queries.gradient(z, &p, product(l.transpose(), &spectrum.vectors), &spectrum);
         gradient.append(&mut self.gradient(y, zeta, &of_x, trace));
 
-        let weight = if p.is_empty() { 1.0 } else { p.iter().sum() };
+        let weight = total(&p);
         let sum: f64 = y.iter().map(|y| y * y).sum();
         Ok(Evaluation {
             value: f64::ln(weight) + sum.ln() - 2.0 * trace.ln(),

@@ -1,5 +1,5 @@
-//! The dense design for min-sep with several participations. All entries of C are free, and the sensitivity
-//! that is minimised is the upper bound that a plan reports.
+//! The dense design for min-sep with several participations. All entries of C are free, and an upper bound on
+//! the sensitivity is minimised.
 //!
 //! > minimise ||A C^-1||^2 M\[0, k\], where
 //! > M\[t, l\] = max(X\[t, t\] + 2 sum over 1 <= j < l of R\[t, j\] + M\[t + b, l - 1\], M\[t + 1, l\]),
@@ -9,7 +9,7 @@
 //! 1. M is a dynamic program over patterns, which bounds inner products by R.
 //! 2. The maximum in R is smoothed by a p-norm, and the maximum in M by a softplus. Both are upper bounds,
 //!    and later stages smooth less. O(n^3 + n k) time an evaluation.
-//! 3. The lower bound on the loss is that of a design for disjoint patterns of the schema.
+//! 3. The result is where `cuts` begins.
 
 use antinoise_linear::{Matrix, lower_inverse, product};
 

@@ -4,6 +4,7 @@ use antinoise_input::{InvalidParameter, between};
 use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;
+use super::cuts;
 use super::disjoint::{self, Disjoint};
 use super::mirrored::{self, Mirrored};
 use super::one_pattern::{self, OnePattern};
@@ -81,6 +82,12 @@ fn checked_queries(problem: &Problem) -> Result<(Matrix, f64)> {
 /// When the problem is not valid.
 pub(crate) fn improve_separated(start: &Matrix, problem: &Problem) -> Result<Vec<Solution<Matrix>>> {
     Ok(descend(&checked_queries(problem)?.0, start, problem))
+}
+
+/// Returns the lower-triangular C of least loss for min-sep, with its gap.
+pub(crate) fn minimize_separated(start: &Matrix, problem: &Problem) -> Result<Solution<Matrix>> {
+    let (a, scale) = checked_queries(problem)?;
+    cuts::minimize(&a, scale, start, problem)
 }
 
 /// Returns the patterns of the schema, extended so that each step is in at least one, and whether the schema

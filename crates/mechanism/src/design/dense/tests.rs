@@ -5,13 +5,14 @@ use antinoise_linear::Matrix;
 
 use super::blocks::Blocks;
 use super::certified::Dual;
+use super::certified::squared_error;
 use super::disjoint::Disjoint;
 use super::mirrored::{Mirrored, is_mirrored};
 use super::one_pattern::OnePattern;
 use super::overlapping::Overlapping;
 use super::queries::{Queries, materialized};
 use super::settings::DenseSettings;
-use super::solve::{MAX_STEPS, minimize, patterns};
+use super::solve::{MAX_STEPS, minimize, minimize_separated, patterns};
 use super::*;
 use crate::numeric::lbfgs;
 use crate::problem::{Objective, Problem};
@@ -257,4 +258,42 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
     // All cases of the third and the fifth workload have a strategy, half of the fourth, and none of the
     // first two, which are too ill-conditioned.
     assert!(designed >= 16, "{designed} of 40 have a strategy");
+}
+
+/// The design with patterns added one after another is that for all patterns, and its bound is below.
+#[test]
+fn patterns_that_are_added_suffice() {
+    let mut compared = 0;
+    for (steps, b, k) in [(6, 1, 2), (7, 2, 3), (8, 2, 4), (8, 3, 2), (9, 4, 3), (10, 5, 2), (5, 1, 4)] {
+        let mut patterns: Vec<Vec<usize>> = vec![Vec::new()];
+        for t in 0..steps {
+            let apart = |p: &&Vec<usize>| p.len() < k && p.last().is_none_or(|last| t >= last + b);
+            let longer: Vec<_> = patterns.iter().filter(apart).map(|p| [&p[..], &[t]].concat()).collect();
+            patterns.extend(longer);
+        }
+        patterns.remove(0);
+        for workload in ["prefix", "momentum:0.9", "last-iterate:0.8"] {
+            for objective in [Objective::Rms, Objective::Max] {
+                let schema = format!("min-sep:{b},{k}");
+                let free = problem(steps, workload, &schema, objective);
+                let participation = Participation::Patterns { patterns: patterns.clone() };
+                let listed = Problem { participation, ..free.clone() };
+                let known = minimize(&listed, &DenseSettings::of(&listed)).unwrap();
+                let (least, gap) = (squared_error(&known.value, &free).unwrap(), known.gap.unwrap());
+                let start = Matrix::from_fn(steps, steps, |i, j| f64::from(i == j));
+                let found = minimize_separated(&start, &free).unwrap();
+                let squared = squared_error(&found.value, &free).unwrap();
+                let sensitivity =
+                    of_encoder(&Encoder::Dense(found.value.clone()), &free.participation).unwrap();
+                let case = format!("{steps} steps, {schema}, {workload}, {objective}: {squared} for {least}");
+                assert!(sensitivity.value <= 1.0 + 1e-9, "{case}: {}", sensitivity.value);
+                let bound = squared / (1.0 + found.gap.unwrap());
+                assert!(bound <= least * (1.0 + 1e-9), "{case}: bound {bound}");
+                assert!(squared >= least / (1.0 + gap) * (1.0 - 1e-9), "{case}");
+                assert!(squared <= least * 1.01, "{case}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 42);
 }
