@@ -84,8 +84,8 @@ fn contained(problem: &Problem) -> Result<Vec<Dense>> {
     found.iter().map(Dense::of_matrix).collect()
 }
 
-/// Designs C for min-sep with several participations. The solvers begin at the best design of a smaller class,
-/// and all entries are free.
+/// Designs C for min-sep with several participations. The solvers begin at the best design of a smaller
+/// class, and all entries are free.
 fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
     let mut candidates = contained(problem)?.into_iter();
     let first = match candidates.next() {
