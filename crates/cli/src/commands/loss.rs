@@ -132,7 +132,16 @@ impl fmt::Display for LossFigures {
         if let Some(workload) = self.designed_for.as_ref().filter(|&workload| *workload != self.workload) {
             writeln!(f, "designed for {workload}, not for the workload that it is measured under")?;
         }
-        let gap = self.gap.map_or(String::new(), |gap| format!(", certified relative gap {gap:.1e}"));
+        let gap = self
+            .gap
+            .map(rounded_up)
+            .map_or(String::new(), |gap| format!(", certified relative gap {gap:.1e}"));
         writeln!(f, "{how}{gap}; {:.3} s", self.seconds)
     }
+}
+
+/// A gap rounded up to the two digits that are printed.
+fn rounded_up(gap: f64) -> f64 {
+    let unit = 10f64.powf(gap.log10().floor() - 1.0);
+    if unit.is_normal() { (gap / unit).ceil() * unit } else { gap }
 }

@@ -1,13 +1,13 @@
 //! The sensitivity of any C, from the entries (C^T C)\[t, tau\] for steps t and tau of the same pattern.
 
 use antinoise_input::{larger, largest};
-use antinoise_linear::Matrix;
+use antinoise_linear::{Matrix, product};
 
 use super::each_epoch::of_epochs;
 use super::nested;
 use super::patterns::{Blocks, TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
-use super::value::{Kind, Sensitivity};
+use super::value::Sensitivity;
 use super::worst_pattern::{PatternSearch, one_more};
 use crate::numeric::limits::check_materializable;
 use crate::{Encoder, Participation, Result, Separation};
@@ -18,6 +18,8 @@ const MAX_SEARCHED: usize = 4096;
 const OPERATIONS: usize = 1 << 25;
 /// Sums that differ by less than this fraction count as equal.
 const ROUNDING: f64 = 1e-11;
+/// Source of an upper bound.
+const BY_MAGNITUDES: &str = "magnitudes of the inner products of columns, branch and bound over patterns";
 
 /// Returns sens(C, Pi) of any C.
 ///
@@ -91,6 +93,9 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     if k == 2 && !orthogonal {
         return Sensitivity::exact(largest_pair(encoder, b).sqrt(), TWO_PARTICIPATIONS);
     }
+    if n <= MAX_SEARCHED && !orthogonal {
+        return worst_pattern(encoder, separation);
+    }
     let reach = if orthogonal { Vec::new() } else { largest_beyond(encoder, b, k) };
     let mut weights = encoder.gram_lag(0);
     let mut fewer = vec![0.0; n + b];
@@ -104,19 +109,20 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
     if orthogonal {
         return Sensitivity::exact(value, "orthogonal columns, dynamic program over patterns");
     }
-    let program = "dynamic program on bounds of the inner products of later columns";
-    let bound = Sensitivity::upper_bound(value, program)?;
-    if n > MAX_SEARCHED {
-        return Ok(bound);
-    }
-    let found = worst_pattern(encoder, separation)?;
-    Ok(if found.value < bound.value || found.kind == Kind::Exact { found } else { bound })
+    Sensitivity::upper_bound(value, "dynamic program on bounds of the inner products of later columns")
 }
 
 /// Returns the sensitivity from the pattern of the largest sum of |X\[t, tau\]|, X = C^T C.
 fn worst_pattern(encoder: &Encoder, separation: Separation) -> Result<Sensitivity> {
-    let x = encoder.gram();
+    let x = match encoder {
+        Encoder::Dense(c) => product(c.transpose(), c),
+        _ => encoder.gram(),
+    };
     let magnitudes = Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs());
+    let most = largest((0..x.ncols()).flat_map(|j| magnitudes.column(j)).copied());
+    if !most.is_finite() {
+        return Sensitivity::upper_bound(most, BY_MAGNITUDES);
+    }
     let worst = PatternSearch::unsigned(&magnitudes, separation).largest(OPERATIONS);
     let steps = &worst.steps;
     let column = |&t: &usize| steps.iter().map(|&tau| x[(t, tau)]).sum::<f64>();
@@ -128,10 +134,7 @@ fn worst_pattern(encoder: &Encoder, separation: Separation) -> Result<Sensitivit
             "columns of the worst pattern have no negative inner product, branch and bound",
         );
     }
-    Sensitivity::upper_bound(
-        value,
-        "magnitudes of the inner products of columns, branch and bound over patterns",
-    )
+    Sensitivity::upper_bound(value, BY_MAGNITUDES)
 }
 
 /// Returns the largest squared effect of one or two participations, for X = C^T C: the maximum of

@@ -73,6 +73,8 @@ pub(crate) struct Worst {
     pub(crate) exact: bool,
     /// The steps of the largest value that was found; empty if none is above the floor.
     pub(crate) steps: Vec<usize>,
+    /// The number of operations that were used.
+    pub(crate) operations: usize,
 }
 
 impl<'a> PatternSearch<'a> {
@@ -116,7 +118,7 @@ impl<'a> PatternSearch<'a> {
                 break;
             }
             if left == 0 {
-                return Worst { value: candidate.bound, exact: false, steps: unsigned(steps) };
+                return Worst { value: candidate.bound, exact: false, steps: unsigned(steps), operations };
             }
             let mut used = self.x.nrows() * (self.separation.max_participations + 1);
             for next in self.continued(&candidate) {
@@ -130,7 +132,8 @@ impl<'a> PatternSearch<'a> {
             }
             left = left.saturating_sub(used);
         }
-        Worst { value: best * (1.0 + ROUNDING), exact: true, steps: unsigned(steps) }
+        let (value, operations) = (best * (1.0 + ROUNDING), operations - left);
+        Worst { value, exact: true, steps: unsigned(steps), operations }
     }
 
     /// Returns the candidates with one more step. With g_t the sum over steps s of u_s X\[s, t\], a step t

@@ -413,7 +413,10 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
             max_dense_steps(request, &Participation::Single, epoch_steps),
         );
     }
-    if request.thorough {
+    // With several participations in any steps, every set of steps is a pattern, and the search for the worst
+    // ones takes longest.
+    let any_steps = matches!(participation, Participation::MinSep { min_sep: 1, max_participations: 2.. });
+    if request.thorough && !any_steps {
         let runs = steps.div_ceil(max_dense_steps(request, participation, steps));
         let restarts = (runs > 1).then_some(runs);
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));

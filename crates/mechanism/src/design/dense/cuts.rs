@@ -27,14 +27,15 @@ use crate::{Problem, Result, Separation};
 const GAP: f64 = 1e-3;
 /// Maximum number of lists of patterns.
 const MAX_LISTS: usize = 80;
-/// Maximum number of iterations for a list, and of n^3 times all iterations: 20 seconds for 128 steps.
+/// Maximum number of iterations for a list, and of n^3 times all iterations: about 15 seconds.
 const MAX_ITERATIONS: usize = 100;
 const MAX_WORK: usize = 3_000_000_000;
 /// The gap of a list's solution relative to that of the design, and its limits.
 const SHARE_OF_GAP: f64 = 0.1;
 const GAPS: (f64, f64) = (2e-5, 1e-2);
-/// Number of operations of a search for a worst pattern.
-const OPERATIONS: usize = 1 << 24;
+/// Number of operations of a search for a worst pattern, and of all searches: about 15 seconds.
+const OPERATIONS: usize = 1 << 22;
+const MAX_OPERATIONS: usize = 1 << 32;
 /// Excess of a pattern's sum over 1 for which it is added.
 const VIOLATED: f64 = 1e-5;
 /// Fractions of the way from the feasible X to the solution of step 1.
@@ -51,14 +52,15 @@ pub(super) fn minimize(
     let n = problem.steps;
     let separation = problem.participation.separation(n);
     let mut patterns = densest(n, separation);
-    let mut inside = feasible(&product(start.transpose(), start), separation);
+    let mut searches = Searches { separation, left: MAX_OPERATIONS };
+    let mut inside = searches.feasible(&product(start.transpose(), start));
     let (mut best, mut value) = cost(inside.clone(), problem)?;
     // Of C without negative inner products, and of every C.
     let (mut bound, mut certified) = (0.0, 0.0);
     let (mut iterations, mut solved) = (0, None::<(Vec<f64>, usize)>);
     for _ in 0..MAX_LISTS {
         let left = (MAX_WORK / n.pow(3)).saturating_sub(iterations);
-        if left == 0 || value <= bound * (1.0 + GAP) {
+        if left == 0 || searches.left == 0 || value <= bound * (1.0 + GAP) {
             break;
         }
         let mut dual = Overlapping::new(Queries::new(a.clone(), problem.objective), &patterns, n, scale);
@@ -77,7 +79,7 @@ pub(super) fn minimize(
         certified = f64::max(certified, dual.bound_for_all_signs(&variables).unwrap_or(0.0));
         let (before, outside) = (inside.clone(), product(found.value.transpose(), &found.value));
         for fraction in FRACTIONS {
-            let between = feasible(&mixed(&before, &outside, fraction), separation);
+            let between = searches.feasible(&mixed(&before, &outside, fraction));
             if let Ok((encoder, squared)) = cost(between.clone(), problem)
                 && squared < value
             {
@@ -86,10 +88,12 @@ pub(super) fn minimize(
         }
         let known = patterns.len();
         let half_way = mixed(&before, &outside, 0.5);
-        patterns.extend([&outside, &half_way].iter().flat_map(|x| worst(x, separation, 1.0 + VIOLATED)));
+        for x in [&outside, &half_way] {
+            patterns.extend(searches.worst(x, 1.0 + VIOLATED));
+        }
         // A solve that stalled may violate nothing. Longer lists often help it.
         if !has_more(&mut patterns, known) {
-            patterns.extend(worst(&outside, separation, 0.0));
+            patterns.extend(searches.worst(&outside, 0.0));
             if !has_more(&mut patterns, known) {
                 break;
             }
@@ -97,7 +101,8 @@ pub(super) fn minimize(
         solved = Some((variables, known));
     }
     let gap = (value / certified - 1.0).max(0.0);
-    let status = if value <= bound * (1.0 + GAP) { Status::Converged } else { Status::IterationLimit };
+    let is_close = value <= bound * (1.0 + GAP) && certified > 0.0;
+    let status = if is_close { Status::Converged } else { Status::IterationLimit };
     Ok(Solution { value: best, status, gap: gap.is_finite().then_some(gap), iterations, improved: true })
 }
 
@@ -120,20 +125,31 @@ fn magnitudes(x: &Matrix) -> Matrix {
     Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs())
 }
 
-/// Returns X divided by the largest sum of |X\[t, tau\]| over a pattern, or by an upper bound on it.
-fn feasible(x: &Matrix, separation: Separation) -> Matrix {
-    let worst = PatternSearch::unsigned(&magnitudes(x), separation).largest(OPERATIONS).value;
-    Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] / worst)
-}
-
 fn mixed(x: &Matrix, y: &Matrix, fraction: f64) -> Matrix {
     Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] + fraction * (y[(i, j)] - x[(i, j)]))
 }
 
-/// The worst pattern for each first step, if its sum of |X\[t, tau\]| is above `floor`.
-fn worst(x: &Matrix, separation: Separation, floor: f64) -> Vec<Vec<usize>> {
-    let magnitudes = magnitudes(x);
-    let search = PatternSearch::unsigned(&magnitudes, separation);
-    let of_first = |first| search.largest_from(first, floor, OPERATIONS).steps;
-    (0..x.nrows()).map(of_first).filter(|steps| !steps.is_empty()).collect()
+/// The searches for worst patterns, and how many operations they have left.
+struct Searches {
+    separation: Separation,
+    left: usize,
+}
+
+impl Searches {
+    /// Returns X divided by the largest sum of |X\[t, tau\]| over a pattern, or by an upper bound on it.
+    fn feasible(&mut self, x: &Matrix) -> Matrix {
+        let worst = PatternSearch::unsigned(&magnitudes(x), self.separation).largest(OPERATIONS);
+        self.left = self.left.saturating_sub(worst.operations);
+        Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] / worst.value)
+    }
+
+    /// The worst pattern for each first step, if its sum of |X\[t, tau\]| is above `floor`.
+    fn worst(&mut self, x: &Matrix, floor: f64) -> Vec<Vec<usize>> {
+        let magnitudes = magnitudes(x);
+        let search = PatternSearch::unsigned(&magnitudes, self.separation);
+        let each = OPERATIONS.min(self.left / x.nrows());
+        let all: Vec<_> = (0..x.nrows()).map(|first| search.largest_from(first, floor, each)).collect();
+        self.left = self.left.saturating_sub(all.iter().map(|worst| worst.operations).sum());
+        all.into_iter().map(|worst| worst.steps).filter(|steps| !steps.is_empty()).collect()
+    }
 }

@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 
 use antinoise_linear::{Matrix, lower_inverse, product, reverse_cholesky, symmetric_eigen};
 
-use super::certified::{Dual, Evaluation, ascend};
+use super::certified::{Dual, Evaluation, ascend_to, squared_error};
 use super::queries::Queries;
 use super::settings::DenseSettings;
 use super::spectrum::{FLOOR, Spectrum};
@@ -254,11 +254,16 @@ impl Dual for Overlapping {
     }
 }
 
+/// Returns the C of least loss among those without negative inner products, with its gap to the bound for
+/// every C.
 pub(super) fn minimize(
-    dual: Overlapping,
+    mut dual: Overlapping,
     problem: &Problem,
     settings: &DenseSettings,
 ) -> Result<Solution<Matrix>> {
     let start = dual.start();
-    ascend(dual, start, problem, settings)
+    let (found, variables) = ascend_to(&mut dual, start, problem, settings)?;
+    let bound = dual.bound_for_all_signs(&variables)?;
+    let gap = (squared_error(&found.value, problem)? / bound - 1.0).max(0.0);
+    Ok(Solution { gap: gap.is_finite().then_some(gap), ..found })
 }

@@ -26,9 +26,9 @@ const MAX_PRIMAL_STEPS: usize = 1024;
 /// Returns the lower-triangular C (n x n) of least loss and sensitivity 1, for every schema except min-sep.
 ///
 /// The `gap` of the solution holds against all C, lower triangular or not, whose sensitivity to gradients of
-/// any dimension is 1. For patterns that share steps, it holds against all C in which columns of the same
-/// pattern have no negative inner products. If some step belongs to no pattern, there is no gap; C is then
-/// designed as if a unit took part in that step alone.
+/// any dimension is 1. For patterns that share steps, C is the best one in which columns of the same pattern
+/// have no negative inner products, which may leave a gap. If some step belongs to no pattern, there is no
+/// gap; C is then designed as if a unit took part in that step alone.
 ///
 /// # Errors
 /// When the problem is not valid, `steps` exceeds 16384, or the schema is min-sep with several
