@@ -39,3 +39,13 @@ pub(crate) fn assert_gradient(
         );
     }
 }
+
+/// All patterns of min-sep whose steps begin at `from` or later.
+pub(crate) fn min_sep_patterns(from: usize, n: usize, b: usize, k: usize) -> Vec<Vec<usize>> {
+    let after = |t: usize| if k == 1 { Vec::new() } else { min_sep_patterns(t + b, n, b, k - 1) };
+    let with = |t: usize| {
+        let longer = after(t).into_iter().map(move |later| [vec![t], later].concat());
+        std::iter::once(vec![t]).chain(longer).collect::<Vec<_>>()
+    };
+    (from..n).flat_map(with).collect()
+}

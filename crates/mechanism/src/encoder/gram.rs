@@ -1,6 +1,6 @@
 //! Entries of C^T C, one diagonal at a time.
 
-use antinoise_linear::Matrix;
+use antinoise_linear::{Matrix, product};
 
 use super::form::Encoder;
 use crate::numeric::vector::dot;
@@ -85,6 +85,9 @@ impl Encoder {
 
     /// Returns C^T C as a dense matrix.
     pub(crate) fn gram(&self) -> Matrix {
+        if let Self::Dense(c) = self {
+            return product(c.transpose(), c);
+        }
         let n = self.steps();
         let mut gram = Matrix::zeros(n, n);
         for lag in 0..n {

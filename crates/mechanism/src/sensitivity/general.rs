@@ -1,7 +1,7 @@
 //! The sensitivity of any C, from the entries (C^T C)\[t, tau\] for steps t and tau of the same pattern.
 
 use antinoise_input::{larger, largest};
-use antinoise_linear::{Matrix, product};
+use antinoise_linear::Matrix;
 
 use super::each_epoch::of_epochs;
 use super::nested;
@@ -114,16 +114,12 @@ fn min_sep(encoder: &Encoder, b: usize, k: usize) -> Result<Sensitivity> {
 
 /// Returns the sensitivity from the pattern of the largest sum of |X\[t, tau\]|, X = C^T C.
 fn worst_pattern(encoder: &Encoder, separation: Separation) -> Result<Sensitivity> {
-    let x = match encoder {
-        Encoder::Dense(c) => product(c.transpose(), c),
-        _ => encoder.gram(),
-    };
-    let magnitudes = Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs());
-    let most = largest((0..x.ncols()).flat_map(|j| magnitudes.column(j)).copied());
+    let x = encoder.gram();
+    let most = largest((0..x.ncols()).flat_map(|j| x.column(j)).map(|x| x.abs()));
     if !most.is_finite() {
         return Sensitivity::upper_bound(most, BY_MAGNITUDES);
     }
-    let worst = PatternSearch::unsigned(&magnitudes, separation).largest(OPERATIONS);
+    let worst = PatternSearch::of_magnitudes(&x, separation).largest(OPERATIONS);
     let steps = &worst.steps;
     let column = |&t: &usize| steps.iter().map(|&tau| x[(t, tau)]).sum::<f64>();
     let attained: f64 = steps.iter().map(column).sum();

@@ -3,6 +3,7 @@
 use antinoise_linear::Matrix;
 
 use super::{Kind, of_encoder, of_toeplitz};
+use crate::testing::min_sep_patterns;
 use crate::{Encoder, Participation};
 
 /// The norm of the sum of these columns of a lower-triangular Toeplitz matrix, with these signs.
@@ -51,16 +52,6 @@ fn two_participations_any_distance_apart_are_exact() {
     }
     assert_eq!(found.kind, Kind::Exact, "{}", found.source);
     assert!((found.value - largest).abs() < 1e-12, "{} and {largest}", found.value);
-}
-
-/// All patterns of min-sep whose steps begin at `from` or later.
-fn min_sep_patterns(from: usize, n: usize, b: usize, k: usize) -> Vec<Vec<usize>> {
-    let after = |t: usize| if k == 1 { Vec::new() } else { min_sep_patterns(t + b, n, b, k - 1) };
-    let with = |t: usize| {
-        let longer = after(t).into_iter().map(move |later| [vec![t], later].concat());
-        std::iter::once(vec![t]).chain(longer).collect::<Vec<_>>()
-    };
-    (from..n).flat_map(with).collect()
 }
 
 /// Without negative inner products the worst pattern is exact; with them, what scalars attain is at most the

@@ -1,5 +1,6 @@
 //! The worst pattern under min-sep, with the worst signs of contributions to its steps or without signs.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -57,7 +58,7 @@ impl Eq for Candidate {}
 /// The search for the maximum of u^T X u over vectors u with entries -1, 0 and 1, of which at most k are not
 /// 0, any two at least b apart. X (n x n) is symmetric.
 pub(crate) struct PatternSearch<'a> {
-    x: &'a Matrix,
+    x: Cow<'a, Matrix>,
     separation: Separation,
     /// Whether u has entries of -1. The maximum has none if no entry of X is negative.
     signed: bool,
@@ -80,13 +81,13 @@ pub(crate) struct Worst {
 impl<'a> PatternSearch<'a> {
     /// The search over patterns and signs.
     pub(crate) fn signed(x: &'a Matrix, separation: Separation) -> Self {
-        let reach = reach(x, separation);
-        Self { x, separation, signed: true, reach }
+        Self { x: Cow::Borrowed(x), separation, signed: true, reach: reach(x, separation) }
     }
 
-    /// The search over patterns, for X without negative entries.
-    pub(crate) fn unsigned(magnitudes: &'a Matrix, separation: Separation) -> Self {
-        Self { signed: false, ..Self::signed(magnitudes, separation) }
+    /// The search over patterns for the largest sum of |X\[t, tau\]|.
+    pub(crate) fn of_magnitudes(x: &Matrix, separation: Separation) -> Self {
+        let magnitudes = Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs());
+        Self { x: Cow::Owned(magnitudes), separation, signed: false, reach: reach(x, separation) }
     }
 
     /// Returns the maximum over all patterns, or an upper bound after about `operations` operations.

@@ -245,12 +245,11 @@ fn refined(request: &Request, steps: usize, most: usize, first: &[Candidate]) ->
 /// The number of bands of the best Toeplitz candidate within the limits on memory and time, or of the best
 /// one if none is.
 fn best_bands(request: &Request, found: &[Candidate], amplified: bool) -> Option<usize> {
-    let fits = |c: &&Candidate| c.excess(request).is_none();
-    let best = |found: &[Candidate]| {
-        best_of(Class::BandedToeplitz, found, request.objective, amplified).and_then(|best| best.spec.bands)
+    let best = |found: &mut dyn Iterator<Item = _>| {
+        best_of(Class::BandedToeplitz, found, request.objective, amplified)?.spec.bands
     };
-    let within: Vec<Candidate> = found.iter().filter(fits).cloned().collect();
-    best(&within).or_else(|| best(found))
+    let within = &mut found.iter().filter(|c| c.excess(request).is_none());
+    best(within).or_else(|| best(&mut found.iter()))
 }
 
 /// The same request with cyclic instead of sampled batches.
@@ -301,9 +300,17 @@ fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
 }
 
 /// The candidate of `class` of least loss in `found`.
-fn best_of(class: Class, found: &[Candidate], objective: Objective, amplified: bool) -> Option<&Candidate> {
+fn best_of<'a>(
+    class: Class,
+    found: impl IntoIterator<Item = &'a Candidate>,
+    objective: Objective,
+    amplified: bool,
+) -> Option<&'a Candidate> {
     let of_class = |c: &&Candidate| c.spec.class == class && c.is_amplified() == amplified;
-    found.iter().filter(of_class).min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
+    found
+        .into_iter()
+        .filter(of_class)
+        .min_by(|x, y| x.objective(objective).total_cmp(&y.objective(objective)))
 }
 
 /// Whether the class is banded, so that Poisson sampling amplifies privacy. A restarted strategy has the

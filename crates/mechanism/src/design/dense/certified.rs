@@ -279,7 +279,7 @@ impl Incumbent {
         iterations: usize,
         settings: &DenseSettings,
     ) -> Result<Solution<Matrix>> {
-        // The value can be below the bound only by rounding.
+        // The value is below the bound by rounding, or with negative inner products that the dual excludes.
         let gap = self.gap().max(0.0);
         let Some(encoder) = self.encoder else {
             let message = "no strategy was found: the workload is too ill-conditioned for double precision";

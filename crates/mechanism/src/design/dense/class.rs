@@ -116,7 +116,7 @@ fn separated(problem: &Problem, b: usize, k: usize) -> Result<Solution<Dense>> {
         let strategy = Dense::of_matrix(&found.value)?;
         let cost = squared_loss(&strategy, problem)?;
         // The gap is that of the squared error, at a sensitivity of 1.
-        let squared_error = cost / strategy.sensitivity(&problem.participation)?.value.powi(2);
+        let squared_error = strategy.error(&problem.workload)?.of(problem.objective).powi(2);
         bound = found.gap.map_or(0.0, |gap| squared_error / (1.0 + gap));
         best.offer(found.map(|_| strategy), cost);
     }

@@ -13,6 +13,8 @@
 //! # Source
 //! Cutting planes with in-out separation: Ben-Ameur and Neto (2007).
 
+use std::collections::BTreeSet;
+
 use antinoise_linear::{Matrix, product};
 
 use super::certified::{ascend_to, cost, squared_error};
@@ -114,15 +116,11 @@ fn densest(n: usize, Separation { min_sep: b, max_participations: k }: Separatio
 
 /// Drops patterns after the first `known` that are listed before; returns whether any remain.
 fn has_more(patterns: &mut Vec<Vec<usize>>, known: usize) -> bool {
-    let mut seen: std::collections::BTreeSet<_> = patterns[..known].iter().cloned().collect();
+    let mut seen: BTreeSet<_> = patterns[..known].iter().cloned().collect();
     let mut added = patterns.split_off(known);
     added.retain(|pattern| seen.insert(pattern.clone()));
     patterns.append(&mut added);
     patterns.len() > known
-}
-
-fn magnitudes(x: &Matrix) -> Matrix {
-    Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)].abs())
 }
 
 fn mixed(x: &Matrix, y: &Matrix, fraction: f64) -> Matrix {
@@ -138,15 +136,14 @@ struct Searches {
 impl Searches {
     /// Returns X divided by the largest sum of |X\[t, tau\]| over a pattern, or by an upper bound on it.
     fn feasible(&mut self, x: &Matrix) -> Matrix {
-        let worst = PatternSearch::unsigned(&magnitudes(x), self.separation).largest(OPERATIONS);
+        let worst = PatternSearch::of_magnitudes(x, self.separation).largest(OPERATIONS);
         self.left = self.left.saturating_sub(worst.operations);
         Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] / worst.value)
     }
 
     /// The worst pattern for each first step, if its sum of |X\[t, tau\]| is above `floor`.
     fn worst(&mut self, x: &Matrix, floor: f64) -> Vec<Vec<usize>> {
-        let magnitudes = magnitudes(x);
-        let search = PatternSearch::unsigned(&magnitudes, self.separation);
+        let search = PatternSearch::of_magnitudes(x, self.separation);
         let each = OPERATIONS.min(self.left / x.nrows());
         let all: Vec<_> = (0..x.nrows()).map(|first| search.largest_from(first, floor, each)).collect();
         self.left = self.left.saturating_sub(all.iter().map(|worst| worst.operations).sum());

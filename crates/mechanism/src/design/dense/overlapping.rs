@@ -111,11 +111,21 @@ impl Overlapping {
         let (y, zeta) = x.split_at(self.corners.len());
         let p = self.queries.weights(z);
         let lambda = self.of_correlations(y, &self.multiplier_matrix(y, zeta))?;
-        let l = reverse_cholesky(&lambda)?;
-        let k = product(&product(&l, &*self.queries.gram(&p)), l.transpose());
-        let floor = FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>();
-        let trace = Spectrum::new(k, floor)?.certified_trace();
-        Ok(self.scale_squared * trace * trace / (y.iter().map(|y| y * y).sum::<f64>() * total(&p)))
+        let (_, spectrum) = self.spectrum(&lambda, &p)?;
+        Ok(self.bound(&spectrum, y.iter().map(|y| y * y).sum::<f64>() * total(&p)))
+    }
+
+    /// Returns L with L^T L = `lambda`, and the eigenpairs of K = L A^T P A L^T.
+    fn spectrum(&self, lambda: &Matrix, p: &[f64]) -> Result<(Matrix, Spectrum)> {
+        let l = reverse_cholesky(lambda)?;
+        let k = product(&product(&l, &*self.queries.gram(p)), l.transpose());
+        let floor = *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>());
+        Ok((l, Spectrum::new(k, floor)?))
+    }
+
+    /// Returns the certified bound for these eigenvalues and sum v sum p.
+    fn bound(&self, spectrum: &Spectrum, sums: f64) -> f64 {
+        self.scale_squared * spectrum.certified_trace().powi(2) / sums
     }
 
     /// Returns a matrix sum_pi v_pi R_pi close to `lambda`. What is missing of an entry is added to the R of
@@ -210,10 +220,7 @@ impl Dual for Overlapping {
         let (z, x) = x.split_at(self.queries.variables());
         let (y, zeta) = x.split_at(self.corners.len());
         let p = self.queries.weights(z);
-        let l = reverse_cholesky(&self.multiplier_matrix(y, zeta))?;
-        let k = product(&product(&l, &*self.queries.gram(&p)), l.transpose());
-        let floor = *self.floor.get_or_init(|| FLOOR * (0..k.nrows()).map(|t| k[(t, t)]).sum::<f64>());
-        let spectrum = Spectrum::new(k, floor)?;
+        let (l, spectrum) = self.spectrum(&self.multiplier_matrix(y, zeta), &p)?;
         let inverse = lower_inverse(&l);
 
         let mut half = product(&inverse, &spectrum.vectors);
@@ -230,7 +237,7 @@ impl Dual for Overlapping {
         Ok(Evaluation {
             value: f64::ln(weight) + sum.ln() - 2.0 * trace.ln(),
             gradient,
-            bound: self.scale_squared * spectrum.certified_trace().powi(2) / (sum * weight),
+            bound: self.bound(&spectrum, sum * weight),
             state: (spectrum, inverse),
         })
     }

@@ -17,7 +17,7 @@ use super::*;
 use crate::numeric::lbfgs;
 use crate::problem::{Objective, Problem};
 use crate::sensitivity::of_encoder;
-use crate::testing::{Tolerance, assert_gradient};
+use crate::testing::{Tolerance, assert_gradient, min_sep_patterns};
 use crate::{Encoder, Participation, Workload};
 
 fn problem(steps: usize, workload: &str, participation: &str, objective: Objective) -> Problem {
@@ -265,13 +265,7 @@ fn extreme_workloads_give_a_strategy_or_an_error() {
 fn patterns_that_are_added_suffice() {
     let mut compared = 0;
     for (steps, b, k) in [(6, 1, 2), (7, 2, 3), (8, 2, 4), (8, 3, 2), (9, 4, 3), (10, 5, 2), (5, 1, 4)] {
-        let mut patterns: Vec<Vec<usize>> = vec![Vec::new()];
-        for t in 0..steps {
-            let apart = |p: &&Vec<usize>| p.len() < k && p.last().is_none_or(|last| t >= last + b);
-            let longer: Vec<_> = patterns.iter().filter(apart).map(|p| [&p[..], &[t]].concat()).collect();
-            patterns.extend(longer);
-        }
-        patterns.remove(0);
+        let patterns = min_sep_patterns(0, steps, b, k);
         for workload in ["prefix", "momentum:0.9", "last-iterate:0.8"] {
             for objective in [Objective::Rms, Objective::Max] {
                 let schema = format!("min-sep:{b},{k}");
