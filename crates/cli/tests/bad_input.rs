@@ -288,7 +288,7 @@ const CASES: &[Case] = &[
             ("--learning-rate", POSITIVE),
             ("--momentum", &["x", "1", "-1", "nan"]),
             ("--optimizer", NAME),
-            ("--schedule", &["x", "", "linear:2", "cosine:nan", "cooldown:0"]),
+            ("--schedule", &["x", "", "linear:2", "cosine:nan", "cooldown:0", "drop:1"]),
             ("--warm-up", &["x", "-1", "nan", "1.5", "15"]),
             ("--weight-decay", &["x", "-1", "nan", "inf", "10"]),
             ("--zero-beyond", POSITIVE),

@@ -89,13 +89,27 @@ fn show_tells_and_draws_the_noise_of_every_query() {
     }
 }
 
+/// Dense strategies have orthogonal columns where a unit can take part twice.
+#[test]
+fn show_draws_which_columns_are_orthogonal() {
+    let problem = "--strategy dense --steps 24 --participation cyclic:6,4";
+    let (found, svg) = drawn(&format!("show {problem} --out"));
+    let products = figures(&found["largest_inner_products"]);
+    assert_eq!(products.len(), 24);
+    for (lag, product) in products.iter().enumerate() {
+        let orthogonal = lag > 0 && lag % 6 == 0;
+        assert_eq!(*product < 1e-4 * products[0], orthogonal, "{lag}: {product}");
+    }
+    assert!(svg.contains("steps between the two columns"));
+}
+
 /// Nothing lies between two diagonals of C.
 #[test]
 fn show_draws_diagonals_as_points() {
     let (_, svg) = drawn("show --strategy blt:2 --steps 20 --out");
     assert_eq!(svg.matches("<circle").count(), 2 * 20);
-    // The one line is that of the errors.
-    assert_eq!(svg.matches("stroke=\"#0072B2\"").count(), 1);
+    // The two lines are those of the inner products and of the errors.
+    assert_eq!(svg.matches("stroke=\"#0072B2\"").count(), 2);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn decays() -> impl Strategy<Value = Decay> {
         (0f64..=1.0).prop_map(|last| Decay::Linear { last }),
         (0f64..=1.0).prop_map(|last| Decay::Cosine { last }),
         (0.01f64..=1.0, 0f64..=1.0).prop_map(|(share, last)| Decay::Cooldown { share, last }),
+        (0.01f64..=1.0, 0f64..=1.0).prop_map(|(share, last)| Decay::Drop { share, last }),
         (1usize..=9, 0f64..=1.0).prop_map(|(parts, factor)| Decay::Steps { parts, factor }),
     ]
 }
@@ -179,12 +180,15 @@ fn schedules_are_what_they_say() {
     assert_eq!(shares(0, "linear:0.5", 3), [1.0, 0.75, 0.5]);
     assert_eq!(shares(0, "cooldown:0.25", 8), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0]);
     assert_eq!(shares(0, "linear", 1), [1.0]);
+    assert_eq!(shares(2, "drop:0.25,0.1", 8), [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1]);
+    assert_eq!(shares(0, "drop:1,0.5", 3), [0.5; 3]);
+    assert_eq!(shares(0, "steps:2,0.5", 4), [1.0, 1.0, 0.5, 0.5]);
     let cosine = shares(0, "cosine:0.2", 5);
     for (got, expected) in cosine.iter().zip([1.0, 0.2 + 0.4 * (1.0 + 0.5f64.sqrt()), 0.6]) {
         assert!((got - expected).abs() < 1e-15, "{cosine:?}");
     }
     assert!((cosine[4] - 0.2).abs() < 1e-15);
-    for text in ["constant", "linear:0.5", "cosine:0", "cooldown:0.25,0.1"] {
+    for text in ["constant", "linear:0.5", "cosine:0", "cooldown:0.25,0.1", "drop:0.25,0.1", "steps:4,0.5"] {
         assert_eq!(text.parse::<Decay>().unwrap().to_string(), text);
     }
     for text in [
@@ -197,6 +201,9 @@ fn schedules_are_what_they_say() {
         "cooldown",
         "cooldown:0",
         "cooldown:1.5",
+        "drop:0.5",
+        "drop:0,0.5",
+        "drop:0.5,2",
     ] {
         assert!(text.parse::<Decay>().is_err(), "{text}");
     }
@@ -278,7 +285,7 @@ fn settings_outside_their_range_are_refused_by_name() {
     let scheduled = |warm_up, decay| OptimizerConfig { schedule: Schedule { warm_up, decay }, ..plain };
     refused(scheduled(8, Decay::Constant), "warm_up");
     refused(scheduled(0, Decay::Linear { last: -0.5 }), "last of the schedule");
-    refused(scheduled(0, Decay::Cooldown { share: 0.0, last: 0.0 }), "share of the cooldown");
+    refused(scheduled(0, Decay::Cooldown { share: 0.0, last: 0.0 }), "share of the schedule");
 }
 
 #[test]

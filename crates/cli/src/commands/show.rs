@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, Heatmap, LineStyle, Series};
-use antinoise_input::short;
-use antinoise_mechanism::{AnyStrategy, Problem};
+use antinoise_input::{largest, short};
+use antinoise_mechanism::{AnyStrategy, Encoder, Problem};
 use clap::Args;
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use crate::plot;
 use crate::progress::Progress;
 use crate::source::{Source, SourceOptions};
 
-/// Draw C and C^-1 as heat maps, the entries of their first columns, and the noise of the query of each step,
-/// for at most 2048 steps.
+/// Draw C and C^-1 as heat maps, the entries of their first columns, the inner products of C's columns, and
+/// the noise of the query of each step, for at most 4096 steps.
 #[derive(Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -47,6 +47,9 @@ pub struct ShownStrategy {
     strategy_column: Vec<f64>,
     /// First column of C^-1.
     noise_correlating_column: Vec<f64>,
+    /// Largest magnitude of C^T C at each distance between two steps: 0 where participations at that distance
+    /// add no more to the squared sensitivity than they do alone.
+    largest_inner_products: Vec<f64>,
     /// Standard deviation of the noise in the query of each step, at clip norm 1 and noise multiplier 1: row
     /// norms of B = A C^-1 times sensitivity.
     query_errors: Vec<f64>,
@@ -55,7 +58,7 @@ pub struct ShownStrategy {
 /// Maximum number of entries of a column that are drawn at even distances.
 const MOST_EVEN: usize = 128;
 /// Maximum number of steps that can be drawn.
-const MOST_STEPS: usize = 2048;
+const MOST_STEPS: usize = 4096;
 
 /// Draws the strategy.
 pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
@@ -71,13 +74,15 @@ pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
     let inverse = from_seeds(strategy, steps)?;
     let Source { problem: Problem { workload, participation, .. }, adjacency, .. } = &source;
     let errors = strategy.query_errors(workload, participation, *adjacency)?;
+    let products = largest_inner_products(&encoder);
     drop(progress);
-    out.write(figure(strategy.class().name(), &c, &inverse, &errors)?.as_bytes())?;
+    out.write(figure(strategy.class().name(), &c, &inverse, &products, &errors)?.as_bytes())?;
     Ok(ShownStrategy {
         out: arguments.out.clone(),
         strategy: strategy.class().name(),
         strategy_column: c[0].clone(),
         noise_correlating_column: inverse[0].clone(),
+        largest_inner_products: products,
         query_errors: errors,
     })
 }
@@ -90,17 +95,36 @@ fn from_seeds(strategy: &AnyStrategy, steps: usize) -> Result<Vec<Vec<f64>>> {
     Ok((0..seeds).map(|seed| recursion.apply(steps, &unit(seed))).collect())
 }
 
-/// C and its inverse, their first columns, and the noise of the queries.
-fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> Result<String> {
+/// The largest magnitude on each diagonal of C^T C, from the main one on.
+fn largest_inner_products(encoder: &Encoder) -> Vec<f64> {
+    let gram = encoder.gram();
+    let n = encoder.steps();
+    (0..n).map(|lag| largest((lag..n).map(|i| gram[(i, i - lag)].abs()))).collect()
+}
+
+/// C and its inverse, their first columns, the inner products of C's columns, and the noise of the queries.
+fn figure(
+    name: &str,
+    c: &[Vec<f64>],
+    inverse: &[Vec<f64>],
+    products: &[f64],
+    errors: &[f64],
+) -> Result<String> {
     let c_map = Heatmap::of_columns(format!("C of {name}"), ("step of the gradient", "row of C"), c);
     let inverse_map =
         Heatmap::of_columns("C\u{207b}\u{b9}: noise from seeds", ("seed", "step of the noise"), inverse);
     let errors = Chart {
         title: "Noise of each query".into(),
         x: Axis::linear("training step").whole().covering(1.0),
-        y: Axis::linear("standard deviation of the noise at clip norm 1 and noise multiplier 1")
-            .covering(0.0),
+        y: Axis::linear("standard deviation at clip norm 1, noise multiplier 1").covering(0.0),
         series: vec![Series::new("noise", LineStyle::Line, (1..).map(f64::from).zip(errors.iter().copied()))],
+    };
+    let lags = (0..).map(f64::from).zip(products.iter().copied());
+    let products = Chart {
+        title: "Columns of C: largest inner product".into(),
+        x: Axis::linear("steps between the two columns").whole().covering(0.0),
+        y: Axis::linear("largest magnitude on that diagonal of C\u{1d40}C (no unit)").covering(0.0),
+        series: vec![Series::new("largest magnitude", LineStyle::Line, lags)],
     };
     plot::file(vec![
         vec![c_map.into(), inverse_map.into()],
@@ -108,7 +132,7 @@ fn figure(name: &str, c: &[Vec<f64>], inverse: &[Vec<f64>], errors: &[f64]) -> R
             column("First column of C", &c[0]).into(),
             column("First column of C\u{207b}\u{b9}", &inverse[0]).into(),
         ],
-        vec![errors.into()],
+        vec![products.into(), errors.into()],
     ])
 }
 

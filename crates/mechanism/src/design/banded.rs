@@ -24,7 +24,7 @@ use super::toeplitz::{bands_of, coefficients};
 use crate::decoder::BandedErrors;
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
 use crate::numeric::lbfgs;
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::check_held;
 use crate::numeric::softmax::{ROW_EXPONENTS, soft_maximum};
 use crate::problem::Objective;
 use crate::solution::Solution;
@@ -327,7 +327,7 @@ impl Design for Banded {
             // sensitivity follows from their norms.
             between("bands", bands, 1, b, "the smallest separation of participations")?;
         }
-        check_materializable(problem.steps.saturating_mul(bands))?;
+        check_held("steps times bands", problem.steps.saturating_mul(bands))?;
         let columns = |c: &[f64]| -> Vec<f64> {
             let padded = || (0..bands).map(|tau| c.get(tau).copied().unwrap_or(0.0));
             (0..problem.steps).flat_map(|_| padded()).collect()

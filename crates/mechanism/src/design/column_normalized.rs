@@ -11,7 +11,7 @@
 use super::banded::{BandedLoss, exponents};
 use super::best::Best;
 use crate::numeric::lbfgs;
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::check_held;
 use crate::solution::Solution;
 use crate::{Problem, Result};
 
@@ -28,7 +28,7 @@ const MIN_ITERATIONS: usize = 20;
 /// When the workload is not valid for the problem's steps.
 pub(crate) fn minimize(start: &[f64], problem: &Problem) -> Result<Option<Solution<Vec<f64>>>> {
     let (steps, bands) = (problem.steps, start.len());
-    if check_materializable(steps.saturating_mul(bands)).is_err() {
+    if check_held("steps times bands", steps.saturating_mul(bands)).is_err() {
         return Ok(None);
     }
     let exponents = exponents(problem.objective);

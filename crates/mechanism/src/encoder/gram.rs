@@ -84,7 +84,13 @@ impl Encoder {
     }
 
     /// Returns C^T C as a dense matrix.
-    pub(crate) fn gram(&self) -> Matrix {
+    ///
+    /// ```
+    /// use antinoise_mechanism::Encoder;
+    /// let ones = Encoder::Toeplitz { steps: 3, coefficients: vec![1.0; 3] };
+    /// assert_eq!(ones.gram()[(2, 0)], 1.0);
+    /// ```
+    pub fn gram(&self) -> Matrix {
         if let Self::Dense(c) = self {
             return product(c.transpose(), c);
         }

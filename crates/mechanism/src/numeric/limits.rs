@@ -9,9 +9,14 @@ use crate::{Error, Result};
 /// Maximum number of coefficients that are held in memory: 10^8 numbers are 0.8 GB.
 pub(crate) const MAX_MATERIALIZED: usize = 100_000_000;
 
-/// Refuses more coefficients than are held in memory.
+/// Refuses more steps than coefficients are held in memory.
 pub(crate) fn check_materializable(steps: usize) -> Result<()> {
-    between("steps", steps, 1, MAX_MATERIALIZED, "the maximum that can be held in memory")?;
+    check_held("steps", steps)
+}
+
+/// As [`check_materializable`], for `count` numbers that are named `what`.
+pub(crate) fn check_held(what: &str, count: usize) -> Result<()> {
+    between(what, count, 1, MAX_MATERIALIZED, "the maximum that can be held in memory")?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use super::patterns::{Blocks, TWO_PARTICIPATIONS, listed, of_blocks};
 use super::toeplitz::of_toeplitz;
 use super::value::Sensitivity;
 use super::worst_pattern::{PatternSearch, one_more};
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::check_held;
 use crate::{Encoder, Participation, Result, Separation};
 
 /// Maximum number of steps for which the worst pattern under min-sep is searched for, and the number of
@@ -56,7 +56,7 @@ pub(crate) fn of_encoder(encoder: &Encoder, participation: &Participation) -> Re
         let squared = largest(encoder.gram_lag(0));
         return Sensitivity::exact(squared.sqrt(), "largest column norm, single participation");
     }
-    check_materializable(n.saturating_mul(k))?;
+    check_held("steps times participations", n.saturating_mul(k))?;
     match participation {
         Participation::MinSep { .. } => min_sep(encoder, b, k),
         Participation::Single

@@ -8,7 +8,7 @@ use antinoise_linear::{Matrix, symmetric_eigenvalues};
 
 use super::signs::SignSearch;
 use super::value::Sensitivity;
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::{check_held, check_materializable};
 use crate::{Encoder, Result};
 
 /// Maximum number k of participations for which scalar contributions of all signs are searched.
@@ -55,7 +55,8 @@ pub(super) fn listed<'a>(encoder: &Encoder, patterns: &'a [Vec<usize>]) -> Resul
 /// Returns the entries (C^T C)\[t, t + lag\] within each pattern, by (lag, t), for few patterns over many
 /// steps. They are computed one diagonal after another.
 fn sparse(encoder: &Encoder, patterns: &[Vec<usize>]) -> Result<BTreeMap<(usize, usize), f64>> {
-    check_materializable(
+    check_held(
+        "entries of C^T C within patterns",
         patterns.iter().fold(0, |sum: usize, p| sum.saturating_add(p.len().saturating_mul(p.len()))),
     )?;
     let mut entries: BTreeMap<(usize, usize), f64> = BTreeMap::new();

@@ -10,7 +10,7 @@ use super::patterns::{Blocks, MAX_TABLED, listed, magnitudes, spectral_bound};
 use super::signs::SignSearch;
 use super::value::{Kind, Sensitivity};
 use super::worst_pattern::PatternSearch;
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::check_held;
 use crate::{Encoder, Participation, Result, Separation};
 
 /// Number of operations after which a search ends with an upper bound: about a second.
@@ -97,7 +97,7 @@ pub(crate) fn of_l1_rows(
         Participation::EachEpoch { .. } => return Ok(vectors),
         Participation::Patterns { patterns } => over_patterns(&listed(encoder, patterns)?)?,
         Participation::Single | Participation::FullBatch | Participation::Cyclic { .. } => {
-            check_materializable(n.saturating_mul(k))?;
+            check_held("steps times participations", n.saturating_mul(k))?;
             // For Toeplitz C, C u of a later phase is the beginning of C u of the first one.
             let toeplitz = matches!(encoder, Encoder::Toeplitz { .. });
             let blocks = cyclic(encoder, b, k);

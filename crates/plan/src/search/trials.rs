@@ -28,7 +28,7 @@ const MAX_DENSE_STEPS_FOR_MAX: usize = 160;
 const MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX: usize = 640;
 /// As [`MAX_DENSE_STEPS`], for min-sep schemas with several participations, whose worst patterns are searched
 /// for.
-const MAX_DENSE_STEPS_OF_MIN_SEP: usize = 48;
+const MAX_DENSE_STEPS_OF_MIN_SEP: usize = 64;
 /// Maximum number of participations for [`MAX_DENSE_STEPS_FOR_MAX_OF_PREFIX`].
 const FEW_PARTICIPATIONS: usize = 4;
 /// Maximum number of steps of trees, whose rows are held in memory.

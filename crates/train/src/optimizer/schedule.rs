@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 /// from 1 at s to `last` at the last step       after it
 /// ```
 ///
-/// s is the last step of the warm-up for [`Decay::Linear`] and [`Decay::Cosine`]. [`Decay::Steps`] falls in
-/// jumps instead.
+/// s is the last step of the warm-up for [`Decay::Linear`] and [`Decay::Cosine`]. [`Decay::Drop`] and
+/// [`Decay::Steps`] fall in jumps instead.
 ///
 /// ```
 /// use antinoise_train::optimizer::{Decay, Schedule};
@@ -65,6 +65,17 @@ pub enum Decay {
         /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
+    /// Falls once, by a jump: the last `share` of all steps have `last` times the full rate.
+    ///
+    /// # Source
+    /// S. Denisov et al., Improved differential privacy for SGD via optimal private linear operators on
+    /// adaptive streams, 2022, Section 5.
+    Drop {
+        /// Fraction of all steps, above 0 and at most 1.
+        share: f64,
+        /// Fraction of the full rate after the jump, in \[0, 1\].
+        last: f64,
+    },
     /// Falls in jumps: the steps after the warm-up are cut into `parts` equal parts, and part i = 0, 1, ...
     /// has the full rate times `factor`^i.
     Steps {
@@ -104,6 +115,13 @@ impl Schedule {
         match self.decay {
             Decay::Constant => 1.0,
             Decay::Linear { last } | Decay::Cooldown { last, .. } => 1.0 - (1.0 - last) * way,
+            Decay::Drop { share, last } => {
+                if steps - step <= part(share, steps) {
+                    last
+                } else {
+                    1.0
+                }
+            }
             Decay::Cosine { last } => last + (1.0 - last) * 0.5 * (1.0 + (std::f64::consts::PI * way).cos()),
             Decay::Steps { parts, factor } => {
                 let part = (step - start) as f64 * parts as f64 / (steps - start) as f64;
@@ -121,22 +139,24 @@ impl Schedule {
     pub(super) fn decay_start(&self, steps: usize) -> usize {
         let warm = self.warm_up.saturating_sub(1);
         match self.decay {
-            Decay::Cooldown { share, .. } => {
-                let falling = (share * steps as f64).round() as usize;
-                (steps - 1).saturating_sub(falling).max(warm)
-            }
+            Decay::Cooldown { share, .. } => (steps - 1).saturating_sub(part(share, steps)).max(warm),
             _ => warm,
         }
     }
 }
 
+/// The number of steps that are a fraction `share` of `steps`.
+fn part(share: f64, steps: usize) -> usize {
+    (share * steps as f64).round() as usize
+}
+
 impl Decay {
     /// Refuses fractions outside their range.
     fn check(self) -> Result<(), InvalidParameter> {
-        if let Self::Cooldown { share, .. } = self
+        if let Self::Cooldown { share, .. } | Self::Drop { share, .. } = self
             && !(share > 0.0 && share <= 1.0)
         {
-            return Err(InvalidParameter::new("share of the cooldown", share, "above 0 and at most 1"));
+            return Err(InvalidParameter::new("share of the schedule", share, "above 0 and at most 1"));
         }
         if let Self::Steps { parts, factor } = self {
             between("parts of the schedule", parts, 1, MAX_PARTS, "the most jumps of a rate")?;
@@ -145,7 +165,10 @@ impl Decay {
             }
         }
         match self {
-            Self::Linear { last } | Self::Cosine { last } | Self::Cooldown { last, .. }
+            Self::Linear { last }
+            | Self::Cosine { last }
+            | Self::Cooldown { last, .. }
+            | Self::Drop { last, .. }
                 if !(0.0..=1.0).contains(&last) =>
             {
                 let must_be = "from 0 to 1: the last step's share of the learning rate";
@@ -160,7 +183,8 @@ impl Decay {
 const MAX_PARTS: usize = 1_000_000;
 
 /// The forms on the command line.
-const FORMS: &str = "constant, linear[:LAST], cosine[:LAST], cooldown:SHARE[,LAST] or steps:PARTS,FACTOR";
+const FORMS: &str =
+    "constant, linear[:LAST], cosine[:LAST], cooldown:SHARE[,LAST], drop:SHARE,LAST or steps:PARTS,FACTOR";
 
 impl fmt::Display for Decay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,6 +193,7 @@ impl fmt::Display for Decay {
             Self::Linear { last } => write!(f, "linear:{last}"),
             Self::Cosine { last } => write!(f, "cosine:{last}"),
             Self::Cooldown { share, last } => write!(f, "cooldown:{share},{last}"),
+            Self::Drop { share, last } => write!(f, "drop:{share},{last}"),
             Self::Steps { parts, factor } => write!(f, "steps:{parts},{factor}"),
         }
     }
@@ -203,6 +228,7 @@ impl FromStr for Decay {
             ("cosine", &[last]) => Self::Cosine { last },
             ("cooldown", &[share]) => Self::Cooldown { share, last: 0.0 },
             ("cooldown", &[share, last]) => Self::Cooldown { share, last },
+            ("drop", &[share, last]) => Self::Drop { share, last },
             ("steps", &[parts, factor]) if parts.fract() == 0.0 && parts >= 0.0 => {
                 Self::Steps { parts: parts as usize, factor }
             }

@@ -94,7 +94,8 @@ impl BandSweep {
                 series: series(&[
                     ("amplified", |target| Some(target.best()?.amplified.loss)),
                     ("unamplified", |target| Some(target.least_unamplified())),
-                    ("DP-SGD", |target| Some(target.rows.iter().find(|row| row.bands == 1)?.amplified.loss)),
+                    ("DP-SGD", |target| Some(target.independent()?.amplified.loss)),
+                    ("DP-SGD, unamplified", |target| Some(target.independent()?.unamplified.loss)),
                 ]),
             },
             Chart {

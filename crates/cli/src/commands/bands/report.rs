@@ -90,6 +90,11 @@ impl Target {
         self.rows.get(self.best)
     }
 
+    /// The losses of independent noise.
+    pub fn independent(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.bands == 1)
+    }
+
     /// The smallest loss without amplification, over bands and other mechanisms.
     pub fn least_unamplified(&self) -> f64 {
         let bands = self.rows.iter().map(|row| row.unamplified.loss);

@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// With --plot: draw the noise of each step's query instead, one line for each strategy, at one privacy.
-    /// For one number of steps, at most 2048.
+    /// For one number of steps, at most 4096.
     #[arg(long, requires = "plot")]
     by_step: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub struct Arguments {
 }
 
 /// Maximum number of steps whose errors are drawn one by one.
-const MOST_STEPS: usize = 2048;
+const MOST_STEPS: usize = 4096;
 
 /// Measures every pair; a pair that cannot be designed is left out, and reported.
 pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
@@ -109,6 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
     for reason in &missing {
         eprintln!("left out: {reason}");
     }
+    arguments.warn_of_objective();
     let known = arguments.known_bounds();
     let least_possible = arguments.steps.iter().map(|&n| known.of_best(n));
     let report = ComparedStrategies {
@@ -132,6 +133,20 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
 }
 
 impl Arguments {
+    /// Names the strategies that were designed for another loss than the one that is compared.
+    fn warn_of_objective(&self) {
+        let Self { problem: ProblemOptions { workload, .. }, objective, .. } = self;
+        let others =
+            self.strategies.iter().filter(|s| s.design_objective(workload, *objective) != *objective);
+        let others: Vec<String> = others.map(ToString::to_string).collect();
+        if !others.is_empty() {
+            let others = others.join(", ");
+            eprintln!(
+                "warning: designed for the RMS loss of {workload}, not for the {objective} loss: {others}"
+            );
+        }
+    }
+
     /// The bounds in closed form, which are for prefix sums in one pass.
     fn known_bounds(&self) -> KnownBounds {
         let is_prefix = matches!(self.problem.workload, Workload::Prefix);

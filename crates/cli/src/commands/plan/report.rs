@@ -265,8 +265,10 @@ impl PlanChoice {
 impl fmt::Display for PlanChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prose = |text: &str| self.markup.escaped(text);
-        let losses =
-            format!("{} adjacency. Losses are standard deviations of the averaged queries.", self.adjacency);
+        let losses = format!(
+            "{} adjacency. Losses are standard deviations of the averaged queries of workload {}.",
+            self.adjacency, self.plan.workload
+        );
         writeln!(f, "{}\n", prose(&losses))?;
         writeln!(f, "{}", self.table())?;
         let explanation = self.explanation.replace(", and", ",\nand").replace(". ", ".\n");

@@ -20,9 +20,10 @@ pub struct OptimizerOptions {
     /// With ftrl: the maximum l2 distance of the parameters from their start.
     #[arg(long, value_name = "R", required_if_eq("name", "ftrl"), value_parser = real, conflicts_with = "resume")]
     radius: Option<f64>,
-    /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST], cooldown:SHARE[,LAST] or
-    /// steps:PARTS,FACTOR. LAST is the rate of the last step as a fraction of the full one, SHARE the
-    /// fraction of steps in the cooldown, FACTOR that from each of PARTS equal parts of the run to the next.
+    /// How the learning rate falls: constant, linear[:LAST], cosine[:LAST], cooldown:SHARE[,LAST],
+    /// drop:SHARE,LAST or steps:PARTS,FACTOR. LAST is the rate of the last step as a fraction of the full
+    /// one, SHARE the fraction of steps in the cooldown or after the drop, FACTOR that from each of PARTS
+    /// equal parts of the run to the next.
     #[arg(long, default_value = "constant", value_parser = Decay::from_str, conflicts_with = "resume")]
     schedule: Decay,
     /// Number of first steps over which the learning rate rises to the full one.

@@ -7,7 +7,7 @@ use super::harmonic::harmonic;
 use super::optimized::optimized;
 use super::start::square_root_of;
 use crate::design::coefficient_rule::CoefficientRule;
-use crate::numeric::limits::check_materializable;
+use crate::numeric::limits::{check_held, check_materializable};
 use crate::solution::Solution;
 use crate::{Participation, Problem, Result, Separation, Workload};
 
@@ -26,7 +26,7 @@ pub(crate) fn coefficients(
     if problem.workload != Workload::Prefix || bands > b {
         check_materializable(problem.steps)?;
     }
-    check_materializable(bands)?;
+    check_held("bands", bands)?;
     let root = || square_root_of(&problem.workload, problem.steps, bands);
     match rule {
         CoefficientRule::Optimized => optimized(problem, bands),
