@@ -1,5 +1,7 @@
 """The peak of the memory of a private step by ghost norms, counted by PyTorch's allocations."""
 
+import gc
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,7 +15,7 @@ from torch_run import made as private
 
 from antinoise.torch import clipped_sum_, make_private
 from antinoise.torch.ghost.matrices import MadeTwice
-from antinoise.torch.held_sums import held_sum
+from antinoise.torch.held_sums import drop_sums, held_sum
 
 WIDTH, PLACES, EXAMPLES, CLASSES = 192, 96, 20, 40
 
@@ -205,3 +207,39 @@ def test_less_than_no_room_is_refused():
     model, x, y = model_and_batch()
     with pytest.raises(ValueError, match="kept_bytes is -1 but must be at least 0"):
         clipped_sum_(model, loss, x, y, 0.5, kept_bytes=-1)
+
+
+class WithPlaces(Classes):
+    """`Classes` with a parameter of its own, whose gradients are made for one example at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Parameter(torch.zeros(PLACES, WIDTH))
+
+    def forward(self, x):
+        return self.head(self.blocks(self.table(x) + self.places).mean(1))
+
+
+def live_bytes():
+    storages = {}
+    for of in gc.get_objects():
+        if isinstance(of, torch.Tensor):
+            storage = of.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
+
+
+@pytest.mark.filterwarnings("ignore:norms=")
+def test_a_pass_that_is_given_up_leaves_nothing_in_memory():
+    """Not even until Python collects cycles."""
+    model, x, y = model_and_batch(WithPlaces)
+    gc.collect()
+    gc.disable()
+    try:
+        before = live_bytes()
+        clipped_sum_(model, loss, x, y, 1.0, kept_bytes=0)
+        drop_sums(model.parameters())
+        left = live_bytes() - before
+    finally:
+        gc.enable()
+    assert left < 4096, left

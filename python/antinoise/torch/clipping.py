@@ -335,7 +335,7 @@ def _by_ghosts(
                 # The first reason names what the model contains.
                 raise reason or error from error
             alone.update(more)
-            reason = reason or error
+            reason = reason or error.without_traceback()
 
 
 def _ghosts_or_each(
@@ -356,7 +356,7 @@ def _ghosts_or_each(
     except Unsupported as error:
         if norms == "ghost":
             raise
-        reason = error
+        reason = error.without_traceback()
         _refused.add(model)
     if reason is not None and model not in _warned:
         _warned.add(model)

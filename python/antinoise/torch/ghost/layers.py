@@ -32,6 +32,10 @@ class Unsupported(ValueError):
         super().__init__(message)
         self.modules = tuple(modules)
 
+    def without_traceback(self) -> Unsupported:
+        """Returns the error without its traceback, whose frames hold tensors of the pass."""
+        return Unsupported(str(self), self.modules)
+
 
 def linear_uses(names: dict[str, str], x: Tensor, gradient: Tensor) -> Uses:
     """Per-example gradients of x W^T + b."""

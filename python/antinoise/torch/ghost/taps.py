@@ -7,7 +7,7 @@ are excluded from the backward pass, which would sum their gradients.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -124,6 +124,8 @@ class Taps:
         self._captured.end_all()
         for layer in list(self._own):
             self._give_back(layer)
+        # This object and its hooks refer to each other: gradients would stay until Python looks for cycles.
+        self._uses, self._parts, self._made, self._each = {}, {}, {}, []
 
     def _end(self) -> None:
         if not self._running_again:
@@ -334,9 +336,12 @@ class Taps:
             finally:
                 self._in_backward = False
         totals = dict(zip(self._parameters, found[1:]))
-        gradients = iter(found[1 + len(totals) :])
+        # Each is freed when it has been stacked.
+        gradients = deque(found[1 + len(totals) :])
+        del found
         for name, examples in of_each:
-            self._add_use(name, torch.stack([_or_zeros(p, next(gradients, None)) for p in examples]))
+            own = (gradients.popleft() if gradients else None for _ in examples)
+            self._add_use(name, torch.stack([*map(_or_zeros, examples, own)]))
         for (layer, name), made in self._made.items():
             check_total(layer, name, sum(made[1:], made[0]), totals.pop(name, None))
         # Infinities or NaN may hide a difference: then the next portion is tested too.
