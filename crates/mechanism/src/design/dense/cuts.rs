@@ -37,7 +37,7 @@ const SHARE_OF_GAP: f64 = 0.1;
 const GAPS: (f64, f64) = (2e-5, 1e-2);
 /// Number of operations of a search for a worst pattern, and of all searches: about 15 seconds.
 const OPERATIONS: usize = 1 << 22;
-const MAX_OPERATIONS: usize = 1 << 32;
+const MAX_OPERATIONS: u64 = 1 << 32;
 /// Excess of a pattern's sum over 1 for which it is added.
 const VIOLATED: f64 = 1e-5;
 /// Fractions of the way from the feasible X to the solution of step 1.
@@ -130,23 +130,23 @@ fn mixed(x: &Matrix, y: &Matrix, fraction: f64) -> Matrix {
 /// The searches for worst patterns, and how many operations they have left.
 struct Searches {
     separation: Separation,
-    left: usize,
+    left: u64,
 }
 
 impl Searches {
     /// Returns X divided by the largest sum of |X\[t, tau\]| over a pattern, or by an upper bound on it.
     fn feasible(&mut self, x: &Matrix) -> Matrix {
         let worst = PatternSearch::of_magnitudes(x, self.separation).largest(OPERATIONS);
-        self.left = self.left.saturating_sub(worst.operations);
+        self.left = self.left.saturating_sub(worst.operations as u64);
         Matrix::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] / worst.value)
     }
 
     /// The worst pattern for each first step, if its sum of |X\[t, tau\]| is above `floor`.
     fn worst(&mut self, x: &Matrix, floor: f64) -> Vec<Vec<usize>> {
         let search = PatternSearch::of_magnitudes(x, self.separation);
-        let each = OPERATIONS.min(self.left / x.nrows());
+        let each = (self.left / x.nrows() as u64).min(OPERATIONS as u64) as usize;
         let all: Vec<_> = (0..x.nrows()).map(|first| search.largest_from(first, floor, each)).collect();
-        self.left = self.left.saturating_sub(all.iter().map(|worst| worst.operations).sum());
+        self.left = self.left.saturating_sub(all.iter().map(|worst| worst.operations as u64).sum());
         all.into_iter().map(|worst| worst.steps).filter(|steps| !steps.is_empty()).collect()
     }
 }
