@@ -18,6 +18,20 @@ fn plan(spec: &str) -> VerifiedPlan {
     choose(&request(spec)).unwrap().plan
 }
 
+/// Bins of one norm lose the least noise to the bound on weights: here 8%.
+#[test]
+fn blts_with_columns_of_norm_1_are_put_in_bins_too() {
+    let request = Request {
+        epsilon: 4.0,
+        tolerance: 0.0,
+        ..Request::new(1600, 100, Length::Epochs(2), Setting::Poisson)
+    };
+    let choice = choose(&request).unwrap();
+    let chosen = &choice.candidates[choice.chosen];
+    assert_eq!(choice.plan.sampler, Sampler::BallsInBins { bins: 16 });
+    assert!(chosen.spec.column_normalize, "{}", chosen.name());
+}
+
 #[test]
 fn a_claim_in_bins_is_shown_again_whenever_it_is_read_and_says_how() {
     let plan = plan("blt:2");

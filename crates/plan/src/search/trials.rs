@@ -149,11 +149,7 @@ fn with_balls_in_bins(
     drawn: &Progress<'_>,
 ) -> Option<Candidate> {
     let bins = request.examples / request.batch_size;
-    // The sizes of bins are random, and the proof of the cut is that of Poisson sampling.
-    let may = request.setting == Setting::Poisson
-        && request.adjacency == Adjacency::ZeroOut
-        && request.max_batch_size.is_none();
-    if !may || cyclic.is_amplified() || !monte_carlo::is_affordable(bins, cyclic.schedule.steps) {
+    if !may_be_in_bins(request, cyclic.schedule.steps) || cyclic.is_amplified() {
         return None;
     }
     let estimated = cyclic.with_balls_in_bins(request, bins).ok()?;
@@ -162,6 +158,15 @@ fn with_balls_in_bins(
     }
     let found = estimated.certified(request, drawn).ok()?;
     (found.noise_multiplier < cyclic.noise_multiplier).then_some(found)
+}
+
+/// Whether examples may be put in bins, and the accountant then takes seconds. The sizes of bins are random,
+/// and the proof for batches that are cut is that of Poisson sampling.
+fn may_be_in_bins(request: &Request, steps: usize) -> bool {
+    request.setting == Setting::Poisson
+        && request.adjacency == Adjacency::ZeroOut
+        && request.max_batch_size.is_none()
+        && monte_carlo::is_affordable(request.examples / request.batch_size, steps)
 }
 
 /// Computes the noise of the best cyclic BLT, and of the best other candidate, again under balls-in-bins
@@ -184,6 +189,25 @@ fn amplify_best_by_bins(request: &Request, found: &mut [Candidate], work: &Work<
             found[i] = better;
         }
     }
+}
+
+/// Toeplitz bands that end where a unit comes back, under balls-in-bins sampling, if they could be chosen.
+fn bands_in_bins(
+    request: &Request,
+    unsampled: &Schedule,
+    bands: usize,
+    found: &[Candidate],
+    work: &Work<'_>,
+) -> Option<Candidate> {
+    if bands < 2 || !may_be_in_bins(request, unsampled.steps) {
+        return None;
+    }
+    work.expect(CERTIFICATE);
+    let least = found.iter().map(|c| c.objective(request.objective)).fold(f64::INFINITY, f64::min);
+    work.sampled(CERTIFICATE, |drawn| {
+        let cyclic = Candidate::designed(request, unsampled.clone(), toeplitz(bands)).ok()?;
+        with_balls_in_bins(request, &cyclic, least * (1.0 + request.tolerance), drawn)
+    })
 }
 
 /// The candidates that fit the request, with independent noise first, and the mechanisms that failed.
@@ -215,10 +239,12 @@ pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candida
     let (second, more) =
         all(request, unsampled.steps, &refined(request, unsampled.steps, most, &first), work);
     failures.extend(more);
+    let mut found: Vec<_> = std::iter::once(independent).chain(first).chain(second).collect();
     if request.thorough {
-        amplify_best_by_bins(request, &mut first, work);
+        amplify_best_by_bins(request, &mut found[1..], work);
+        found.extend(bands_in_bins(request, &unsampled, most, &found, work));
     }
-    Ok((std::iter::once(independent).chain(first).chain(second).collect(), failures))
+    Ok((found, failures))
 }
 
 /// The trials that follow `first`: numbers of Toeplitz bands near the best one within the limits, up to
