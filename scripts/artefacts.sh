@@ -118,8 +118,8 @@ test_made() {
     tar -xzf "${archives[0]}" -C "$scratch"
     (
         cd "$scratch"
-        "antinoise-$version-$host/antinoise" plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --out program.toml
-        python/bin/antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --out wheel.toml
+        "antinoise-$version-$host/antinoise" plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --setting cyclic --out program.toml
+        python/bin/antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 --setting cyclic --out wheel.toml
         cmp program.toml wheel.toml
         "antinoise-$version-$host/antinoise" verify program.toml
         python/bin/python - <<'PYTHON'
