@@ -109,7 +109,7 @@ test_made() {
     local scratch wheels archives
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' RETURN
-    wheels=("$made"/antinoise-"$version"-*"$(wheel_tag)"*.whl)
+    wheels=("$made"/antinoise-"$version"-*$(wheel_tag)*.whl) # in quotes, the * of a tag would be a letter
     archives=("$made/antinoise-$version-$host.tar.gz")
     [ -f "${wheels[0]}" ] || { echo "no wheel for $host in $made" >&2 && exit 1; }
     [ -f "${archives[0]}" ] || { echo "no program for $host in $made" >&2 && exit 1; }
@@ -134,9 +134,9 @@ PYTHON
 # The part of a wheel's name that says for which machine it is.
 wheel_tag() {
     case $host in
-    x86_64-*-linux-gnu) echo manylinux*x86_64 ;;
-    aarch64-*-linux-gnu) echo manylinux*aarch64 ;;
-    aarch64-apple-darwin) echo macosx*arm64 ;;
+    x86_64-*-linux-gnu) echo 'manylinux*x86_64' ;;
+    aarch64-*-linux-gnu) echo 'manylinux*aarch64' ;;
+    aarch64-apple-darwin) echo 'macosx*arm64' ;;
     x86_64-pc-windows-*) echo win_amd64 ;;
     *) echo "no wheel is published for $host" >&2 && exit 1 ;;
     esac
