@@ -86,6 +86,7 @@ sources() {
     local digest
     tools
     mkdir -p "$made/crates"
+    # It looks for a Cargo.toml in python/ first, and prints that there is none: "error: manifest path".
     (cd python && maturin sdist --out "$made")
     cargo package --workspace --exclude antinoise-python --exclude antinoise-web --no-verify --quiet --target-dir "$target/packages"
     cp "$target"/packages/package/antinoise-*-"$version".crate "$made/crates"

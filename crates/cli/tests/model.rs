@@ -348,6 +348,8 @@ fn a_second_run_without_a_name_gets_a_folder_of_its_own() {
     assert!(!folder.path().join("antinoise-run-3").exists());
     // A name that is given is taken at its word, before anything is planned.
     refused(&antinoise(&format!("{train} --out antinoise-run"), folder.path()), "already holds a run");
+    std::fs::write(folder.path().join("notes"), "").unwrap();
+    refused(&antinoise(&format!("{train} --out notes"), folder.path()), "it is a file");
 }
 
 /// Of a file that is sorted by class, the last rows are of one class; drawn rows are not.

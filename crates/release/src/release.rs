@@ -67,9 +67,13 @@ impl Release {
         let folder = Folder::new(folder)?;
         let exists = |folder: &Folder| folder.database().metadata().is_ok_and(|found| found.len() > 0);
         let refused = || {
-            let must_be = "a new folder: this one holds a release, whose budget is spent once";
+            let must_be = "a new folder: this one holds a release, whose budget is spent once (continue it, in Python \
+                 by open, or name another folder)";
             Error::invalid("folder", folder.database().display(), must_be)
         };
+        if folder.path().is_file() {
+            return Err(Error::invalid("folder", folder.path().display(), "a new folder: it is a file"));
+        }
         if exists(&folder) {
             return Err(refused());
         }

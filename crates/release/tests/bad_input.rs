@@ -207,6 +207,9 @@ fn folders_that_are_not_as_they_were_are_refused() {
     release.publish().unwrap();
     drop(release);
     refused(Release::create(&path, &daily()), "holds a release");
+    let file = root.path().join("notes.txt");
+    std::fs::write(&file, "").unwrap();
+    refused(Release::create(&file, &daily()), "it is a file");
 
     // A copy, which may be adopted if the original is gone.
     let copied = root.path().join("copied");

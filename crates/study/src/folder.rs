@@ -60,6 +60,9 @@ impl Folder {
 
     /// Refuses a folder that is in use, that holds a run, or that has files with names that a run writes.
     pub fn refuse_taken(path: &Path) -> Result<()> {
+        if path.is_file() {
+            return Err(Error::of_file("out", path, "it is a file; name a folder, which may be new"));
+        }
         if is_of_a_run(path) {
             // First, so that a folder in use is refused for that reason.
             Self::lock(path)?;
