@@ -155,7 +155,8 @@ fn usage(saved: &SavedModel, data: &str) -> String {
     let mut text = format!(
         "\n## How to use it\n\nNew rows, without labels:\n\n```sh\nantinoise predict . --data {kind} --out predictions.jsonl\n\
          ```\n\nRows with labels, such as the data it was trained on ({}):\n\n```sh\nantinoise evaluate . --data KIND:PATH\n```\n\n\
-         From Rust, `antinoise_train::saved_model::SavedModel::load`. In PyTorch, with x of {rows}:\n\n```python\n\
+         From Rust, `antinoise_train::saved_model::SavedModel::load`. In PyTorch (`pip install torch safetensors`), with x of \
+         {rows}:\n\n```python\n\
          from collections import OrderedDict\nfrom safetensors.torch import load_file\nfrom torch import nn\n\n\
          model = {}\nmodel.load_state_dict(load_file(\"model.safetensors\"))\nprobabilities = model(x).softmax(-1)\n```\n",
         one_line(&without_folders(data)),
