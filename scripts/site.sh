@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the site from docs/ (MkDocs, mkdocs.yml) into target/site, for any web server or to be opened as files.
 #
-#     scripts/site.sh          build the pages and check them: part of ./check, without the planner's compiled module
+#     scripts/site.sh          build the pages and check them, and that the planner compiles: part of ./check
 #     scripts/site.sh build    build all of it; a warning, such as a link that leads nowhere, is an error
 #     scripts/site.sh check    the built site: links, and blocks of each page against its Markdown
 #     scripts/site.sh look     the built site in headless Chromium, clicked and searched; by hand, since a browser is not a given
@@ -22,14 +22,22 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "left ou
 [ -x "$python" ] || python3 -m venv "$target/python/site"
 "$python" -m pip install --quiet --disable-pip-version-check -r scripts/site/requirements.txt
 
+wasm_target() {
+    [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] || rustup target add wasm32-unknown-unknown
+}
 pages() { "$python" -m mkdocs build --quiet --strict --site-dir "$target/site"; }
 build() {
     pages
-    [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] || rustup target add wasm32-unknown-unknown
+    wasm_target
     # With vectors of two numbers, a sixth of the time is saved; no bit depends on them.
     cargo build --quiet --profile wheel -p antinoise-web --target wasm32-unknown-unknown \
         --config 'target.wasm32-unknown-unknown.rustflags = ["-Ctarget-feature=+simd128"]'
     "$python" scripts/site/planner.py pack "$target/wasm32-unknown-unknown/wheel/antinoise_web.wasm" "$target/site"
+}
+# compiles: whether the planner compiles for browsers, which have 32 bits.
+compiles() {
+    wasm_target || { echo "left out: the planner for browsers needs Rust's target wasm32-unknown-unknown" >&2 && return; }
+    cargo check --quiet --profile wheel -p antinoise-web --target wasm32-unknown-unknown
 }
 check() { "$python" scripts/site/links.py "$target/site"; }
 case "${1-all}" in
@@ -43,6 +51,7 @@ planner)
 all)
     pages
     check
+    compiles
     ;;
 *)
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
