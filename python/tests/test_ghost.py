@@ -829,6 +829,90 @@ def test_a_call_that_is_recomputed_leaves_the_parameters():
     assert len(list(recomputed.parameters())) == 4
 
 
+class Kept(nn.Module):
+    """A layer of bare parameters that keeps a value for later."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, CLASSES))
+
+    def forward(self, x):
+        self.penalty = self.weight.square().sum()
+        return x @ self.weight
+
+
+class Penalized(nn.Module):
+    """Logits that what the layer kept makes larger, by the first feature of the example."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept = kept
+
+    def forward(self, x):
+        logits = self.kept(x)
+        return logits * (1 + self.kept.penalty * x[:, :1].square())
+
+
+@pytest.mark.filterwarnings("ignore:norms=")
+def test_a_penalty_that_a_module_keeps_reaches_its_own_example_alone():
+    """Modules of bare parameters run once for each example; the last one's penalty would be that of all."""
+    torch.manual_seed(3)
+    model, x, y = Penalized(Kept()), torch.randn(13, 6), torch.arange(13) % CLASSES
+    gradients = looped(model, loss, x, y)
+    clipped_sum_(model, loss, x, y, 0.3)
+    assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-6, atol=1e-7)
+    with pytest.raises(ValueError, match="keeps nothing with a gradient|but must be"):
+        clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+
+
+class Annealed(Kept):
+    """As `Kept`, with a layer of its own, and a penalty whose weight changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.share = nn.Linear(6, 6), 0.0
+
+    def forward(self, x):
+        self.penalty = self.share * self.weight.square().sum()
+        return self.inner(x) @ self.weight
+
+
+@pytest.mark.filterwarnings("ignore:norms=")
+def test_a_penalty_that_begins_later_is_not_lost():
+    torch.manual_seed(3)
+    kept = Annealed()
+    model, x, y = Penalized(kept), torch.randn(13, 6), torch.arange(13) % CLASSES
+    for kept.share in (0.0, 1.0):
+        gradients = looped(model, loss, x, y)
+        clipped_sum_(model, loss, x, y, 0.3)
+        assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-6, atol=1e-7)
+
+
+class Checkpointed(nn.Module):
+    """Two layers that are recomputed in the backward pass."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        return checkpoint(self.layers, x.detach().requires_grad_(), use_reentrant=self.reentrant)
+
+
+@pytest.mark.filterwarnings("ignore:norms=", "ignore:examples are taken")
+@pytest.mark.parametrize("norms", ["auto", "per_example"])
+def test_reentrant_checkpointing_is_refused_and_the_other_is_taken(norms):
+    torch.manual_seed(3)
+    x, y = torch.randn(13, 6), torch.arange(13) % CLASSES
+    with pytest.raises(ValueError, match="use_reentrant=False"):
+        clipped_sum_(Checkpointed(True), loss, x, y, 0.3, norms=norms)
+    model = Checkpointed(False)
+    gradients = looped(model, loss, x, y)
+    clipped_sum_(model, loss, x, y, 0.3, norms=norms)
+    assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("norms", ["ghost", "per_example"])
 @pytest.mark.parametrize("what", ["parameter", "frozen", "data"])
 def test_what_a_forward_pass_writes_into_the_model_is_refused(what, norms):

@@ -83,3 +83,21 @@ def _state(model: nn.Module) -> Iterator[tuple[str, str, Tensor]]:
 
 def _differs(content: Tensor, now: Tensor) -> bool:
     return not torch.equal(content.nan_to_num(), now.detach().nan_to_num())
+
+
+def refuse_reentrant(loss: Tensor) -> None:
+    """Refuses a loss of which a part is recomputed by reentrant checkpointing: the parameters in that part
+    get no gradient from `torch.autograd.grad`.
+    """
+    found, left = set(), [loss.grad_fn]
+    while left:
+        node = left.pop()
+        if node is None or node in found:
+            continue
+        found.add(node)
+        if node.name() == "CheckpointFunctionBackward":
+            raise ValueError(
+                "gradient checkpointing is reentrant but must not be: its parameters would get no gradient."
+                " Use use_reentrant=False"
+            )
+        left += [before for before, _ in node.next_functions]

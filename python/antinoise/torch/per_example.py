@@ -16,6 +16,7 @@ from .distributed.processes import run_on_all_ranks
 from .distributed.sharded import reduced, whole
 from .grid_sums import clipped_points
 from .held_sums import trainable
+from .model_checks import refuse_reentrant
 from .norms import add_weighted, clip_factors, portions, squares_of
 
 # The loss of an example, given as a batch of one.
@@ -104,6 +105,8 @@ def _one_by_one(model: nn.Module, loss: LossOfOne, batch: Any, count: int) -> It
     for place in range(count):
         with torch.enable_grad():
             value = loss(portion_of(batch, slice(place, place + 1)))
+            if place == 0:
+                refuse_reentrant(value)
             gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
         yield [g.unsqueeze(0) for g in gradients], value.reshape(1), 1
 

@@ -65,7 +65,8 @@ pub enum Decay {
         /// The last step's fraction of the full rate, in \[0, 1\].
         last: f64,
     },
-    /// Falls once, by a jump: the last `share` of all steps have `last` times the full rate.
+    /// Falls once, by a jump: the last `share` of all steps have `last` times the full rate, except steps of
+    /// the warm-up.
     ///
     /// # Source
     /// S. Denisov et al., Improved differential privacy for SGD via optimal private linear operators on

@@ -69,6 +69,7 @@ class EachExample:
                 of_one = tree_map(partial(_part, i, self._examples, lengths), (args, kwargs))
                 with of_one_example():
                     found.append(self._forward(*of_one[0], **of_one[1]))
+                _refuse_kept(self.layer)
                 self.calls[-1].append(parameters)
             joined = tree_map(_joined, *found)
         except (RuntimeError, ValueError, IndexError) as error:
@@ -96,6 +97,18 @@ class EachExample:
         if finite and (self._examples == 1 or all(bool((part != parts[0]).any()) for part in parts[1:])):
             _compared.setdefault(self.layer.module, set()).add(kind)
         return output
+
+
+def _refuse_kept(layer: Layer) -> None:
+    """Refuses a module that keeps a value with a gradient besides its output, such as a penalty for the loss:
+    the value that the last example leaves would give that example the gradients of all.
+    """
+    for module in layer.module.modules():
+        kept = {
+            name: value for name, value in vars(module).items() if name not in ("_parameters", "_modules")
+        }
+        if any(isinstance(value, Tensor) and value.grad_fn is not None for value in tree_leaves(kept)):
+            raise layer.unsupported("one that keeps nothing with a gradient besides its output")
 
 
 def _joined(*values: Any) -> Any:

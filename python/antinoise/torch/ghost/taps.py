@@ -11,27 +11,24 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import CheckpointError
 
 from ..data.trees import changed, leaves_of
 from ..distributed.layout import is_sharded
 from ..held_sums import trainable
+from ..model_checks import refuse_reentrant
 from ..relied import global_hooks, is_view, own_parameters, version_of
 from .alone import Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
 from .independence import Forward
-from .layers import Layer, Unsupported, Uses, all_finite, refused, widened
+from .layers import Layer, Unsupported, Uses, refused, widened
 from .made import Part
 from .parts import Use, part_of
 from .room import Room
-
-# Modules that run for one example at a time, and whose per-example gradients were found to add up to
-# PyTorch's gradient of the sum of losses.
-_totals: WeakSet[nn.Module] = WeakSet()
 
 
 class _Anchor(torch.autograd.Function):
@@ -80,8 +77,8 @@ class Taps:
         self._in_backward = False
         # Whether a module runs for one example at a time, which is not followed.
         self._running_again = False
-        # Per-example gradients of modules in which their sum was not yet compared with PyTorch's gradient of
-        # the sum of losses.
+        # Per-example gradients of modules that contain followed ones: their sum is compared with PyTorch's
+        # gradient of the sum of losses.
         self._made: dict[tuple[Layer, str], list[Any]] = {}
         self._each: list[EachExample] = []
         self._biases: list[Bias] = []
@@ -178,7 +175,7 @@ class Taps:
             if p is not None:
                 if is_sharded(p):
                     raise layer.unsupported("whole in its forward pass, as FSDP makes it")
-                if layer.alone and module not in _totals:
+                if layer.alone:
                     continue
                 # A plain tensor during the pass: it gets no gradient.
                 own_parameters(module)[name] = p.detach()  # type: ignore[assignment]
@@ -270,7 +267,7 @@ class Taps:
         finally:
             self._running_again = False
         for name, use in made:
-            if layer.alone and layer.module not in _totals:
+            if layer.alone:
                 self._made.setdefault((layer, name), []).append(use)
             self._add_use(name, use)
 
@@ -331,8 +328,14 @@ class Taps:
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
             self._in_backward = True
+            refuse_reentrant(losses)
             try:
                 found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
+            except CheckpointError as error:
+                raise Unsupported(
+                    "gradient checkpointing is used but must not be around followed layers, for ghost norms:"
+                    " they free what a layer saw themselves"
+                ) from error
             finally:
                 self._in_backward = False
         totals = dict(zip(self._parameters, found[1:]))
@@ -344,9 +347,6 @@ class Taps:
             self._add_use(name, torch.stack([*map(_or_zeros, examples, own)]))
         for (layer, name), made in self._made.items():
             check_total(layer, name, sum(made[1:], made[0]), totals.pop(name, None))
-        # Infinities or NaN may hide a difference: then the next portion is tested too.
-        if all_finite(g for made in self._made.values() for g in made):
-            _totals.update(layer.module for layer, _ in self._made)
         outside = {name for name, g in totals.items() if g is not None}
         unknown = [
             layer
