@@ -854,15 +854,31 @@ class Penalized(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:norms=")
-def test_a_penalty_that_a_module_keeps_reaches_its_own_example_alone():
+@pytest.mark.parametrize("kind", [lambda: Kept(), lambda: KeptElsewhere()])
+def test_a_penalty_that_a_module_keeps_reaches_its_own_example_alone(kind):
     """Modules of bare parameters run once for each example; the last one's penalty would be that of all."""
     torch.manual_seed(3)
-    model, x, y = Penalized(Kept()), torch.randn(13, 6), torch.arange(13) % CLASSES
+    model, x, y = Penalized(kind()), torch.randn(13, 6), torch.arange(13) % CLASSES
     gradients = looped(model, loss, x, y)
     clipped_sum_(model, loss, x, y, 0.3)
     assert torch.allclose(taken(model), clipped(gradients, 0.3), rtol=1e-6, atol=1e-7)
     with pytest.raises(ValueError, match="keeps nothing with a gradient|but must be"):
         clipped_sum_(model, loss, x, y, 0.3, norms="ghost")
+
+
+somewhere = [None]
+
+
+class KeptElsewhere(Kept):
+    """As `Kept`, but the value is kept outside of the module."""
+
+    def forward(self, x):
+        somewhere[0] = self.weight.square().sum()
+        return x @ self.weight
+
+    @property
+    def penalty(self):
+        return somewhere[0]
 
 
 class Annealed(Kept):

@@ -20,7 +20,7 @@ from .choices import of_one_example
 from .layers import Layer, Uses, all_finite
 
 _FIRST = "called with the examples in the first dimension"
-_APART = "one whose output of an example depends on that example alone"
+APART = "one whose output of an example depends on that example alone"
 # Numbers of examples and shapes of arguments for which a module's outputs for each example were compared with
 # those for all together.
 _compared: WeakKeyDictionary[nn.Module, set[Any]] = WeakKeyDictionary()
@@ -60,6 +60,7 @@ class EachExample:
         kept = {name: self._parameters[full] for name, full in self.layer.trained.items()}
         if any(own.get(name) is not p for name, p in kept.items()):
             raise self.layer.unsupported("called with its own parameters")
+        wanted = self._together(given, args, kwargs)
         self.calls.append([])
         found = []
         try:
@@ -73,29 +74,35 @@ class EachExample:
                 self.calls[-1].append(parameters)
             joined = tree_map(_joined, *found)
         except (RuntimeError, ValueError, IndexError) as error:
-            raise self.layer.unsupported(_APART) from error
+            raise self.layer.unsupported(APART) from error
         finally:
             own.update(kept)
-        return self._checked(joined, given, args, kwargs)
+        return joined if wanted is None else self._checked(joined, wanted, given)
 
-    def _checked(self, output: Any, given: list[Tensor], args: Any, kwargs: Any) -> Any:
-        """Returns the output, after a comparison, once for each number of examples and all shapes, with the
-        output for all examples together.
+    def _kind(self, given: list[Tensor]) -> tuple[Any, ...]:
+        return (self._examples, *(tuple(v.shape) for v in given))
+
+    def _together(self, given: list[Tensor], args: Any, kwargs: Any) -> list[Any] | None:
+        """Returns the output for all examples together, once for each number of examples and all shapes.
+
+        Only for comparison: no gradient comes from this pass, and it is the first one, so that what the
+        module keeps is of the others.
         """
-        kind = (self._examples, *(tuple(v.shape) for v in given))
-        if kind in _compared.get(self.layer.module, ()):
-            return output
-        # Only for comparison: no gradient comes from this pass.
+        if self._kind(given) in _compared.get(self.layer.module, ()):
+            return None
         with torch.no_grad(), of_one_example():
-            wanted = tree_leaves(self._forward(*args, **kwargs))
+            return tree_leaves(self._forward(*args, **kwargs))
+
+    def _checked(self, output: Any, wanted: list[Any], given: list[Tensor]) -> Any:
+        """Returns the output, after a comparison with that for all examples together."""
         found = tree_leaves(output)
         if len(found) != len(wanted) or not all(map(_near, found, wanted)):
-            raise self.layer.unsupported(_APART)
+            raise self.layer.unsupported(APART)
         # Equal examples, infinities or NaN may hide a difference: then the next call is compared too.
         finite = all_finite(v for v in found if isinstance(v, Tensor))
         parts = given[0].unflatten(0, (self._examples, -1))
         if finite and (self._examples == 1 or all(bool((part != parts[0]).any()) for part in parts[1:])):
-            _compared.setdefault(self.layer.module, set()).add(kind)
+            _compared.setdefault(self.layer.module, set()).add(self._kind(given))
         return output
 
 
@@ -164,9 +171,9 @@ class Call:
                 found = self._layer.module.forward(*args, **kwargs)
             same = _near(found, wanted)
         except (RuntimeError, ValueError, IndexError) as error:
-            raise self._layer.unsupported(_APART) from error
+            raise self._layer.unsupported(APART) from error
         if not same:
-            raise self._layer.unsupported(_APART)
+            raise self._layer.unsupported(APART)
         of_one: Tensor = found
         return of_one
 

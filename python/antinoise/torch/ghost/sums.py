@@ -92,6 +92,7 @@ def _first(
     """
     with choices:
         losses, outputs = taps.losses(forward, batch, examples)
+    taps.check_apart(losses)
     # Copies, because the buffers of gradients are reused.
     first = {part.name: [v.clone() for v in part.first()] for part in taps.parts(losses)}
     return [*outputs, losses], first

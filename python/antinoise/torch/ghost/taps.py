@@ -21,7 +21,7 @@ from ..distributed.layout import is_sharded
 from ..held_sums import trainable
 from ..model_checks import refuse_reentrant
 from ..relied import global_hooks, is_view, own_parameters, version_of
-from .alone import Call, EachExample, check_total
+from .alone import APART, Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
 from .independence import Forward
@@ -55,6 +55,20 @@ def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
     return torch.zeros_like(like, dtype=wide) if gradient is None else gradient.to(wide)
 
 
+def _gradients(losses: Tensor, leaves: list[Tensor], retain_graph: bool = False) -> tuple[Tensor | None, ...]:
+    """Gradients of the sum of `losses`, which may be one number."""
+    refuse_reentrant(losses)
+    try:
+        return torch.autograd.grad(
+            losses, leaves, torch.ones_like(losses), retain_graph=retain_graph, allow_unused=True
+        )
+    except CheckpointError as error:
+        raise Unsupported(
+            "gradient checkpointing is used but must not be around followed layers, for ghost norms: they free"
+            " what a layer saw themselves"
+        ) from error
+
+
 class Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
@@ -75,8 +89,8 @@ class Taps:
         self._repeated: Layer | None = None
         # Whether the backward pass of the losses is running, not a backward pass inside the model.
         self._in_backward = False
-        # Whether a module runs for one example at a time, which is not followed.
-        self._running_again = False
+        # Whether a module runs for one example at a time, or `check_apart` differentiates: not followed.
+        self._running_again = self._asking = False
         # Per-example gradients of modules that contain followed ones: their sum is compared with PyTorch's
         # gradient of the sum of losses.
         self._made: dict[tuple[Layer, str], list[Any]] = {}
@@ -250,6 +264,8 @@ class Taps:
         _: object,
         gradients: Sequence[Tensor | None],
     ) -> None:
+        if self._asking:
+            return
         if held and version_of(held[0]) != version:
             raise layer.unsupported("given an input that is not changed in place later")
         if not self._in_backward or layer not in self._waiting or not held:
@@ -290,6 +306,22 @@ class Taps:
                     self._calls[name] += 1
         return found
 
+    def check_apart(self, losses: Tensor) -> None:
+        """Refuses a module that runs for one example at a time if the first example's loss depends on the
+        parameters of another one: through a value that the module keeps somewhere.
+        """
+        for each in self._each:
+            others = [p for call in each.calls for parameters in call[1:] for p in parameters.values()]
+            if not others or not losses.requires_grad:
+                continue
+            self._asking = True
+            try:
+                found = _gradients(losses[0], others, retain_graph=True)
+            finally:
+                self._asking = False
+            if any(bool(g.nan_to_num().any()) for g in found if g is not None):
+                raise each.layer.unsupported(APART)
+
     def losses(self, forward: Forward, portion: Any, examples: int) -> tuple[Tensor, list[Tensor]]:
         """Returns the result of `forward` for a portion. A call of `parts`, if any, must follow before
         another portion.
@@ -328,14 +360,8 @@ class Taps:
         found: tuple[Tensor | None, ...] = ()
         if losses.requires_grad:
             self._in_backward = True
-            refuse_reentrant(losses)
             try:
-                found = torch.autograd.grad(losses, leaves, torch.ones_like(losses), allow_unused=True)
-            except CheckpointError as error:
-                raise Unsupported(
-                    "gradient checkpointing is used but must not be around followed layers, for ghost norms:"
-                    " they free what a layer saw themselves"
-                ) from error
+                found = _gradients(losses, leaves)
             finally:
                 self._in_backward = False
         totals = dict(zip(self._parameters, found[1:]))
