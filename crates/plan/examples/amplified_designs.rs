@@ -22,17 +22,15 @@
 //! by how much they differ from the base's. "over choice" compares with the mechanism that was
 //! chosen, at noise whose claim is certified, as in a plan.
 
+mod poisson_requests;
+
 use antinoise_accounting::MonteCarloMechanism;
-use antinoise_input::InvalidParameter;
 use antinoise_linear::Matrix;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Problem, Workload};
-use antinoise_plan::{Length, Request, Sampler, Setting, choose};
+use antinoise_plan::Sampler;
+use poisson_requests::{BATCH_SIZE, DELTA, Outcome};
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
-const BATCH_SIZE: usize = 100;
-const DELTA: f64 = 1e-6;
 /// Largest number of steps for which the entries of a strategy that is not Toeplitz are searched.
 const MOST_DENSE: usize = 512;
 /// Largest number of steps times bins for which lags are searched one group after the other.
@@ -228,13 +226,7 @@ fn certified(bins: Bins, design: &Design) -> Outcome<f64> {
 
 fn report(epochs: usize, batches: usize, epsilon: f64) -> Outcome<String> {
     let bins = Bins { steps: epochs * batches, bins: batches, epsilon };
-    let request = Request {
-        epsilon,
-        delta: DELTA,
-        tolerance: 0.0,
-        ..Request::new(BATCH_SIZE * batches, BATCH_SIZE, Length::Epochs(epochs), Setting::Poisson)
-    };
-    let choice = choose(&request)?;
+    let choice = poisson_requests::choice((epochs, batches, epsilon))?;
     let chosen = &choice.candidates[choice.chosen];
 
     // The loss of a candidate at noise multiplier 1 is that in cyclic batches.
@@ -270,17 +262,11 @@ fn report(epochs: usize, batches: usize, epsilon: f64) -> Outcome<String> {
 
     let gain = |design: &Design| format!("{:+.1}%", 100.0 * (design.loss / base.loss - 1.0));
     let [at_base, at_search] = [certified(bins, &base)?, certified(bins, &search)?];
-    let sampler = match chosen.schedule.sampler {
-        Sampler::BallsInBins { .. } => "bins",
-        Sampler::Poisson { .. } => "Poisson",
-        _ => "cyclic",
-    };
     let over = |loss: f64| format!("{:+.1}%", 100.0 * (loss / chosen.rms_loss - 1.0));
     let shaped: Vec<String> = shapes.iter().map(&gain).collect();
     Ok(format!(
-        "| {epochs} | {batches} | {epsilon} | {} ({sampler}) {:.5} | {} {} | {} {} | {} {} | {} ({}) | {} | {} |",
-        chosen.spec,
-        chosen.rms_loss,
+        "| {epochs} | {batches} | {epsilon} | {} | {} {} | {} {} | {} {} | {} ({}) | {} | {} |",
+        poisson_requests::cell(&choice),
         base.name,
         over(at_base),
         bands.name.split(' ').next().unwrap_or_default(),
@@ -312,20 +298,12 @@ const REQUESTS: [(usize, usize, f64); 13] = [
 ];
 
 fn main() -> Outcome<()> {
-    let parse = |text: String| -> Outcome<(usize, usize, f64)> {
-        let parts: Vec<&str> = text.split(',').collect();
-        let [epochs, batches, epsilon] = parts[..] else {
-            return Err(InvalidParameter::new("request", &text, "EPOCHS,BATCHES,EPSILON").into());
-        };
-        Ok((epochs.parse()?, batches.parse()?, epsilon.parse()?))
-    };
-    let given = std::env::args().skip(1).map(parse).collect::<Outcome<Vec<_>>>()?;
     println!(
         "| epochs | batches | epsilon | choice | base, over choice | bands | passes | a | p | r | \
          a, p and r | search | over choice |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for &(epochs, batches, epsilon) in if given.is_empty() { &REQUESTS[..] } else { &given } {
+    for &(epochs, batches, epsilon) in &poisson_requests::given(&REQUESTS)? {
         println!("{}", report(epochs, batches, epsilon)?);
     }
     Ok(())

@@ -29,19 +29,16 @@
 //! mean values are kept. Of long runs, blocks of rows stand for the row in their middle. The program first
 //! compares its figures with the bounds of `antinoise_accounting` for independent noise.
 
-use std::f64::consts::PI;
+mod poisson_requests;
+
+use std::f64::consts::{PI, SQRT_2};
 
 use antinoise_accounting::{Composition, Gdp, PoissonSampledGaussian, gaussian_noise_multiplier_upper};
-use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::strategy::Toeplitz;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Problem, Workload};
-use antinoise_plan::{Length, Request, Sampler, Setting, choose};
+use poisson_requests::{BATCH_SIZE, DELTA, Outcome};
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
-const BATCH_SIZE: usize = 100;
-const DELTA: f64 = 1e-6;
 /// Points of a mixture's grid, and of the grid of coins, to C[0, 0].
 const GRID: f64 = 48.0;
 const FINE: f64 = 480.0;
@@ -305,12 +302,9 @@ fn normal_tail_inverse(p: f64) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// Pr[N > z] for z >= 0, by the integral of the density.
+/// Pr[N > z].
 fn tail(z: f64) -> f64 {
-    let h = 0.02;
-    let density = |x: f64| (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
-    let sum: f64 = (1..600).map(|k| density(z + f64::from(k) * h)).sum();
-    h * (0.5 * density(z) + sum) + h * h / 12.0 * -z * density(z)
+    0.5 * libm::erfc(z / SQRT_2)
 }
 
 /// The strategies that are tried: name and C. Entries below the diagonal are also
@@ -352,19 +346,8 @@ fn strategies(epochs: usize, batches: usize) -> Outcome<Vec<(String, AnyStrategy
 
 fn report(epochs: usize, batches: usize, epsilon: f64) -> Outcome<String> {
     let q = 1.0 / batches as f64;
-    let request = Request {
-        epsilon,
-        delta: DELTA,
-        tolerance: 0.0,
-        ..Request::new(BATCH_SIZE * batches, BATCH_SIZE, Length::Epochs(epochs), Setting::Poisson)
-    };
-    let choice = choose(&request)?;
+    let choice = poisson_requests::choice((epochs, batches, epsilon))?;
     let chosen = &choice.candidates[choice.chosen];
-    let sampler = match chosen.schedule.sampler {
-        Sampler::BallsInBins { .. } => "bins",
-        Sampler::Poisson { .. } => "Poisson",
-        _ => "cyclic",
-    };
     let mut found = Vec::new();
     for (name, strategy) in strategies(epochs, batches)? {
         let rows = Rows::new(&strategy, q)?;
@@ -379,9 +362,8 @@ fn report(epochs: usize, batches: usize, epsilon: f64) -> Outcome<String> {
     let ratio = |loss: f64| format!("{:.3}", loss / chosen.rms_loss);
     let best = &found[0];
     let mut line = format!(
-        "| {epochs} | {batches} | {epsilon} | {} ({sampler}) {:.5} | {} {} |",
-        chosen.spec,
-        chosen.rms_loss,
+        "| {epochs} | {batches} | {epsilon} | {} | {} {} |",
+        poisson_requests::cell(&choice),
         best.2,
         ratio(best.0)
     );
@@ -466,17 +448,7 @@ const REQUESTS: [(usize, usize, f64); 28] = [
 ];
 
 fn main() -> Outcome<()> {
-    let parse = |text: String| -> Outcome<(usize, usize, f64)> {
-        let parts: Vec<&str> = text.split(',').collect();
-        let [epochs, batches, epsilon] = parts[..] else {
-            return Err(InvalidParameter::new("request", &text, "EPOCHS,BATCHES,EPSILON").into());
-        };
-        Ok((epochs.parse()?, batches.parse()?, epsilon.parse()?))
-    };
-    let mut requests = std::env::args().skip(1).map(parse).collect::<Outcome<Vec<_>>>()?;
-    if requests.is_empty() {
-        requests = REQUESTS.to_vec();
-    }
+    let requests = poisson_requests::given(&REQUESTS)?;
     check()?;
     println!("\n| epochs | batches | epsilon | choice | prior | own |\n|---|---|---|---|---|---|");
     for (epochs, batches, epsilon) in requests {
