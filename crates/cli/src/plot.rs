@@ -8,6 +8,8 @@ use crate::failure::{Failure, Result};
 /// Width of figures, and height of what axes enclose, in pixels.
 const WIDTH: u32 = 920;
 const PLOT_HEIGHT: u32 = 300;
+/// Maximum number of steps that are drawn one by one.
+pub const MOST_STEPS: usize = 4096;
 /// Height of a row of an axis of names.
 const NAME_HEIGHT: u32 = 26;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, Heatmap, LineStyle, Series};
-use antinoise_input::{largest, short};
+use antinoise_input::{between, largest, short};
 use antinoise_mechanism::{AnyStrategy, Encoder, Problem};
 use clap::Args;
 use serde::Serialize;
@@ -57,14 +57,11 @@ pub struct ShownStrategy {
 
 /// Maximum number of entries of a column that are drawn at even distances.
 const MOST_EVEN: usize = 128;
-/// Maximum number of steps that can be drawn.
-const MOST_STEPS: usize = 4096;
 
 /// Draws the strategy.
 pub fn run(arguments: &Arguments) -> Result<ShownStrategy> {
     let (problem, plan) = arguments.source.problem()?;
-    let steps =
-        antinoise_input::between("steps", problem.steps, 1, MOST_STEPS, "the maximum that can be drawn")?;
+    let steps = between("steps", problem.steps, 1, plot::MOST_STEPS, "the maximum that can be drawn")?;
     let out = Destination::figure("out", &arguments.out, arguments.overwriting)?;
     let progress = Progress::endless("designing");
     let source = arguments.source.solve_for(problem, plan)?;

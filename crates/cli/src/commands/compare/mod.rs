@@ -15,6 +15,7 @@ use crate::arguments::{ProblemOptions, parsed, participation};
 use crate::destination::Overwriting;
 use crate::failure::Result;
 use crate::numbers::count;
+use crate::plot;
 use crate::progress::Progress;
 
 /// Print the losses of several mechanisms over several numbers of steps as a table, and draw them.
@@ -66,9 +67,6 @@ pub struct Arguments {
     overwriting: Overwriting,
 }
 
-/// Maximum number of steps whose errors are drawn one by one.
-const MOST_STEPS: usize = 4096;
-
 /// Measures every pair; a pair that cannot be designed is left out, and reported.
 pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
     let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
@@ -80,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<ComparedStrategies> {
     let mut missing = Vec::new();
     match arguments.steps[..] {
         [steps] if arguments.by_step => {
-            between("steps", steps, 1, MOST_STEPS, "the maximum that can be drawn step by step")?;
+            between("steps", steps, 1, plot::MOST_STEPS, "the maximum that can be drawn step by step")?;
         }
         [..] if arguments.by_step => {
             let got = format!("{:?}", arguments.steps);
