@@ -122,6 +122,22 @@ impl Sampler {
         }
     }
 
+    /// Whether each example's steps are drawn independently of the other examples. Then no other example's
+    /// steps change when one is added to the data or removed. Groups of equal size are not drawn so.
+    ///
+    /// ```
+    /// use antinoise_plan::Sampler;
+    /// assert!(Sampler::Poisson { groups: 1 }.draws_examples_independently());
+    /// assert!(!Sampler::Cyclic { groups: 4 }.draws_examples_independently());
+    /// ```
+    pub fn draws_examples_independently(self) -> bool {
+        match self {
+            Self::Poisson { groups } | Self::TruncatedPoisson { groups, .. } => groups == 1,
+            Self::BallsInBins { .. } | Self::BMinSep { .. } => true,
+            Self::Cyclic { .. } | Self::Shuffled { .. } | Self::Stream | Self::External => false,
+        }
+    }
+
     /// The distance between two participations of an example; `None` if the sampler does not determine it.
     ///
     /// ```

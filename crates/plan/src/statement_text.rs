@@ -265,6 +265,11 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
         ),
     };
     let neighbours = match plan.privacy.adjacency {
+        Adjacency::ZeroOut if plan.sampler.draws_examples_independently() => {
+            "data sets are neighbours when one unit's gradients are replaced by zero. The same figures hold under \
+             add-or-remove, when that unit is in the data or not: its steps are drawn independently of the other units', \
+             and the settings (sampling rate, number of units) are public and do not depend on it"
+        }
         Adjacency::ZeroOut => "data sets are neighbours when one unit's gradients are replaced by zero",
         Adjacency::ReplaceOne => {
             "data sets are neighbours when one unit's gradients are replaced by another's"

@@ -418,6 +418,26 @@ fn the_statement_holds_delta_against_the_number_of_examples() {
     assert!(large.contains("WARNING: delta x N = 6.0."), "{large}");
 }
 
+/// Statements name add-or-remove exactly where no other example's steps change with an example's presence.
+#[test]
+fn statements_name_add_or_remove_where_examples_are_drawn_independently() {
+    let names_it = |setting, spec: &str, adjacency| {
+        let specs = Some(vec![spec.parse().unwrap()]);
+        let request = Request::new(2000, 50, Length::Steps(16), setting);
+        let plan = choose(&Request { specs, adjacency, ..request }).unwrap().plan;
+        let named = plan.statement().to_string().contains("add-or-remove");
+        assert!(!named || plan.sampler.draws_examples_independently());
+        (named, plan.sampler.name())
+    };
+    let zero_out = Adjacency::ZeroOut;
+    assert_eq!(names_it(Setting::Poisson, "identity", zero_out), (true, "poisson"));
+    assert_eq!(names_it(Setting::BMinSep, "banded-toeplitz:4", zero_out), (true, "b-min-sep"));
+    assert_eq!(names_it(Setting::Poisson, "banded-toeplitz:4", zero_out), (false, "poisson"));
+    assert_eq!(names_it(Setting::Cyclic, "identity", zero_out), (false, "cyclic"));
+    assert_eq!(names_it(Setting::Stream, "identity", zero_out), (false, "stream"));
+    assert_eq!(names_it(Setting::Poisson, "identity", Adjacency::ReplaceOne), (false, "poisson"));
+}
+
 /// Dropped in silence, a field would leave its writer to believe in what it says.
 #[test]
 fn a_field_that_plans_have_not_is_refused_wherever_it_stands() {
