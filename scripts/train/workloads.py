@@ -156,6 +156,31 @@ def rank_correlation(x, y):
     return product / (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
 
 
+def across_epsilons(store):
+    """Lines of the table that orders the mechanisms of all epsilons together."""
+    together = {}
+    for key, found in store.items():
+        if "mechanisms" in found:
+            name, epsilon, momentum = key.split()
+            together.setdefault((name, momentum), {})[epsilon] = found["mechanisms"]
+    lines = []
+    for (name, momentum), rows in together.items():
+        if len(rows) < 2:
+            continue
+        noise = {
+            e: run("calibrate", "--epsilon", e, "--delta", "1e-5", "--json")["noise_multiplier"] for e in rows
+        }
+        errors = [-row["accuracy"] for of_one in rows.values() for row in of_one]
+        rho = [
+            rank_correlation([noise[e] * row["losses"][i] for e in rows for row in rows[e]], errors)
+            for i in (0, 1)
+        ]
+        lines.append(
+            f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {rho[0]:.2f} | {rho[1]:.2f} |"
+        )
+    return lines
+
+
 def percent(row, named=False):
     name = f" ({row['mechanism']})" if named else ""
     return f"{100 * row['accuracy']:.2f} +- {100 * row['error']:.2f}{name}"
@@ -205,6 +230,15 @@ def page(store):
     mean = [sum(x) / len(x) for x in sums]
     lines += ["", f"Mean correlation: `prefix` {mean[0]:.2f}, `last-iterate` {mean[1]:.2f}.", ""]
     lines += [
+        "## Across epsilons",
+        "",
+        "The same mechanisms at all epsilons together, ordered by the loss times the noise multiplier (McKenna 2024,",
+        "Figures 3(b, c) and 9, on other data): the amount of noise says most about accuracy, and either loss says it.",
+        "",
+        "| data | momentum | epsilons | points | correlation, `prefix` | `last-iterate` |",
+        "|---|---|---|---|---|---|",
+        *across_epsilons(store),
+        "",
         "## The default that follows",
         "",
         "`antinoise train` designs for the last iterate by default. Here it chooses setting and mechanism, sampled",
