@@ -36,7 +36,13 @@ from antinoise.torch.held_sums import drop_sums
 
 LARGE = "Llama,GPT-2"
 CLIP_NORM, VOCABULARY, CLASSES = 1.0, 2000, 10
-WAYS = ("plain", "antinoise", "antinoise, kept_bytes=0", "Opacus ghost", "Opacus hooks", "Opacus ew")
+# Memory for gradients of examples: the default, none, and enough for all of them.
+KEPT = {
+    "antinoise": {},
+    "antinoise, kept_bytes=0": {"kept_bytes": 0},
+    "antinoise, kept_bytes=2^31": {"kept_bytes": 2**31},
+}
+WAYS = ("plain", *KEPT, "Opacus ghost", "Opacus hooks", "Opacus ew")
 SIZES = {  # layers, width, examples, places
     "small": (4, 256, 16, 64),
     "large": (12, 768, 4, 128),
@@ -184,8 +190,8 @@ def opacus(mode, model, x, y):
 def step_of(way, model, x, y):
     if way == "plain":
         return plain(model, x, y)
-    if way.startswith("antinoise"):
-        return own(model, x, y, **({} if way == "antinoise" else dict(kept_bytes=0)))
+    if way in KEPT:
+        return own(model, x, y, **KEPT[way])
     return opacus(way.split()[1], model, x, y)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..norms import add_weighted, only, some_at_a_time, squares_of
 from .made import Materialized, Part, Sums
-from .room import Room
+from .room import KEPT, Room
 from .tables import SparseRows
 
 
@@ -230,11 +230,12 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     if f.places == 1:
         return OuterProducts(name, *(v.squeeze(3).transpose(0, 1) for v in f.of(slice(None))))
     few = f.places * (f.size + 2 * f.places * f.width) < 32 * f.size
-    large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
-    if few or large:
+    if few:
         return GramPairs(name, f)
-    # The gradients replace the factors in memory.
-    place = room.take(f.shape, f.gradients)
+    large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
+    # The gradients replace the factors in memory. For large ones this saves less time for each byte: they
+    # take only what the default would not have.
+    place = room.take(f.shape, f.gradients, leave=KEPT if large else 0)
     if place is None:
         return GramPairs(name, f) if 2 * f.places * f.width < f.size else MadeTwice(name, f, table)
     made = f.made(place)

@@ -30,11 +30,13 @@ class Room:
         """Records that a portion begins: all buffers are free."""
         self._left, self._next = self._limit, 0
 
-    def take(self, shape: tuple[int, ...], gradients: Tensor) -> Tensor | None:
-        """Memory of this shape for values that replace `gradients`; None if there is no room."""
+    def take(self, shape: tuple[int, ...], gradients: Tensor, leave: int = 0) -> Tensor | None:
+        """Memory of this shape for values that replace `gradients`; None if less than `leave` bytes would be
+        left for others.
+        """
         count = math.prod(shape)
         more = max(0, count - gradients.numel()) * gradients.element_size()
-        if more > self._left:
+        if more > self._left - leave:
             return None
         self._left -= more
         if gradients.device.type != "cpu" or not self._stay:
