@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch")
-from test_ghost import CLASSES, clipped, looped, loss, median, taken
+from ghost_models import CLASSES, clipped, looped, loss, median, taken
 from torch import nn
 
 from antinoise.torch import clipped_sum_, clipping

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 torch = pytest.importorskip("torch")
-from test_ghost import CLASSES, Rms, clipped, looped, loss, made, taken
+from ghost_models import CLASSES, Rms, clipped, looped, loss, made, taken
 from torch import nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_full_backward_hook

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from conftest import small_plan
-from test_ghost import taken
+from ghost_models import taken
 from torch import nn
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
-from test_ghost import clipped, looped, median, taken
+from ghost_models import clipped, looped, median, taken
 from torch import nn
 from torch.nn import functional
 
