@@ -60,18 +60,20 @@ def test_sums_are_those_of_a_loop(name, form):
 
 
 @pytest.mark.parametrize(
-    "places, width, kind",
+    "places, width, kept, kind",
     [
-        (1, 64, OuterProducts),
-        (8, 64, GramPairs),
-        (30, 64, Materialized),
-        (60, 1500, GramPairs),
-        (400, 1500, Materialized),
+        (1, 64, KEPT, OuterProducts),
+        (8, 64, KEPT, GramPairs),
+        (30, 64, KEPT, Materialized),
+        (60, 1500, KEPT, GramPairs),
+        (60, 1500, KEPT + 2 * 4 * 1500**2, Materialized),
+        (400, 1500, KEPT, Materialized),
+        (400, 1500, 0, MadeTwice),
     ],
 )
-def test_gradients_are_made_where_that_costs_less(places, width, kind):
+def test_gradients_are_made_where_that_costs_less(places, width, kept, kind):
     factors = Factors(torch.ones(2, 1, width, places), torch.ones(2, 1, width, places), width)
-    part = parts.matrix("weight", factors, Room(KEPT))
+    part = parts.matrix("weight", factors, Room(kept))
     assert type(part) is kind
     assert torch.allclose(part.squares, torch.full((2,), float(width * places) ** 2, dtype=torch.float64))
 
