@@ -1,5 +1,6 @@
 """Steps of JAX that are one jitted function: the bits of the longer way, one compilation, and refusals."""
 
+import math
 import os
 
 import numpy as np
@@ -221,7 +222,11 @@ def test_what_is_not_finite_adds_nothing(wrong):
         found.append(
             JittedStep(loss, optimizer, noise)(now, optimizer.init(now), (x[examples], y[examples]))[0]
         )
-    assert equal(*found) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+    leaves = [jax.tree.leaves(params) for params in found]
+    assert all(np.isfinite(leaf).all() for leaf in sum(leaves, []))
+    apart = math.sqrt(sum(float(np.square(np.float64(a) - b).sum()) for a, b in zip(*leaves)))
+    # Whether 3e38 overflows depends on the order in which the processor sums: it may be clipped instead.
+    assert apart <= (PLAN_459.clip_norm * 1.001 / PLAN_459.expected_batch_size if np.isfinite(wrong) else 0.0)
 
 
 def test_what_is_wrong_is_named():
