@@ -1,6 +1,5 @@
 """Steps of JAX that are one jitted function: the bits of the longer way, one compilation, and refusals."""
 
-import math
 import os
 
 import numpy as np
@@ -215,18 +214,16 @@ def test_sums_that_are_not_finite_are_refused(monkeypatch):
 @pytest.mark.parametrize("wrong", [np.inf, np.nan, 3e38])
 def test_what_is_not_finite_adds_nothing(wrong):
     (x, y), now, optimizer, found = data(), params(), optax.sgd(1.0), []
+    # 3e38 overflows in its square. In sums of products it overflows only in some orders and without fusion.
+    squared = lambda params, example: loss(params, (jnp.square(example[0]), example[1]))  # noqa: E731
     for value in (wrong, np.nan):
         noise = Noise(now, PLAN_459, key())
         examples = next(noise.batches())
         x[examples[3]] = value
         found.append(
-            JittedStep(loss, optimizer, noise)(now, optimizer.init(now), (x[examples], y[examples]))[0]
+            JittedStep(squared, optimizer, noise)(now, optimizer.init(now), (x[examples], y[examples]))[0]
         )
-    leaves = [jax.tree.leaves(params) for params in found]
-    assert all(np.isfinite(leaf).all() for leaf in sum(leaves, []))
-    apart = math.sqrt(sum(float(np.square(np.float64(a) - b).sum()) for a, b in zip(*leaves)))
-    # Whether 3e38 overflows depends on the order in which the processor sums: it may be clipped instead.
-    assert apart <= (PLAN_459.clip_norm * 1.001 / PLAN_459.expected_batch_size if np.isfinite(wrong) else 0.0)
+    assert equal(*found) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
 
 
 def test_what_is_wrong_is_named():
