@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Accuracy by number of restarts, and by the number of epochs for which a strategy was designed.
 
-    cargo build --release && python3 scripts/train/restarts.py [--epsilon 2,8] [--repeats 12] [--write FILE]
+    cargo build --release && python3 scripts/train/restarts.py [--epsilon 2,8] [--repeats 12]
 
 The same two ablations as Figures 7 and 8 of Choquette-Choo et al. (2023), on the digits in the program: 20
 epochs of 15 steps, SGD with momentum 0.9, prefix sums as the workload. `honaker-online` and `dense` start
@@ -11,47 +11,25 @@ whole training, 20 epochs.
 """
 
 import argparse
-import json
-import subprocess
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinoise"
+from workloads import run
+
 RUNS = [1, 2, 5, 10, 20]
 CLASSES = ["honaker-online", "dense"]
+SETTINGS = (
+    "--data digits --model mlp --batch-size 96 --epochs 20 --momentum 0.9 --setting cyclic --workload prefix"
+)
 
 
 def trained(specs, epsilon, repeats, folder):
     """The finished runs of these mechanisms, by their names."""
     chosen = [word for spec in specs for word in ("--mechanism", spec)]
-    shape = [
-        "--batch-size",
-        96,
-        "--epochs",
-        20,
-        "--momentum",
-        0.9,
-        "--setting",
-        "cyclic",
-        "--workload",
-        "prefix",
-    ]
-    words = ["train", "--data", "digits", "--model", "mlp", *shape, "--epsilon", epsilon, "--delta", "1e-5"]
-    words += [
-        *chosen,
-        "--compare",
-        "--repeats",
-        repeats,
-        "--seed",
-        1,
-        "--json",
-        "--out",
-        Path(folder) / "runs",
-    ]
-    done = subprocess.run([str(word) for word in [PROGRAM, *words]], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return {row["mechanism"]: row for row in json.loads(done.stdout)["runs"]}
+    privacy = ["--epsilon", epsilon, "--delta", "1e-5", "--seed", 1]
+    how = ["--compare", "--repeats", repeats, "--json", "--out", Path(folder) / "runs"]
+    found = run("train", *SETTINGS.split(), *privacy, *chosen, *how)["runs"]
+    return {row["mechanism"]: row for row in found}
 
 
 def table(epsilon, repeats):
@@ -76,15 +54,12 @@ def main():
     )
     parser.add_argument("--epsilon", default="2,8")
     parser.add_argument("--repeats", type=int, default=12)
-    parser.add_argument("--write", metavar="FILE", type=Path, help="also write the tables to this file")
     options = parser.parse_args()
-    lines = []
     for epsilon in options.epsilon.split(","):
-        lines += [f"Epsilon {epsilon}, delta 1e-5, {options.repeats} repeats:", ""]
-        lines += [*table(float(epsilon), options.repeats), ""]
-        print("\n".join(lines[-len(RUNS) - 5 :]), flush=True)
-    if options.write:
-        options.write.write_text("\n".join(lines))
+        lines = table(float(epsilon), options.repeats)
+        print(
+            f"Epsilon {epsilon}, delta 1e-5, {options.repeats} repeats:", "", *lines, "", sep="\n", flush=True
+        )
 
 
 if __name__ == "__main__":
