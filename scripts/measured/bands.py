@@ -4,7 +4,7 @@ import math
 import tempfile
 from pathlib import Path
 
-from .program import antinoise, loss
+from .program import antinoise, head, loss
 
 
 def amplified():
@@ -97,8 +97,7 @@ def show_baselines(reports):
         lines += [
             f"{title}:",
             "",
-            "| | best bands, sampled | DP-SGD | n / k bands, not sampled | " + " | ".join(BASELINES) + " |",
-            "|---|---|---|---|" + "---|" * len(BASELINES),
+            *head("", "best bands, sampled", "DP-SGD", "n / k bands, not sampled", *BASELINES),
         ]
         for report in reports[name]:
             target = report["targets"][0]
@@ -138,7 +137,7 @@ def bands_by_n():
 
 def show_bands_by_n(rows):
     found = {(row["strategy"], row["n"]): row["rms_loss"] for row in rows}
-    lines = ["| n | " + " | ".join(BANDED) + " |", "|---|" + "---|" * len(BANDED)]
+    lines = head("n", *BANDED)
     for n in sorted({n for _, n in found}):
         cells = [found[strategy, n] / min(found[other, n] for other in BANDED) for strategy in BANDED]
         lines.append(f"| {n} | " + " | ".join(f"{cell:.4f}" for cell in cells) + " |")
@@ -177,7 +176,7 @@ def separations():
 
 def show_separations(rows):
     found = {(row["strategy"], row["separation"]): row["rms_loss"] for row in rows}
-    lines = ["| separation | " + " | ".join(FRAGILE) + " |", "|---|" + "---|" * len(FRAGILE)]
+    lines = head("separation", *FRAGILE)
     for separation in SEPARATIONS:
         cells = [f"{found[strategy, separation]:.4f}" for strategy in FRAGILE]
         lines.append(f"| {separation} | " + " | ".join(cells) + " |")
@@ -200,10 +199,7 @@ def rule_of_thumb():
 
 def show_rule_of_thumb(reports):
     epsilons = [target["epsilon"] for target in reports[0]["targets"]]
-    lines = [
-        "| epochs k | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " |",
-        "|---|" + "---|" * len(epsilons),
-    ]
+    lines = head("epochs k", *(f"epsilon {e:g}" for e in epsilons))
     for report in reports:
         cells = []
         for target in report["targets"]:
@@ -231,10 +227,7 @@ def best_bands():
 
 def show_best_bands(report):
     epsilons = sorted({target["epsilon"] for target in report["targets"]})
-    lines = [
-        "| batch size | epochs | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " | unamplified |",
-        "|---|---|" + "---|" * (len(epsilons) + 1),
-    ]
+    lines = head("batch size", "epochs", *(f"epsilon {e:g}" for e in epsilons), "unamplified")
     for batch in sorted({target["batch_size"] for target in report["targets"]}):
         targets = {target["epsilon"]: target for target in report["targets"] if target["batch_size"] == batch}
         cells = []

@@ -2,7 +2,7 @@
 
 import math
 
-from .program import loss
+from .program import head, loss
 
 # (description, command, figure, reference or bound, how they are compared)
 TARGETS = [
@@ -219,10 +219,7 @@ def targets(table):
 
 
 def show_targets(rows):
-    lines = [
-        "| what | `antinoise loss` | figure | found | reference | gap | seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = head("what", "`antinoise loss`", "figure", "found", "reference", "gap", "seconds")
     for row in rows:
         name, _, power = row["figure"].partition("^")
         found = row[name] ** (2 if power else 1)

@@ -5,7 +5,7 @@ import struct
 import tempfile
 from pathlib import Path
 
-from .program import antinoise, loss
+from .program import antinoise, head, loss
 
 NS = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]
 
@@ -60,7 +60,7 @@ def table_of(published, objective):
 
 def show_table(published, objective):
     def show(rows):
-        lines = ["| n | " + " | ".join(published) + " |", "|---|" + "---|" * len(published)]
+        lines = head("n", *published)
         for n in NS:
             cells = []
             for strategy in published:
@@ -125,7 +125,7 @@ def multi_epoch():
 
 
 def show_multi_epoch(rows):
-    lines = ["| restarts | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
+    lines = head("restarts", *COLUMNS)
     checked = agree = 0
     for restarts in MULTI_EPOCH:
         cells = []
@@ -160,7 +160,7 @@ def few_steps():
 
 
 def show_few_steps(rows):
-    lines = ["| workload | sqrt of total loss | printed |", "|---|---|---|"]
+    lines = head("workload", "sqrt of total loss", "printed")
     for row in rows:
         printed = FEW_STEPS[row["workload"]]
         lines.append(f"| {row['workload']} | {math.sqrt(row['total_loss']):.4f} | {printed} |")
@@ -196,7 +196,7 @@ def one_draw():
 
 
 def show_one_draw(found):
-    lines = ["| strategy | one draw, published | median of 2000 | 95% of them |", "|---|---|---|---|"]
+    lines = head("strategy", "one draw, published", "median of 2000", "95% of them")
     for strategy, published in [("dense", 2.34), ("identity", 6.02)]:
         row = found[strategy]
         lines.append(

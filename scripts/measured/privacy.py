@@ -1,6 +1,6 @@
 """Noise multipliers, and plans with sampled batches."""
 
-from .program import antinoise
+from .program import antinoise, head
 
 # Multi-epoch paper, Table 3, as printed: noise multipliers at delta 1e-6 of matrix factorization, DP-SGD
 # (1000 of 342,477 users in each of 2052 rounds) and gradient descent on all users.
@@ -26,7 +26,7 @@ def noise_multipliers():
 
 
 def show_noise_multipliers(rows):
-    lines = ["| epsilon | one release | DP-SGD | all users in each step |", "|---|---|---|---|"]
+    lines = head("epsilon", "one release", "DP-SGD", "all users in each step")
     for epsilon, printed in NOISE_MULTIPLIERS.items():
         cells = []
         for column, figure in enumerate(printed):
@@ -62,10 +62,7 @@ def sampled():
 
 
 def show_sampled(found):
-    lines = [
-        "| `antinoise plan --setting poisson ...` | chosen | RMS loss | DP-SGD's | quotient |",
-        "|---|---|---|---|---|",
-    ]
+    lines = head("`antinoise plan --setting poisson ...`", "chosen", "RMS loss", "DP-SGD's", "quotient")
     for row in found:
         chosen, independent = row["chosen"], row["independent"]
         lines.append(

@@ -1,4 +1,4 @@
-"""The program whose figures are measured, and the folder where they are kept."""
+"""The program whose figures are measured, the folder where they are kept, and the head of a table."""
 
 import functools
 import json
@@ -37,3 +37,8 @@ def loss(arguments):
     """The figures of `antinoise loss ARGUMENTS` that are kept."""
     found = antinoise("loss " + arguments)
     return {key: found[key] for key in ("max_loss", "rms_loss", "total_loss", "gap", "status", "seconds")}
+
+
+def head(*cells):
+    """The first two lines of a Markdown table with these cells in its head."""
+    return ["| " + " | ".join(cells) + " |", "|" + "---|" * len(cells)]
