@@ -53,7 +53,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--epsilon", default="2,8")
-    parser.add_argument("--repeats", type=int, default=12)
+    parser.add_argument("--repeats", type=int, default=12, help="at least 2, of which errors are computed")
     options = parser.parse_args()
     for epsilon in options.epsilon.split(","):
         lines = table(float(epsilon), options.repeats)
