@@ -69,6 +69,22 @@ def other_thread():
         other.join()
 
 
+def interrupted(work, wait):
+    """Runs the work, which must end by Ctrl-C. Another thread sends it as soon as wait returns, which it
+    calls after the work has begun: an interrupt before that would end the test, not the work."""
+    begun = threading.Event()
+
+    def send():
+        begun.wait()
+        wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=send, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        begun.set()
+        work()
+
+
 @pytest.fixture(scope="session")
 def plan():
     return small_plan()

@@ -12,13 +12,12 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
-from conftest import other_thread
+from conftest import interrupted, other_thread
 
 import antinoise as an
 
@@ -466,17 +465,13 @@ def test_other_threads_run_and_ctrl_c_leaves_nothing_behind(tmp_path):
     counts, names = create(tmp_path / "counts"), dict(time="t", user="u", key="k")
     with other_thread() as passed:
         for rows in (events, ({"t": 0, "u": i, "k": "a"} for i in range(10**9))):
-            turn = passed[0] + 6
 
-            def interrupt(turn=turn):
-                # Only if other threads run while rows are counted.
+            def other_threads_run():
+                turn = passed[0] + 6
                 while passed[0] < turn:
                     time.sleep(0.001)
-                os.kill(os.getpid(), signal.SIGINT)
 
-            threading.Thread(target=interrupt, daemon=True).start()
-            with pytest.raises(KeyboardInterrupt):
-                counts.freeze(0, rows, **names)
+            interrupted(lambda rows=rows: counts.freeze(0, rows, **names), other_threads_run)
     assert counts.status()["frozen"] == 0
 
     def reentrant():

@@ -3,15 +3,14 @@
 import copy
 import os
 import pickle
-import signal
 import statistics
 import subprocess
 import sys
-import threading
+import time
 
 import numpy as np
 import pytest
-from conftest import other_thread, small_plan
+from conftest import interrupted, other_thread, small_plan
 
 import antinoise as an
 
@@ -89,14 +88,6 @@ def test_other_threads_run_while_a_row_is_made():
     assert max(counted) > 5, counted
 
 
-def interrupted(work):
-    """Sends Ctrl-C in the middle of the work."""
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        work()
-
-
 def test_ctrl_c_stops_a_long_seek_and_a_long_design():
     plan = an.plan(
         examples=10**6,
@@ -110,7 +101,7 @@ def test_ctrl_c_stops_a_long_seek_and_a_long_design():
     noise = an.NoiseStream(plan, 10**5, an.Key.from_os(), threads=1)
     for _ in range(3):
         before = noise.step
-        interrupted(lambda: noise.seek(200_000 - 1))
+        interrupted(lambda: noise.seek(200_000 - 1), lambda: time.sleep(0.3))
         # The interrupt comes long before the work would be done.
         assert before < noise.step < 150_000
     # It resumes where it stopped, with the same bits as an uninterrupted run.
@@ -132,8 +123,8 @@ an.loss("dense", 500, objective="max")
 print(0, time.perf_counter() - start)
 for _ in range(4):
     sent = time.perf_counter() + 0.3
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         an.loss("dense", 2000, objective="max")
     except KeyboardInterrupt:
         waited = time.perf_counter() - sent
