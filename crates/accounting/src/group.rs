@@ -1,7 +1,11 @@
 //! Group privacy from the privacy of one unit alone.
 
+use std::cell::Cell;
+
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
+use crate::pld::MIN_LN_DELTA;
+use crate::root::crossing;
 use crate::{Bounds, Composition, Error, Gdp, Result};
 
 /// The privacy of a group of `size` units, or of a user with that many examples, given `(epsilon, delta)` for
@@ -45,7 +49,8 @@ impl Composition {
     /// step, [`PoissonSampledGaussian::of_group`](crate::PoissonSampledGaussian::of_group) is far tighter.
     ///
     /// # Errors
-    /// When `delta` is not between 0 and 1, `size` is 0, or the group is too large for a finite bound.
+    /// When `delta` is not between 0 and 1, `size` is 0, or the group is too large: one unit would need a
+    /// delta below e^-600.
     ///
     /// ```
     /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
@@ -54,7 +59,17 @@ impl Composition {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn group_epsilon_upper(&self, delta: f64, size: u64) -> Result<f64> {
-        Ok(self.group_epsilon(delta, size)?.upper)
+        in_open_unit("delta", delta)?;
+        if size <= 1 {
+            antinoise_input::at_least("size", size as usize, 1)?;
+            return Ok(self.epsilon(delta)?.upper);
+        }
+        // The cost of cutting batches is counted once for the group, not converted.
+        let rest = self.uncut_delta(delta, size);
+        if self.is_truncated() && rest > 0.0 {
+            return self.uncut()?.group_epsilon_upper(rest, size);
+        }
+        self.converted_upper(delta, size)
     }
 
     /// Bounds on the epsilon at `delta` that group privacy gives for a group of `size` units.
@@ -70,39 +85,67 @@ impl Composition {
     /// # Ok::<(), antinoise_accounting::Error>(())
     /// ```
     pub fn group_epsilon(&self, delta: f64, size: u64) -> Result<Bounds> {
-        in_open_unit("delta", delta)?;
-        if size <= 1 {
-            antinoise_input::at_least("size", size as usize, 1)?;
-            return self.epsilon(delta);
-        }
-        // The cost of cutting batches is counted once for the group, not converted.
-        let rest = self.uncut_delta(delta, size);
-        if self.is_truncated() && rest > 0.0 {
-            let upper = self.uncut()?.group_epsilon(rest, size)?.upper;
+        let upper = self.group_epsilon_upper(delta, size)?;
+        if size == 1 || self.is_truncated() && self.uncut_delta(delta, size) > 0.0 {
             return Ok(Bounds { lower: self.epsilon(delta)?.lower.min(upper), upper });
         }
-        let (k, mut one) = (size as f64, delta / size as f64);
+        let k = size as f64;
         // A bound on epsilon bounds the growth factor, which bounds delta for one unit, which gives a better
         // bound on epsilon: iterate.
-        let mut least = self.epsilon(one)?.lower;
+        let mut least = self.epsilon(delta / k)?.lower;
         for _ in 0..4 {
             least = self.epsilon((delta / growth_lower(least, k)).max(f64::MIN_POSITIVE))?.lower;
         }
-        let lower = k * least;
-        for _ in 0..60 {
-            let (upper, grown) = group_privacy_upper(self.epsilon(one)?.upper, one, size)?;
-            if grown <= delta {
-                return Ok(Bounds { lower: lower.min(upper), upper });
-            }
-            // The delta of one unit that this growth factor allows. Its epsilon, and so the factor, is
-            // larger, which needs a margin.
-            one *= delta / grown * (1.0 - 1e-6);
-            if one < f64::MIN_POSITIVE {
-                break;
-            }
-        }
-        Err(Error::OutOfReach { parameter: "epsilon", reason: format!("a group of {size} is too large") })
+        Ok(Bounds { lower: (k * least).min(upper), upper })
     }
+
+    /// The epsilon of [`group_privacy_upper`] at the largest delta of one unit for which that of the group is
+    /// at most `delta`, where batches are not cut.
+    fn converted_upper(&self, delta: f64, size: u64) -> Result<f64> {
+        let best = Cell::new(f64::INFINITY);
+        // ln of the group's delta over `delta`, at e^ln_one of one unit.
+        let excess = |ln_one: f64| -> Result<f64> {
+            let one = ln_one.exp().max(f64::MIN_POSITIVE);
+            let epsilon = self.epsilon(one)?.upper;
+            let (total, grown) = group_privacy_upper(epsilon, one, size)?;
+            let excess = ln_one + ln_growth(epsilon, size as f64) - delta.ln();
+            if grown > delta {
+                return Ok(excess.max(f64::MIN_POSITIVE));
+            }
+            best.set(total.min(best.get()));
+            Ok(excess.min(0.0))
+        };
+        let start = (delta / size as f64).ln();
+        let (mut fails, mut works) = ((start, f64::INFINITY), (start, excess(start)?));
+        while works.1 > 0.0 {
+            if works.0 <= MIN_LN_DELTA {
+                let reason = format!("a group of {size} is too large");
+                return Err(Error::OutOfReach { parameter: "epsilon", reason });
+            }
+            // A smaller delta of one unit has a larger epsilon, and so a larger growth factor: the answer is
+            // below this one by the excess at least. The secant through two places passes the answer, since
+            // epsilon grows ever slower.
+            let slope = (fails.1 - works.1) / (fails.0 - works.0);
+            let further = works.1 / if slope > 0.0 { slope.clamp(0.25, 1.0) } else { 1.0 };
+            fails = works;
+            works.0 = (works.0 - further.max(TOLERANCE)).max(MIN_LN_DELTA);
+            works.1 = excess(works.0)?;
+        }
+        crossing(fails, works, TOLERANCE, |ln_one| excess(ln_one).unwrap_or(f64::INFINITY));
+        Ok(best.get())
+    }
+}
+
+/// Tolerance of ln delta of one unit.
+const TOLERANCE: f64 = 1e-6;
+
+/// ln of the sum of e^{j epsilon} over j < k.
+fn ln_growth(epsilon: f64, k: f64) -> f64 {
+    if epsilon == 0.0 {
+        return k.ln();
+    }
+    let ln_exp_m1 = |x: f64| x + (-(-x).exp_m1()).ln();
+    ln_exp_m1(k * epsilon) - ln_exp_m1(epsilon)
 }
 
 /// A lower bound on the sum of e^{j epsilon} over j < k.

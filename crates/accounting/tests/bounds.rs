@@ -39,6 +39,38 @@ fn an_epsilon_of_groups_is_the_least_that_follows_from_one_unit() {
     assert_eq!(cases, 18);
 }
 
+/// Naive iteration from above ends in the same epsilon: each bound on epsilon bounds the growth of delta,
+/// which bounds delta for one unit.
+#[test]
+fn an_epsilon_of_groups_is_where_naive_iteration_ends() {
+    let mut ended = 0;
+    for (sigma, rate, steps) in [(0.8, 0.01, 500), (1.7, 0.13, 75), (4.0, 0.02, 300), (1.0, 1e-3, 20)] {
+        let run = run(sigma, rate, steps);
+        for (size, delta) in [(2, 1e-9), (3, 1e-5), (6, 1e-2), (20, 1e-6)] {
+            let mut one = delta / size as f64;
+            let naive = (0..60).find_map(|_| {
+                let (epsilon, grown) =
+                    group_privacy_upper(run.epsilon(one).unwrap().upper, one, size).unwrap();
+                one = (one * (delta / grown).min(1.0) * (1.0 - 1e-6)).max(f64::MIN_POSITIVE);
+                (grown <= delta).then_some(epsilon)
+            });
+            let found = run.group_epsilon_upper(delta, size);
+            let place =
+                format!("sigma {sigma}, rate {rate}, {steps} steps, {size}, {delta:e}: {found:?} {naive:?}");
+            match naive {
+                // Beyond, deltas of one unit are so small that bounds on its epsilon are loose.
+                Some(naive) if naive > 700.0 => assert!(found.unwrap() > 700.0, "{place}"),
+                Some(naive) => {
+                    assert!((found.unwrap() / naive - 1.0).abs() < 2e-6, "{place}");
+                    ended += 1;
+                }
+                None => assert!(found.is_err(), "{place}"),
+            }
+        }
+    }
+    assert_eq!(ended, 13);
+}
+
 /// A second step reveals no less, also where only one of the directions can reach epsilon.
 #[test]
 fn two_steps_reveal_no_less_than_one() {
