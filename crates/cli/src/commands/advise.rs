@@ -241,7 +241,7 @@ impl fmt::Display for Advice {
             let by = by_examples_in_words(&self.epsilon_by_examples);
             writeln!(
                 f,
-                "\nEpsilon is that of one example. For a person with several examples, in cyclic batches, it is {by};"
+                "\nEpsilon is that of one example. For a person with several examples, in cyclic batches, it is\n{by};"
             )?;
             writeln!(f, "--max-examples-per-user M in these commands plans for persons.")?;
         }

@@ -285,7 +285,7 @@ impl fmt::Display for PlanChoice {
             writeln!(f, "{}\n", prose(&users))?;
         } else if !by.is_empty() {
             let persons = format!(
-                "Epsilon is that of one example. For a person with several examples it is {by};\n\
+                "Epsilon is that of one example. For a person with several examples it is\n{by};\n\
                  --max-examples-per-user M plans for persons with any number."
             );
             writeln!(f, "{}\n", prose(&persons))?;
