@@ -209,6 +209,23 @@ fn schedules_are_what_they_say() {
     }
 }
 
+/// A run whose every step has rate 0 would spend its privacy on a model that stays as it began.
+#[test]
+fn a_schedule_without_a_learning_rate_is_refused() {
+    let check = |text: &str, warm_up, steps| {
+        Schedule { warm_up, decay: text.parse().unwrap() }.check(steps).map_err(|error| error.to_string())
+    };
+    let refused = "schedule is drop:1,0 but must be one with a learning rate above 0 at some step";
+    assert_eq!(check("drop:1,0", 0, 10).unwrap_err(), refused);
+    assert!(check("drop:0.99,0", 0, 10).is_err() && check("drop:0.9,0", 0, 10).is_ok());
+    assert!(check("drop:1,0", 5, 10).is_ok(), "the warm-up has a rate");
+    for steps in [1, 2, 10] {
+        for text in ["constant", "linear", "cosine", "cooldown:1", "steps:4,0"] {
+            assert!(check(text, 0, steps).is_ok(), "{text}, {steps} steps");
+        }
+    }
+}
+
 /// A schedule does not change previous behaviour: a rule and the config of that rule without options take the
 /// same steps to the bit.
 #[test]

@@ -96,14 +96,19 @@ impl Schedule {
     /// Refuses a schedule that does not fit a run of `steps` steps.
     ///
     /// # Errors
-    /// Names the number that is out of range: a warm-up that does not end before the last step, or a fraction
-    /// outside its range.
+    /// Names the number that is out of range: a warm-up that does not end before the last step, a fraction
+    /// outside its range, or a decay that leaves every step without a learning rate.
     pub fn check(&self, steps: usize) -> Result<(), InvalidParameter> {
         if self.warm_up > 1 && self.warm_up >= steps {
             let must_be = format!("below the {steps} steps of the run");
             return Err(InvalidParameter::new("warm_up", self.warm_up, must_be));
         }
-        self.decay.check()
+        self.decay.check()?;
+        if steps > 0 && (0..steps).all(|step| self.share(step, steps) == 0.0) {
+            let must_be = "one with a learning rate above 0 at some step";
+            return Err(InvalidParameter::new("schedule", self.decay, must_be));
+        }
+        Ok(())
     }
 
     /// The factor on the learning rate at step `step` of `steps`.
