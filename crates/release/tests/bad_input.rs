@@ -163,7 +163,10 @@ fn refuse_events(query: &str) {
     refused(read(&mut release, "1", "time,time,user,key,value\n", STRICT), "there twice");
     for (line, named) in [
         ("{\"time\":1}", "without key"),
-        ("{\"time\":1,\"user\":\"x\",\"key\":\"a\",\"value\":null}", "with value null"),
+        ("{\"time\":1,\"user\":\"x\",\"key\":\"a\",\"value\":null}", "value of an event (line 1) is \"\""),
+        ("{\"time\":1,\"user\":null,\"key\":\"a\",\"value\":1}", "user of an event (line 1) is empty"),
+        ("{\"time\":null,\"user\":\"x\",\"key\":\"a\",\"value\":1}", "time of an event (line 1)"),
+        ("{\"time\":1,\"user\":\"x\",\"key\":[\"a\"],\"value\":1}", "with key [\"a\"]"),
         ("{", "line 1"),
     ] {
         refused(read(&mut release, "1", line, STRICT), named);

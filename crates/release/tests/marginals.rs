@@ -42,6 +42,23 @@ fn values(published: &[Published]) -> HashMap<String, f64> {
     published.iter().map(|row| (row.bucket.clone(), row.value.value())).collect()
 }
 
+/// Cells of JSON mean what those of CSV do: null is empty, and truth values are names.
+#[test]
+fn nulls_and_truth_values_of_json_are_cells() {
+    let query = "marginals:city=a|true|false;ways=1";
+    let (_folder, mut release) = release(&settings(query, 3));
+    let csv = "day,user,city\n1,u,a\n1,v,true\n1,w,false\n1,x,\n1,y,null\n";
+    let json: String = [("u", "\"a\""), ("v", "true"), ("w", "false"), ("x", "null"), ("y", "\"null\"")]
+        .map(|(user, city)| format!("{{\"day\":1,\"user\":\"{user}\",\"city\":{city}}}\n"))
+        .concat();
+    for text in [csv, json.as_str()] {
+        let found = read(&mut release, text, true).unwrap();
+        assert_eq!((found.tally.counted, found.tally.unknown_keys), (3, 2), "{text}");
+        let refused = read(&mut release, text, false).unwrap_err().to_string();
+        assert!(refused.contains("city of an event") && refused.contains("is \"\" but"), "{refused}");
+    }
+}
+
 /// Rows in no class are refused with the column, the cell and the line, or left out.
 #[test]
 fn rows_are_read_by_the_columns_of_the_query() {

@@ -236,6 +236,9 @@ fn read_json(
         let field = |name: &str| match object.get(name) {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(Value::Number(number)) => Ok(number.to_string()),
+            Some(Value::Bool(truth)) => Ok(truth.to_string()),
+            // As the empty cell of a CSV file.
+            Some(Value::Null) => Ok(String::new()),
             Some(other) => Err(refused(format!("with {name} {other}"))),
             None => Err(refused(format!("without {name}"))),
         };
