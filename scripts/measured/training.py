@@ -123,8 +123,8 @@ def worth():
         "",
         (
             "Some batches cannot be drawn at random: federated users, streams, one pass over the data. There"
-            " correlated noise gives what sampling would have given. Where batches can be sampled, both work"
-            " together. At 50 million examples, batches of 5,000 and epsilon 1, the RMS loss (the noise"
+            " correlated noise in fixed batches has less RMS loss than DP-SGD at epsilon 4 and above; at epsilon 1"
+            " it has more, unless the data are large ([table](results/plans.md)). Where batches can be sampled, both work together. At 50 million examples, batches of 5,000 and epsilon 1, the RMS loss (the noise"
             f" accumulated in the model) is {many:.2f} times that of DP-SGD. On the few steps of the digits"
             f" it is {few:.2f} times, and the accuracies are hardly different. On the 60,000 images of"
             " Fashion-MNIST, in 480 steps at epsilon 4, both together reach"
@@ -134,9 +134,9 @@ def worth():
         ),
         "",
         (
-            "Delta is 1e-5, and 1e-9 for 50 million examples. Each accuracy is that of the learning rate that"
-            " was best by test accuracy, a choice that epsilon does not pay for: epsilon is that of one"
-            " training."
+            "Delta is 1e-5, and 1e-9 for 50 million examples. After +- is the standard error over the repeats."
+            " Each row is a comparison of its own, with other random draws: compare accuracies within a row."
+            " The learning rates were chosen by test accuracy; epsilon covers one training, not that choice."
         ),
     ]
     return "\n".join(lines)
