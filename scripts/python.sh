@@ -92,6 +92,10 @@ fi
 
 if [ "${1-test}" = stacks ]; then
     wanted=${2-all}
+    case $wanted in
+    all | torch | jax | flower | tables) ;;
+    *) echo "stacks torch, jax, flower or tables, not $wanted" >&2 && exit 2 ;;
+    esac
     is_wanted() { [ "$wanted" = "$1" ] || [ "$wanted" = all ]; }
     # stack NAME PACKAGE...: an environment with these packages and the wheel.
     stack() {

@@ -4,14 +4,11 @@ import copy
 import warnings
 
 import pytest
+import test_hf
 from conftest import small_plan
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-import test_hf
-from test_hf import CLIP, data, gpt2, model_of, plan_of_data, trained, trainer
-from torch import nn
+# Before transformers: the module sets the variable that keeps it offline.
+from test_hf import CLIP, data, gpt2, model_of, nn, plan_of_data, torch, trained, trainer, transformers
 
 import antinoise as an
 from antinoise.hf import PrivateTrainer

@@ -5,11 +5,8 @@ import copy
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
-
-import jax.numpy as jnp
-from jax.sharding import AxisType
-from test_jax import DIM, PLAN, X, Y, flat, key, layouts, loss, noise_of, rows, same, tree
+# Before JAX: the module sets the variables that choose JAX's devices.
+from test_jax import DIM, PLAN, AxisType, X, Y, flat, jax, jnp, key, layouts, loss, noise_of, rows, same, tree
 
 import antinoise as an
 from antinoise.jax import clipped_grad, clipped_sum

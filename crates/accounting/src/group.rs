@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use antinoise_input::{InvalidParameter, in_open_unit, non_negative};
 
-use crate::pld::MIN_LN_DELTA;
 use crate::root::crossing;
 use crate::{Bounds, Composition, Error, Gdp, Result};
 
@@ -36,8 +35,10 @@ pub fn group_privacy_upper(epsilon: f64, delta: f64, size: u64) -> Result<(f64, 
     if total.is_infinite() {
         return Ok((f64::MAX, 1.0));
     }
-    // The sum of e^{j epsilon} over j < k, as a quotient without cancellation or overflow.
-    let growth = if epsilon == 0.0 { k } else { (total.exp_m1() / epsilon.exp_m1()).max(k) };
+    // The sum of e^{j epsilon} over j < k, as a quotient without cancellation. Where both of its parts
+    // overflow, no delta is small enough.
+    let quotient = total.exp_m1() / epsilon.exp_m1();
+    let growth = if epsilon == 0.0 || quotient < k { k } else { quotient };
     let grown = delta * growth * (1.0 + 1e-12);
     Ok((total, if grown < 1.0 { grown } else { 1.0 }))
 }
@@ -50,7 +51,7 @@ impl Composition {
     ///
     /// # Errors
     /// When `delta` is not between 0 and 1, `size` is 0, or the group is too large: one unit would need a
-    /// delta below e^-600.
+    /// delta below e^-200 `delta`, and the group's epsilon would be about 200 or more.
     ///
     /// ```
     /// use antinoise_accounting::{Composition, PoissonSampledGaussian};
@@ -116,9 +117,10 @@ impl Composition {
             Ok(excess.min(0.0))
         };
         let start = (delta / size as f64).ln();
+        let least = (delta.ln() - LARGEST).min(start);
         let (mut fails, mut works) = ((start, f64::INFINITY), (start, excess(start)?));
         while works.1 > 0.0 {
-            if works.0 <= MIN_LN_DELTA {
+            if works.0 <= least {
                 let reason = format!("a group of {size} is too large");
                 return Err(Error::OutOfReach { parameter: "epsilon", reason });
             }
@@ -128,13 +130,17 @@ impl Composition {
             let slope = (fails.1 - works.1) / (fails.0 - works.0);
             let further = works.1 / if slope > 0.0 { slope.clamp(0.25, 1.0) } else { 1.0 };
             fails = works;
-            works.0 = (works.0 - further.max(TOLERANCE)).max(MIN_LN_DELTA);
+            works.0 = (works.0 - further.max(TOLERANCE)).max(least);
             works.1 = excess(works.0)?;
         }
         crossing(fails, works, TOLERANCE, |ln_one| excess(ln_one).unwrap_or(f64::INFINITY));
         Ok(best.get())
     }
 }
+
+/// The epsilon of a group from which on no bound is looked for: it would protect nobody, and bounds for one
+/// unit at ever smaller deltas become loose.
+const LARGEST: f64 = 200.0;
 
 /// Tolerance of ln delta of one unit.
 const TOLERANCE: f64 = 1e-6;

@@ -58,17 +58,17 @@ impl VerifiedPlan {
     }
 }
 
-/// The epsilon above which words name no figure: nobody is protected by a probability that may grow e^100
-/// times.
+/// The bound on epsilon above which words name no figure: nobody is protected by a probability that may grow
+/// e^100 times.
 const UNPROTECTED: f64 = 100.0;
 
-/// The epsilons with their numbers of examples, such as "1.2 with 2 examples, 3.4 with 5 examples, above 100
-/// with 20 examples".
+/// The epsilons with their numbers of examples, such as "1.2 with 2 examples, 3.4 with 5 examples, not known
+/// to be below 100 with 20 examples".
 pub fn by_examples_in_words(by: &[ByExamples]) -> String {
     let text = |by: &ByExamples| {
         let epsilon = match by.epsilon {
             None => "no bound".into(),
-            Some(epsilon) if epsilon > UNPROTECTED => format!("above {UNPROTECTED}"),
+            Some(epsilon) if epsilon > UNPROTECTED => format!("not known to be below {UNPROTECTED}"),
             Some(epsilon) => short_up(epsilon, 4),
         };
         format!("{epsilon} with {} {}", by.examples, if by.examples == 1 { "example" } else { "examples" })
@@ -84,7 +84,8 @@ mod tests {
     fn an_epsilon_that_protects_nobody_is_not_a_figure() {
         let by = |examples, epsilon| ByExamples { examples, epsilon };
         let all = [by(1, Some(100.0)), by(2, Some(100.1)), by(20, Some(16529.9)), by(50, None)];
-        let words = "100 with 1 example, above 100 with 2 examples, above 100 with 20 examples, no bound with 50 examples";
+        let words = "100 with 1 example, not known to be below 100 with 2 examples, not known to be below 100 with \
+                     20 examples, no bound with 50 examples";
         assert_eq!(by_examples_in_words(&all), words);
     }
 }

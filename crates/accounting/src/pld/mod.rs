@@ -30,7 +30,6 @@ use poisson_sampled::Change;
 pub use poisson_sampled::PoissonSampledGaussian;
 pub(crate) use profile::Direction;
 use profile::Profile;
-pub(crate) use side::MIN_LN_DELTA;
 use side::Side;
 
 /// The adaptive composition of any number of [`PoissonSampledGaussian`] phases.

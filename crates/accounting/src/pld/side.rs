@@ -11,7 +11,7 @@ use crate::root::{crossing, greatest_float, least_float};
 const REFINEMENTS: usize = 8;
 const MAX_WORK: f64 = 1.5e8;
 /// The logarithm of the smallest delta that is resolved.
-pub(crate) const MIN_LN_DELTA: f64 = -600.0;
+const MIN_LN_DELTA: f64 = -600.0;
 
 /// The steps of a composition in one direction.
 pub(crate) struct Side {
