@@ -186,8 +186,15 @@ def percent(row, named=False):
     return f"{100 * row['accuracy']:.2f} +- {100 * row['error']:.2f}{name}"
 
 
+def place(key):
+    """Where a study stands on the page: by data set, momentum and epsilon."""
+    name, epsilon, momentum = key.removeprefix("automatic ").split()
+    return list(DATA).index(name), float(momentum), float(epsilon)
+
+
 def page(store):
     """The page of all studies."""
+    store = {key: store[key] for key in sorted(store, key=place)}
     lines = [
         "# The loss of the last iterate",
         "",
