@@ -81,7 +81,9 @@ fn audited(times: f64) -> antinoise_audit::Report {
 fn a_release_is_accepted_and_one_with_doubled_contributions_is_rejected() {
     let report = audited(1.0);
     assert!(report.accepted, "{report:#?}");
-    assert!(report.mu_lower > 0.7 * report.mu_stated, "an audit that sees nothing: {report:#?}");
+    // Releases draw their keys from the operating system. Over ten audits this share was 0.80 on average,
+    // with a standard deviation of 0.04: it is below a half by chance in fewer than one of 1e9.
+    assert!(report.mu_lower > 0.5 * report.mu_stated, "an audit that sees nothing: {report:#?}");
     let report = audited(2.0);
     assert!(!report.accepted, "{report:#?}");
     let rejected = |name: &str| report.tests.iter().any(|test| test.rejected && test.name.contains(name));
