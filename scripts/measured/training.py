@@ -123,8 +123,10 @@ def worth():
         "",
         (
             "Some batches cannot be drawn at random: federated users, streams, one pass over the data. There"
-            " correlated noise in fixed batches has less RMS loss than DP-SGD at epsilon 4 and above; at epsilon 1"
-            " it has more, unless the data are large ([table](results/plans.md)). Where batches can be sampled, both work together. At 50 million examples, batches of 5,000 and epsilon 1, the RMS loss (the noise"
+            " correlated noise in fixed batches has less RMS loss than DP-SGD at epsilon 4 and above; at"
+            " epsilon 1 it has more, unless the data are large ([table](results/plans.md)). Where batches"
+            " can be sampled, both work together. At 50 million examples, batches of 5,000 and epsilon 1,"
+            " the RMS loss (the noise"
             f" accumulated in the model) is {many:.2f} times that of DP-SGD. On the few steps of the digits"
             f" it is {few:.2f} times, and the accuracies are hardly different. On the 60,000 images of"
             " Fashion-MNIST, in 480 steps at epsilon 4, both together reach"
