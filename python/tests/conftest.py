@@ -85,6 +85,27 @@ def interrupted(work, wait):
         work()
 
 
+def answers_in_a_fork(uses):
+    """Calls the uses in a forked process, which keeps none of them: for each, the text of its value or of its
+    RuntimeError."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answers = []
+        while uses:
+            try:
+                answers.append(str(uses.pop(0)()))
+            except RuntimeError as error:
+                answers.append(str(error))
+        os.write(write, "\n".join(answers).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        answers = pipe.read().splitlines()
+    assert os.waitpid(child, 0)[1] == 0
+    return answers
+
+
 @pytest.fixture(scope="session")
 def plan():
     return small_plan()

@@ -124,8 +124,8 @@ def test_periods_are_text_whole_numbers_or_dates(tmp_path):
                     freeze()
         for period in periods:
             counts.freeze(period, [], **NAMES, yes=True)
-        told = counts.publish().to_dict()["period"][::3]
-        assert told == ([0, 1, 2, 3, 4] if name == "numbers" else [str(day) for day in days])
+        published = counts.publish().to_dict()["period"][::3]
+        assert published == ([0, 1, 2, 3, 4] if name == "numbers" else [str(day) for day in days])
     with pytest.raises(ValueError, match=r"of type datetime but must be .*give day.date\(\) or text"):
         counts.freeze(moment, [], **NAMES)
 

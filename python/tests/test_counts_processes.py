@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import interrupted, other_thread
+from conftest import answers_in_a_fork, interrupted, other_thread
 from counts_tables import COLUMNS, EVENTS, NAMES, ROW, copies, create
 
 import antinoise as an
@@ -46,30 +46,23 @@ def test_one_writer_and_no_copies(antinoise, tmp_path):
 
 def test_after_a_fork_counts_are_refused_and_the_parents_go_on(tmp_path):
     counts = create(tmp_path / "counts")
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        told = []
-        for use in (
+
+    def drop():
+        nonlocal counts
+        del counts
+
+    answers = answers_in_a_fork(
+        [
             lambda: counts.freeze(0, EVENTS, **COLUMNS),
             counts.publish,
             counts.published,
             counts.status,
             counts.close,
-        ):
-            try:
-                use()
-                told.append("done")
-            except RuntimeError as error:
-                told.append(str(error))
-        del use, counts
-        os.write(write, "\n".join(told).encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        told = pipe.read().splitlines()
-    assert os.waitpid(child, 0)[1] == 0
-    assert len(told) == 5 and all("copied by a fork into process" in line for line in told), told
+            drop,
+        ]
+    )
+    assert len(answers) == 6 and answers[5] == "None", answers
+    assert all("copied by a fork into process" in answer for answer in answers[:5]), answers
     assert counts.freeze(0, EVENTS, **COLUMNS)["counted"] > 0 and len(counts.publish()) == 3
 
 
@@ -190,10 +183,10 @@ def test_a_generator_that_forks_freezes_in_the_parent_alone(tmp_path):
         yield ROW
         child = os.fork()
         if child:
-            told.append(os.waitpid(child, 0)[1])
+            statuses.append(os.waitpid(child, 0)[1])
         yield {"t": 0, "u": "parent" if child else "child", "k": "b"}
 
-    told = []
+    statuses = []
     try:
         found = counts.freeze(0, forks(), **NAMES)
         error = ""
@@ -201,7 +194,7 @@ def test_a_generator_that_forks_freezes_in_the_parent_alone(tmp_path):
         error = str(refused)
     if os.getpid() != parent:
         os._exit(7 if "copied by a fork into process" in error else 1)
-    assert os.waitstatus_to_exitcode(told[0]) == 7 and found["counted"] == 2
+    assert os.waitstatus_to_exitcode(statuses[0]) == 7 and found["counted"] == 2
     assert counts.status()["frozen"] == 1
 
 
