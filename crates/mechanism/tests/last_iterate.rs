@@ -4,9 +4,11 @@ use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload};
 
 /// The rows, by the definition: SGD with momentum on h x^2 / 2 is run for a unit of noise at each step, for
-/// curvatures h with ln h on an even grid.
-fn rows(steps: usize, momentum: f64, share: f64) -> Vec<Vec<f64>> {
+/// curvatures h with ln h on an even grid. The learning rate is constant, or `rates` times a factor.
+fn rows(steps: usize, momentum: f64, share: f64, rates: &[f64]) -> Vec<Vec<f64>> {
     let n = steps as f64;
+    let largest = rates.iter().copied().fold(0.0, f64::max);
+    let rate = |step: usize| rates.get(step).map_or(1.0, |rate| rate / largest);
     let last = ((3.0 * n).ln() / 2f64.ln()).ceil();
     let response = |i: f64| -> Vec<f64> {
         let curvature = (-(3.0 * n).ln() * i / last).exp();
@@ -14,7 +16,7 @@ fn rows(steps: usize, momentum: f64, share: f64) -> Vec<Vec<f64>> {
             let (mut velocity, mut x) = (0.0, 0.0);
             for step in 0..steps {
                 velocity = momentum * velocity + curvature * x - f64::from(step == noisy);
-                x -= (1.0 - momentum) * velocity;
+                x -= (1.0 - momentum) * rate(step) * velocity;
             }
             x
         };
@@ -43,9 +45,13 @@ fn rms_loss(strategy: &AnyStrategy, problem: &Problem) -> f64 {
 #[test]
 fn errors_are_those_of_the_rows_for_every_class() {
     let mut compared = 0;
-    for (steps, momentum, share) in [(1, 0.0, 0.05), (2, 0.9, 1.0), (13, 0.5, 0.2), (40, 0.9, 0.05)] {
-        let written = Workload::Queries { rows: rows(steps, momentum, share) };
-        let workload = Workload::LastIterate { momentum, prefix_share: share };
+    let cases = [(1, 0.0, 0.05), (2, 0.9, 1.0), (13, 0.5, 0.2), (40, 0.9, 0.05)];
+    let falls = |steps: usize| (0..steps).map(|t| 1.0 - t as f64 / steps as f64).collect();
+    let cases =
+        cases.iter().flat_map(|&(n, beta, share)| [(n, beta, share, vec![]), (n, beta, share, falls(n))]);
+    for (steps, momentum, prefix_share, rates) in cases {
+        let written = Workload::Queries { rows: rows(steps, momentum, prefix_share, &rates) };
+        let workload = Workload::LastIterate { momentum, prefix_share, rates };
         for class in Class::ALL.iter().filter(|&&class| class != Class::OutputPerturbation) {
             for problem in [Problem::prefix(steps), Problem::prefix(steps).with_workload(workload.clone())] {
                 let strategy = design(class.name(), &problem);
@@ -56,10 +62,10 @@ fn errors_are_those_of_the_rows_for_every_class() {
             }
         }
     }
-    assert!(compared >= 100, "{compared}");
+    assert!(compared >= 200, "{compared}");
 }
 
-/// Random steps, momenta and shares, up to their limits.
+/// Random steps, momenta, shares and schedules, up to their limits.
 #[test]
 fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -76,14 +82,22 @@ fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
         let steps = 4 + (draw() * 50.0) as usize;
         let momentum = [0.0, 0.999_999, 1.0 - draw().powi(4), draw()][case % 4];
         let share = [1e-4, 1e4, 10f64.powf(8.0 * draw() - 4.0)][case % 3];
-        let workload = Workload::LastIterate { momentum: momentum.min(0.999_999), prefix_share: share };
-        let written = Workload::Queries { rows: rows(steps, momentum.min(0.999_999), share) };
+        let momentum = f64::min(momentum, 0.999_999);
+        let constant = Workload::LastIterate { momentum, prefix_share: share, rates: vec![] };
+        let rates = match case % 5 {
+            0 | 1 => vec![],
+            2 => (0..steps).map(|_| draw()).collect(),
+            3 => (0..steps).map(|t| f64::from(t == steps / 2)).collect(),
+            _ => (0..steps).map(|t| 1e-9 * f64::from((t % 3) as u8)).collect(),
+        };
+        let written = Workload::Queries { rows: rows(steps, momentum, share, &rates) };
+        let workload = Workload::LastIterate { momentum, prefix_share: share, rates };
         let strategy = design(specs[case % specs.len()], &Problem::prefix(steps));
         let (found, known) = (strategy.error(&workload).unwrap(), strategy.error(&written).unwrap());
         let off = (found.rms / known.rms - 1.0).abs().max((found.max / known.max - 1.0).abs());
         assert!(off < 1e-8, "{} {workload} of {steps}: {found:?} {known:?}", specs[case % specs.len()]);
-        let read: Workload = workload.to_string().parse().unwrap();
-        assert_eq!(read, workload);
+        let read: Workload = constant.to_string().parse().unwrap();
+        assert_eq!(read, constant);
         compared += 1;
     }
     assert_eq!(compared, 200);
@@ -91,12 +105,16 @@ fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
 
 #[test]
 fn designs_are_as_good_as_those_for_the_rows() {
-    let (steps, momentum, share) = (30, 0.9, 0.05);
-    let written = Workload::Queries { rows: rows(steps, momentum, share) };
-    for participation in ["single", "cyclic:10,3", "min-sep:8,4"] {
+    let (steps, momentum, prefix_share) = (30, 0.9, 0.05);
+    let falls: Vec<f64> = (0..steps).map(|t| 1.0 - t as f64 / steps as f64).collect();
+    let cases =
+        [("single", vec![]), ("cyclic:10,3", vec![]), ("min-sep:8,4", vec![]), ("cyclic:10,3", falls)];
+    for (participation, rates) in cases {
+        let written = Workload::Queries { rows: rows(steps, momentum, prefix_share, &rates) };
         let plain = Problem::prefix(steps).with_participation(participation.parse().unwrap());
-        let problem = plain.clone().with_workload(Workload::LastIterate { momentum, prefix_share: share });
-        let by_rows = plain.clone().with_workload(written.clone());
+        let workload = Workload::LastIterate { momentum, prefix_share, rates };
+        let problem = plain.clone().with_workload(workload);
+        let by_rows = plain.clone().with_workload(written);
         let dense = rms_loss(&design("dense", &problem), &problem);
         for spec in [
             "dense",

@@ -5,17 +5,33 @@ use antinoise_mechanism::{Participation, Workload};
 
 /// A workload by name, or from a file of numbers.
 pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
-    match (text.strip_prefix("file:"), text.strip_prefix("schedule:")) {
-        (Some(path), _) => Ok(read_workload(path)?),
-        (None, Some(path)) => Ok(read_schedule(path)?),
-        (None, None) => text.parse(),
+    match text.split_once(':') {
+        Some(("file", path)) => Ok(read_workload(path)?),
+        Some(("schedule", given)) => Ok(read_schedule(given)?),
+        Some(("last-iterate", given)) if given.matches(',').count() > 1 => last_iterate(given),
+        _ => text.parse(),
     }
+}
+
+/// Reads the workload of the last iterate from BETA,SHARE,PATH.
+fn last_iterate(text: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
+    let (momentum, share_and_path) = text.split_once(',').unwrap_or((text, ""));
+    let (share, path) = share_and_path.split_once(',').unwrap_or((share_and_path, ""));
+    let constant: Workload = format!("last-iterate:{momentum},{share}").parse()?;
+    let workload = constant.with_rates(read_rates(path)?);
+    workload.check()?;
+    Ok(workload)
 }
 
 /// Reads a schedule from PATH or PATH,MOMENTUM.
 fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> {
     let number = |(path, number): (_, &str)| Some((path, number.trim().parse::<f64>().ok()?));
     let (path, momentum) = text.rsplit_once(',').and_then(number).unwrap_or((text, 0.0));
+    Ok(Workload::Schedule { rates: read_rates(path)?, momentum })
+}
+
+/// Reads the learning rates of all steps.
+fn read_rates(path: &str) -> std::result::Result<Vec<f64>, InvalidParameter> {
     let refused = |got: String| {
         InvalidParameter::new(
             format!("schedule file {path}"),
@@ -24,8 +40,7 @@ fn read_schedule(text: &str) -> std::result::Result<Workload, InvalidParameter> 
         )
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(format!("unreadable ({error})")))?;
-    let rates = numbers::<f64>(&text).map_err(refused)?.concat();
-    Ok(Workload::Schedule { rates, momentum })
+    Ok(numbers::<f64>(&text).map_err(refused)?.concat())
 }
 
 fn read_workload(path: &str) -> std::result::Result<Workload, InvalidParameter> {

@@ -24,6 +24,17 @@ pub(super) fn rates(rates: &[f64]) -> Result<()> {
     }
 }
 
+/// Refuses rates that are not those of a schedule, and a schedule of zeros; no rates are a constant one.
+pub(super) fn rates_of_last_iterate(given: &[f64]) -> Result<()> {
+    match given {
+        [] => Ok(()),
+        _ if given.iter().all(|&rate| rate == 0.0) => {
+            Err(InvalidParameter::new("rates", "0 everywhere", "above 0 at some step").into())
+        }
+        _ => rates(given),
+    }
+}
+
 pub(super) fn prefix_share(share: f64) -> Result<()> {
     match (1e-4..=1e4).contains(&share) {
         true => Ok(()),

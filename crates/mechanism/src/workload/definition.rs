@@ -68,7 +68,7 @@ pub enum Workload {
     /// The noise of the last iterate in quadratic losses of all curvatures, and of prefix sums: SGD with
     /// momentum, which forgets noise the sooner, the larger the curvature is. Its rows are the responses u_h
     /// of the last iterate to noise at each step, for curvatures h from 1 / (3 n) to 1 times (1 - beta) /
-    /// (learning rate), and prefix sums times a factor.
+    /// (largest learning rate), and prefix sums times a factor.
     LastIterate {
         /// beta, in \[0, 1).
         #[serde(default)]
@@ -77,6 +77,9 @@ pub enum Workload {
         /// to 1e4.
         #[serde(default = "default_share")]
         prefix_share: f64,
+        /// The learning rate of each step, in any unit; empty if it is constant.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rates: Vec<f64>,
     },
     /// Any Toeplitz workload, given by its coefficients a_t; further terms are 0.
     Toeplitz {
@@ -99,7 +102,25 @@ pub enum Workload {
 impl Workload {
     /// The noise of the last iterate of SGD with this momentum, with the default share of prefix sums.
     pub const fn last_iterate(momentum: f64) -> Self {
-        Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE }
+        Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE, rates: Vec::new() }
+    }
+
+    /// Returns the workload of the last iterate with the learning rate of each step, in any unit; other
+    /// workloads are returned as they are.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Workload;
+    /// let falling = Workload::last_iterate(0.9).with_rates(vec![1.0, 0.5, 0.0]);
+    /// assert_eq!(falling.to_string(), "last-iterate:0.9 with a schedule of 3 rates");
+    /// ```
+    #[must_use]
+    pub fn with_rates(self, rates: Vec<f64>) -> Self {
+        match self {
+            Self::LastIterate { momentum, prefix_share, .. } => {
+                Self::LastIterate { momentum, prefix_share, rates }
+            }
+            _ => self,
+        }
     }
 
     /// Checks that the parameters are in their ranges.
@@ -129,9 +150,10 @@ impl Workload {
                 below_one("momentum", *momentum)?;
                 checks::rates(rates)?;
             }
-            Self::LastIterate { momentum, prefix_share } => {
+            Self::LastIterate { momentum, prefix_share, rates } => {
                 below_one("momentum", *momentum)?;
                 checks::prefix_share(*prefix_share)?;
+                checks::rates_of_last_iterate(rates)?;
             }
             Self::Toeplitz { coefficients } => checks::coefficients(coefficients)?,
             Self::Matrix { rows } => checks::rows(rows)?,
@@ -155,7 +177,9 @@ impl Workload {
                 Err(InvalidParameter::new("length of a query", rows[0].len(), format!("steps = {steps}"))
                     .into())
             }
-            Self::Schedule { rates, .. } if rates.len() != steps => {
+            Self::Schedule { rates, .. } | Self::LastIterate { rates, .. }
+                if !rates.is_empty() && rates.len() != steps =>
+            {
                 Err(InvalidParameter::new("number of rates", rates.len(), format!("steps = {steps}")).into())
             }
             Self::Cooldown { start, .. } if *start >= steps => {
@@ -209,11 +233,12 @@ impl Workload {
     /// Returns the rows of the workload of the last iterate; `None` for other workloads.
     ///
     /// # Errors
-    /// When they do not fit in memory.
+    /// As [`Workload::check_steps`], and when they do not fit in memory.
     pub(crate) fn last_iterate_rows(&self, steps: usize) -> Result<Option<LastIterate>> {
-        let Self::LastIterate { momentum, prefix_share } = *self else { return Ok(None) };
+        let Self::LastIterate { momentum, prefix_share, rates } = self else { return Ok(None) };
+        self.check_steps(steps)?;
         check_materializable(steps.saturating_mul(last_iterate::responses(steps)))?;
-        Ok(Some(LastIterate::new(steps, momentum, prefix_share)))
+        Ok(Some(LastIterate::new(steps, *momentum, *prefix_share, rates)))
     }
 
     /// Returns the numerator and denominator of the rational generating function of a_t, if it has one of low

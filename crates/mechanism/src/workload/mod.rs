@@ -8,5 +8,5 @@ mod queries;
 mod text;
 
 pub use definition::Workload;
-pub(crate) use last_iterate::LastIterate;
+pub(crate) use last_iterate::{ConstantRate, LastIterate};
 pub(crate) use operator::Operator;

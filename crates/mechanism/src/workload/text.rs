@@ -21,11 +21,14 @@ impl fmt::Display for Workload {
             Self::Decay { gamma } => write!(f, "decay:{gamma}"),
             Self::Window { width } => write!(f, "window:{width}"),
             Self::Cooldown { start, last } => write!(f, "cooldown:{start},{last}"),
-            Self::LastIterate { momentum, prefix_share } => match (*momentum, *prefix_share) {
-                (0.0, DEFAULT_SHARE) => f.write_str("last-iterate"),
-                (momentum, DEFAULT_SHARE) => write!(f, "last-iterate:{momentum}"),
-                (momentum, share) => write!(f, "last-iterate:{momentum},{share}"),
-            },
+            Self::LastIterate { momentum, prefix_share, rates } => {
+                match (*momentum, *prefix_share) {
+                    (0.0, DEFAULT_SHARE) => f.write_str("last-iterate")?,
+                    (momentum, DEFAULT_SHARE) => write!(f, "last-iterate:{momentum}")?,
+                    (momentum, share) => write!(f, "last-iterate:{momentum},{share}")?,
+                }
+                if rates.is_empty() { Ok(()) } else { write!(f, " with a schedule of {} rates", rates.len()) }
+            }
             Self::Schedule { rates, momentum: 0.0 } => write!(f, "schedule of {} rates", rates.len()),
             Self::Schedule { rates, momentum } => {
                 write!(f, "momentum {momentum} with a schedule of {} rates", rates.len())
@@ -60,7 +63,9 @@ impl FromStr for Workload {
             ("cooldown", &[start, last]) => whole(start).map(|start| Self::Cooldown { start, last }),
             ("last-iterate", &[]) => Some(Self::last_iterate(0.0)),
             ("last-iterate", &[momentum]) => Some(Self::last_iterate(momentum)),
-            ("last-iterate", &[momentum, prefix_share]) => Some(Self::LastIterate { momentum, prefix_share }),
+            ("last-iterate", &[momentum, prefix_share]) => {
+                Some(Self::LastIterate { momentum, prefix_share, rates: Vec::new() })
+            }
             _ => None,
         };
         let workload = workload.ok_or_else(refused)?;

@@ -75,17 +75,22 @@ impl OptimizerConfig {
     ///
     /// Training is not linear: gradients are computed at parameters that earlier noise has moved, so that it
     /// is partly forgotten. Of the two, the loss of the last iterate ordered trained models better
-    /// (`docs/results/workloads.md`). The responses are those of a constant learning rate, whatever the
-    /// schedule and the weight decay. Momentum averages the updates of 1 / (1 - beta) steps, so that its map
-    /// does not count noise that cancels within that many steps; designs for that map trained worse models at
-    /// small epsilon (`docs/results/workload.md`).
+    /// (`docs/results/workloads.md`). The responses are those of the schedule without weight decay. Momentum
+    /// averages the updates of 1 / (1 - beta) steps, so that its map does not count noise that cancels within
+    /// that many steps; designs for that map trained worse models at small epsilon
+    /// (`docs/results/workload.md`).
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
-    /// use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
+    /// use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
     /// let config = OptimizerConfig::from(UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 });
     /// assert_eq!(config.design_workload(100), Workload::last_iterate(0.9));
     /// assert_eq!(config.design_workload(1_000_000), Workload::Prefix);
+    ///
+    /// let schedule = Schedule { warm_up: 0, decay: Decay::Linear { last: 0.0 } };
+    /// let Workload::LastIterate { rates, .. } = (OptimizerConfig { schedule, ..config }).design_workload(5)
+    /// else { unreachable!() };
+    /// assert_eq!(rates, [1.0, 0.75, 0.5, 0.25, 0.0]);
     /// ```
     ///
     /// # Panics
@@ -95,7 +100,9 @@ impl OptimizerConfig {
             UpdateRule::Sgd { momentum, .. } | UpdateRule::Nesterov { momentum, .. }
                 if steps <= MOST_STEPS_OF_LAST_ITERATE =>
             {
-                Workload::last_iterate(momentum)
+                let constant = self.schedule.is_constant();
+                let rates = if constant { Vec::new() } else { self.schedule.shares(steps) };
+                Workload::last_iterate(momentum).with_rates(rates)
             }
             _ => self.workload_without_momentum(steps),
         }

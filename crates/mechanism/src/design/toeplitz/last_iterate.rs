@@ -1,13 +1,20 @@
 //! The squared error of the last iterate for Toeplitz C, with its derivative in the first column of C^-1.
 //!
 //! With p the first column of C^-1, the row C^-T u of B for the response u of a curvature holds, from its end
-//! to its start, what SGD with momentum on that curvature makes of the noise p_0, p_1, ...: the response is
-//! that of a recursion with two numbers of state (`workload::last_iterate`). So the row takes O(n) time, and
-//! so does its derivative, by the same recursion backwards. Eight curvatures are computed together.
+//! to its start, the convolution of p with the reversed u.
+//!
+//! 1. For a constant learning rate, the reversed u is the impulse response of a recursion with two numbers of
+//!    state (`workload::last_iterate`). So the row takes O(n) time, and so does its derivative, by the same
+//!    recursion backwards. Eight curvatures are computed together.
+//! 2. For a schedule, the row and its derivative are computed by transforms, in O(n log n) time.
+
+use realfft::num_complex::Complex;
 
 use crate::numeric::lanes::{LANES, Lanes, sum_over_groups};
-use crate::numeric::vector::add;
-use crate::workload::LastIterate;
+use crate::numeric::parallel;
+use crate::numeric::transform::{Transform, fast_length};
+use crate::numeric::vector::{add, norm_squared};
+use crate::workload::{ConstantRate, LastIterate};
 
 /// Numbers of state below this are replaced by zero: they no longer matter, and small ones are slow.
 const NEGLIGIBLE: f64 = 1e-150;
@@ -15,49 +22,81 @@ const NEGLIGIBLE: f64 = 1e-150;
 /// The sum over responses u of ||C^-T u||^2, and over prefix sums.
 pub(crate) struct LastIterateError {
     pub(super) steps: usize,
-    momentum: f64,
-    curvatures: Vec<f64>,
-    /// The square of the factor of the responses.
-    squared_scale: f64,
+    responses: Responses,
     /// The square of the factor of the prefix sums.
     squared_prefix_factor: f64,
 }
 
+enum Responses {
+    /// Those of a constant learning rate.
+    Recursion(ConstantRate),
+    /// Those of a schedule, by the spectra of the reversed responses.
+    Spectra(Transform, Vec<Vec<Complex<f64>>>),
+}
+
 impl LastIterateError {
     pub(crate) fn new(last: LastIterate, steps: usize) -> Self {
-        Self {
-            steps,
-            momentum: last.momentum,
-            squared_scale: last.scale.powi(2),
-            squared_prefix_factor: last.prefix_factor.powi(2),
-            curvatures: last.curvatures,
-        }
+        let responses = match last.recursion {
+            Some(recursion) => Responses::Recursion(recursion),
+            None => {
+                let transform = Transform::new(fast_length(2 * steps));
+                let reversed = |u: &Vec<f64>| u.iter().rev().copied().collect::<Vec<f64>>();
+                let spectra = last.responses.iter().map(|u| transform.forward(&reversed(u))).collect();
+                Responses::Spectra(transform, spectra)
+            }
+        };
+        Self { steps, responses, squared_prefix_factor: last.prefix_factor.powi(2) }
     }
 
     /// Returns the number of terms that an evaluation computes.
     pub(super) fn terms(&self) -> usize {
-        (1 + self.curvatures.len()) * self.steps
+        let terms = match &self.responses {
+            Responses::Recursion(recursion) => recursion.curvatures.len(),
+            // Three transforms for each response.
+            Responses::Spectra(_, spectra) => 3 * self.steps.ilog2() as usize * spectra.len(),
+        };
+        (1 + terms) * self.steps
     }
 
     /// Returns the value and its gradient in every coefficient of the first column `p` of C^-1.
     pub(crate) fn of_inverse(&self, p: &[f64]) -> (f64, Vec<f64>) {
-        let groups = self.curvatures.len();
         // The last entry is the value.
-        let mut total =
-            sum_over_groups(groups, p.len() + 1, self.terms(), |first, sum| self.add(first, p, sum));
+        let mut total = match &self.responses {
+            Responses::Recursion(recursion) => {
+                let groups = recursion.curvatures.len();
+                let add_group = |first: usize, sum: &mut [f64]| self.add(recursion, first, p, sum);
+                sum_over_groups(groups, p.len() + 1, self.terms(), add_group)
+            }
+            Responses::Spectra(transform, spectra) => self.by_transforms(transform, spectra, p),
+        };
         add(&mut total, &self.of_prefix_sums(p));
         let value = total.pop().expect("the value is last");
         (value, total)
     }
 
+    /// Returns the gradient and the value of all responses from their spectra.
+    fn by_transforms(&self, transform: &Transform, spectra: &[Vec<Complex<f64>>], p: &[f64]) -> Vec<f64> {
+        let of_inverse = transform.forward(p);
+        let parts = parallel::map(spectra.len(), self.terms(), |i| {
+            let mut row = transform.product(&spectra[i], &of_inverse);
+            row.truncate(self.steps);
+            row.reverse();
+            let slopes = transform.product(&spectra[i], &transform.forward(&row));
+            let backwards = slopes[..self.steps].iter().rev().take(p.len());
+            backwards.map(|slope| 2.0 * slope).chain([norm_squared(&row)]).collect::<Vec<f64>>()
+        });
+        let mut total = vec![0.0; p.len() + 1];
+        parts.iter().for_each(|part| add(&mut total, part));
+        total
+    }
+
     /// Adds the gradient and the value of eight curvatures from number `first` on.
-    fn add(&self, first: usize, p: &[f64], sum: &mut [f64]) {
-        let (beta, rate) = (self.momentum, 1.0 - self.momentum);
-        let h: Lanes = std::array::from_fn(|lane| self.curvatures.get(first + lane).copied().unwrap_or(0.0));
+    fn add(&self, recursion: &ConstantRate, first: usize, p: &[f64], sum: &mut [f64]) {
+        let ConstantRate { momentum, curvatures, scale } = recursion;
+        let (beta, rate) = (*momentum, 1.0 - momentum);
+        let h: Lanes = std::array::from_fn(|lane| curvatures.get(first + lane).copied().unwrap_or(0.0));
         let weight: Lanes =
-            std::array::from_fn(
-                |lane| if first + lane < self.curvatures.len() { self.squared_scale } else { 0.0 },
-            );
+            std::array::from_fn(|lane| if first + lane < curvatures.len() { scale.powi(2) } else { 0.0 });
         let mut moved = vec![[0.0; LANES]; self.steps];
         let (mut velocity, mut x, mut squared) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
         for (t, moved) in moved.iter_mut().enumerate() {
@@ -118,13 +157,20 @@ mod tests {
 
     #[test]
     fn the_value_is_that_of_the_rows_and_the_gradient_the_finite_difference() {
-        for (steps, text) in [
-            (1, "last-iterate"),
-            (2, "last-iterate:0.9"),
-            (40, "last-iterate:0.6,3"),
-            (700, "last-iterate:0.95"),
+        let falling = |steps: usize| (0..steps).map(|t| 1.0 - t as f64 / steps as f64).collect::<Vec<_>>();
+        for (steps, text, rates) in [
+            (1, "last-iterate", vec![]),
+            (2, "last-iterate:0.9", vec![]),
+            (40, "last-iterate:0.6,3", vec![]),
+            (700, "last-iterate:0.95", vec![]),
+            (2, "last-iterate", falling(2)),
+            (45, "last-iterate:0.6,3", falling(45)),
+            (700, "last-iterate:0.95", falling(700)),
         ] {
-            let workload: Workload = text.parse().unwrap();
+            let Ok(Workload::LastIterate { momentum, prefix_share, .. }) = text.parse() else {
+                unreachable!("{text}")
+            };
+            let workload = Workload::LastIterate { momentum, prefix_share, rates };
             let last = || workload.last_iterate_rows(steps).unwrap().unwrap();
             let (rows, error) = (last(), LastIterateError::new(last(), steps));
             for length in [1, 5, 300].map(|length: usize| length.min(steps)) {
