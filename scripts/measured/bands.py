@@ -70,7 +70,26 @@ def show_bands_by_epochs(report):
         "Bands are powers of 2 up to 4096 (so that one epoch without sampling has 4096, not 16384). The last two columns"
         " are figure 6: the loss without sampling, and without correlation, over that with both."
     )
+    for epsilon in (1, 8):
+        lines += ["", *curves(report, epsilon)]
     return "\n".join(lines)
+
+
+def curves(report, epsilon):
+    """Lines of the table of all losses with sampling, by epochs and bands: figures 2(a) and 8."""
+    targets = [target for target in report["targets"] if target["epsilon"] == epsilon]
+    full = targets[-1]["rows"][0]["amplified"]["rms_loss"]
+    bands = [str(row["bands"]) for row in targets[0]["rows"]]
+    lines = [
+        f"The curves of figures 2(a) and 8 at epsilon {epsilon}: the same quotient with sampling, by bands.",
+        "",
+        *head("epochs k", *bands),
+    ]
+    for target in targets:
+        losses = [f"{row['amplified']['rms_loss'] / full:.3f}" for row in target["rows"]]
+        cells = losses + [""] * (len(bands) - len(losses))
+        lines.append(f"| {target['batch_size']} | " + " | ".join(cells) + " |")
+    return lines
 
 
 BASELINES = ["blt:4", "toeplitz+square-root", "tree", "honaker-online"]

@@ -164,6 +164,10 @@ def show_few_steps(rows):
     for row in rows:
         printed = FEW_STEPS[row["workload"]]
         lines.append(f"| {row['workload']} | {math.sqrt(row['total_loss']):.4f} | {printed} |")
+    lines.append(
+        "\nThe four errors under other constraints on these entries, which no command has, are reproduced by"
+        " the test of `mechanism/src/design/dense/tests.rs`."
+    )
     return "\n".join(lines)
 
 

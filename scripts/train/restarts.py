@@ -14,7 +14,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from workloads import run
+from program import run
 
 RUNS = [1, 2, 5, 10, 20]
 CLASSES = ["honaker-online", "dense"]

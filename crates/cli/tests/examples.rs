@@ -69,7 +69,7 @@ fn examples(help: &str) -> Vec<String> {
 /// Whether this build has the command: some need the feature `train`.
 fn is_built(command: &str) -> bool {
     let name = command.split_whitespace().nth(1);
-    cfg!(feature = "train") || !matches!(name, Some("train" | "audit-training"))
+    cfg!(feature = "train") || !matches!(name, Some("train" | "probe" | "audit-training"))
 }
 
 /// The commands of a page's shell blocks that run this program.

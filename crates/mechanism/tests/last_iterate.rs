@@ -4,25 +4,33 @@ use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Problem, Workload};
 
 /// The rows, by the definition: SGD with momentum on h x^2 / 2 is run for a unit of noise at each step, for
-/// curvatures h with ln h on an even grid. The learning rate is constant, or `rates` times a factor.
-fn rows(steps: usize, momentum: f64, share: f64, rates: &[f64]) -> Vec<Vec<f64>> {
+/// curvatures h with ln h on an even grid. The learning rate is constant, or `rates` times a factor; squares
+/// of responses have `weights`, or all the same.
+fn rows(
+    steps: usize,
+    (momentum, decay): (f64, f64),
+    share: f64,
+    rates: &[f64],
+    weights: &[f64],
+) -> Vec<Vec<f64>> {
     let n = steps as f64;
     let largest = rates.iter().copied().fold(0.0, f64::max);
     let rate = |step: usize| rates.get(step).map_or(1.0, |rate| rate / largest);
     let last = ((3.0 * n).ln() / 2f64.ln()).ceil();
-    let response = |i: f64| -> Vec<f64> {
-        let curvature = (-(3.0 * n).ln() * i / last).exp();
+    let response = |i: usize| -> Vec<f64> {
+        let curvature = (-(3.0 * n).ln() * i as f64 / last).exp();
+        let factor = weights.get(i).map_or(1.0, |weight| weight.sqrt());
         let moved_by = |noisy: usize| {
             let (mut velocity, mut x) = (0.0, 0.0);
             for step in 0..steps {
                 velocity = momentum * velocity + curvature * x - f64::from(step == noisy);
-                x -= (1.0 - momentum) * rate(step) * velocity;
+                x = (1.0 - decay * rate(step)) * x - (1.0 - momentum) * rate(step) * velocity;
             }
-            x
+            factor * x
         };
         (0..steps).map(moved_by).collect()
     };
-    let mut rows: Vec<Vec<f64>> = (0..=last as usize).map(|i| response(i as f64)).collect();
+    let mut rows: Vec<Vec<f64>> = (0..=last as usize).map(response).collect();
     let prefix: Vec<Vec<f64>> = (0..steps).map(|t| (0..steps).map(|s| f64::from(s <= t)).collect()).collect();
     let squared = |rows: &[Vec<f64>]| rows.iter().flatten().map(|x| x * x).sum::<f64>();
     // Independent noise has the mean squared error (n + 1) / 2 over all rows, of which prefix sums have
@@ -50,8 +58,9 @@ fn errors_are_those_of_the_rows_for_every_class() {
     let cases =
         cases.iter().flat_map(|&(n, beta, share)| [(n, beta, share, vec![]), (n, beta, share, falls(n))]);
     for (steps, momentum, prefix_share, rates) in cases {
-        let written = Workload::Queries { rows: rows(steps, momentum, prefix_share, &rates) };
-        let workload = Workload::LastIterate { momentum, prefix_share, rates };
+        let written = Workload::Queries { rows: rows(steps, (momentum, 0.0), prefix_share, &rates, &[]) };
+        let workload =
+            Workload::LastIterate { momentum, prefix_share, rates, weights: vec![], weight_decay: 0.0 };
         for class in Class::ALL.iter().filter(|&&class| class != Class::OutputPerturbation) {
             for problem in [Problem::prefix(steps), Problem::prefix(steps).with_workload(workload.clone())] {
                 let strategy = design(class.name(), &problem);
@@ -65,7 +74,7 @@ fn errors_are_those_of_the_rows_for_every_class() {
     assert!(compared >= 200, "{compared}");
 }
 
-/// Random steps, momenta, shares and schedules, up to their limits.
+/// Random steps, momenta, shares, schedules, weights and weight decays, up to their limits.
 #[test]
 fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -83,15 +92,29 @@ fn errors_are_those_of_the_rows_in_the_whole_space_of_parameters() {
         let momentum = [0.0, 0.999_999, 1.0 - draw().powi(4), draw()][case % 4];
         let share = [1e-4, 1e4, 10f64.powf(8.0 * draw() - 4.0)][case % 3];
         let momentum = f64::min(momentum, 0.999_999);
-        let constant = Workload::LastIterate { momentum, prefix_share: share, rates: vec![] };
+        let constant = Workload::LastIterate {
+            momentum,
+            prefix_share: share,
+            rates: vec![],
+            weights: vec![],
+            weight_decay: 0.0,
+        };
         let rates = match case % 5 {
             0 | 1 => vec![],
             2 => (0..steps).map(|_| draw()).collect(),
             3 => (0..steps).map(|t| f64::from(t == steps / 2)).collect(),
             _ => (0..steps).map(|t| 1e-9 * f64::from((t % 3) as u8)).collect(),
         };
-        let written = Workload::Queries { rows: rows(steps, momentum, share, &rates) };
-        let workload = Workload::LastIterate { momentum, prefix_share: share, rates };
+        let decay = [0.0, 0.3 * draw()][case % 2];
+        let count = constant.responses(steps).unwrap().len();
+        let weights = match case % 3 {
+            0 => vec![],
+            1 => (0..count).map(|_| draw()).collect(),
+            _ => (0..count).map(|i| 1e6 * f64::from(i == count / 2)).collect(),
+        };
+        let written = Workload::Queries { rows: rows(steps, (momentum, decay), share, &rates, &weights) };
+        let workload =
+            Workload::LastIterate { momentum, weight_decay: decay, prefix_share: share, rates, weights };
         let strategy = design(specs[case % specs.len()], &Problem::prefix(steps));
         let (found, known) = (strategy.error(&workload).unwrap(), strategy.error(&written).unwrap());
         let off = (found.rms / known.rms - 1.0).abs().max((found.max / known.max - 1.0).abs());
@@ -110,9 +133,10 @@ fn designs_are_as_good_as_those_for_the_rows() {
     let cases =
         [("single", vec![]), ("cyclic:10,3", vec![]), ("min-sep:8,4", vec![]), ("cyclic:10,3", falls)];
     for (participation, rates) in cases {
-        let written = Workload::Queries { rows: rows(steps, momentum, prefix_share, &rates) };
+        let written = Workload::Queries { rows: rows(steps, (momentum, 0.0), prefix_share, &rates, &[]) };
         let plain = Problem::prefix(steps).with_participation(participation.parse().unwrap());
-        let workload = Workload::LastIterate { momentum, prefix_share, rates };
+        let workload =
+            Workload::LastIterate { momentum, prefix_share, rates, weights: vec![], weight_decay: 0.0 };
         let problem = plain.clone().with_workload(workload);
         let by_rows = plain.clone().with_workload(written);
         let dense = rms_loss(&design("dense", &problem), &problem);

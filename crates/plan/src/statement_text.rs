@@ -2,7 +2,7 @@
 
 use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::sensitivity::Kind;
-use antinoise_mechanism::{Adjacency, AnyStrategy, Participation};
+use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
 
 use crate::{Accountant, Arithmetic, Plan, Sampler, VerifiedPlan};
 
@@ -136,7 +136,7 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
     format!(
         "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
          {} as an allowance for rounded coefficients and sums; rounded up) is correlated over time by the strategy {} \
-         for {} steps; the sensitivity is {} ({})",
+         for {} steps, which was chosen for the workload {}; the sensitivity is {} ({})",
         figure(plan.noise_std()),
         figure(plan.noise_multiplier),
         figure(plan.sensitivity.value),
@@ -144,6 +144,7 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
         figure(plan.rounding_factor),
         strategy(&plan.strategy),
         plan.steps,
+        plan.workload,
         match plan.sensitivity.kind {
             Kind::Exact => "exact",
             Kind::UpperBound => "an upper bound",
@@ -278,6 +279,9 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     let key = "the key that noise and batches are generated from is random, is used for this run only, stays secret and \
                is destroyed afterwards; anyone who has it can subtract the noise";
     let mut all = vec![key.to_string(), clip, neighbours.to_string()];
+    if matches!(&plan.workload, Workload::LastIterate { weights, .. } if !weights.is_empty()) {
+        all.push("the weights of the workload were measured on public data".into());
+    }
     if plan.sampler == Sampler::External {
         all.push(format!("the program that forms the rounds ensures the schema: {}", schema(plan)));
     }

@@ -30,7 +30,7 @@
 //! clip: sums of clipped gradients
 //! private_model: the trait of a model that can be trained privately, and its implementation for this crate's models
 //! candle: models that are written in candle (feature `candle`)
-//! reference, trainer: training without privacy; private training
+//! reference, probe, trainer: training without privacy; the effect of noise at single steps; private training
 //! ```
 
 mod date;
@@ -46,6 +46,7 @@ pub mod data;
 pub mod model;
 pub mod optimizer;
 pub mod private_model;
+pub mod probe;
 pub mod reference;
 pub mod saved_model;
 pub mod trainer;

@@ -8,6 +8,7 @@ pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism
     match text.split_once(':') {
         Some(("file", path)) => Ok(read_workload(path)?),
         Some(("schedule", given)) => Ok(read_schedule(given)?),
+        Some(("learned", path)) => Ok(learned(path)?),
         Some(("last-iterate", given)) if given.matches(',').count() > 1 => last_iterate(given),
         _ => text.parse(),
     }
@@ -18,7 +19,22 @@ fn last_iterate(text: &str) -> std::result::Result<Workload, antinoise_mechanism
     let (momentum, share_and_path) = text.split_once(',').unwrap_or((text, ""));
     let (share, path) = share_and_path.split_once(',').unwrap_or((share_and_path, ""));
     let constant: Workload = format!("last-iterate:{momentum},{share}").parse()?;
-    let workload = constant.with_rates(read_rates(path)?);
+    let workload = constant.with_schedule(read_rates(path)?, 0.0);
+    workload.check()?;
+    Ok(workload)
+}
+
+/// Reads a workload that `antinoise probe` has saved.
+fn learned(path: &str) -> std::result::Result<Workload, antinoise_mechanism::Error> {
+    let refused = |got: String| {
+        let must_be = "a file that antinoise probe --out has written";
+        InvalidParameter::new(format!("learned workload {path}"), got, must_be)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("unreadable ({error})")))?;
+    let workload: Workload = toml::from_str(&text).map_err(|error| refused(error.message().into()))?;
+    if !matches!(workload, Workload::LastIterate { .. }) {
+        return Err(refused(workload.to_string()).into());
+    }
     workload.check()?;
     Ok(workload)
 }

@@ -82,8 +82,9 @@ pub struct ProblemOptions {
     /// schedule:PATH[,MOMENTUM] (a file with the learning rate of each step),
     /// last-iterate[:BETA[,SHARE[,PATH]]] (the noise that SGD with this momentum still remembers at its end,
     /// for losses of all curvatures, and a share of prefix sums; PATH is a file with the learning rate of
-    /// each step) or file:PATH (one number per line: Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a
-    /// lower-triangular matrix; rows of equal length: a batch of queries on all steps).
+    /// each step), learned:PATH (the same with the weights that `antinoise probe` has fitted) or file:PATH
+    /// (one number per line: Toeplitz coefficients; rows of 1, 2, 3, ... numbers: a lower-triangular matrix;
+    /// rows of equal length: a batch of queries on all steps).
     #[arg(long, default_value = "prefix", value_parser = workload)]
     pub workload: Workload,
     /// How neighbouring data sets differ: zero-out (one unit contributes nothing) or replace-one.

@@ -23,6 +23,8 @@ pub mod plan;
 #[cfg(feature = "train")]
 pub mod predict;
 pub mod privacy;
+#[cfg(feature = "train")]
+pub mod probe;
 #[cfg(feature = "release")]
 pub mod release;
 mod sampling;

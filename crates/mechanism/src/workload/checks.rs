@@ -14,25 +14,26 @@ pub(super) fn coefficients(coefficients: &[f64]) -> Result<()> {
 
 pub(super) fn rates(rates: &[f64]) -> Result<()> {
     at_least("number of rates", rates.len(), 1)?;
-    check_finite("rates", rates)?;
-    match rates.iter().position(|&rate| rate < 0.0) {
-        Some(step) => {
-            let got = format!("{:?} at step {step}", rates[step]);
-            Err(InvalidParameter::new("rates", got, "0 or above everywhere").into())
+    non_negative("rates", rates)
+}
+
+fn non_negative(name: &str, numbers: &[f64]) -> Result<()> {
+    check_finite(name, numbers)?;
+    match numbers.iter().position(|&x| x < 0.0) {
+        Some(index) => {
+            let got = format!("{:?} at index {index}", numbers[index]);
+            Err(InvalidParameter::new(name, got, "0 or above everywhere").into())
         }
         None => Ok(()),
     }
 }
 
-/// Refuses rates that are not those of a schedule, and a schedule of zeros; no rates are a constant one.
-pub(super) fn rates_of_last_iterate(given: &[f64]) -> Result<()> {
-    match given {
-        [] => Ok(()),
-        _ if given.iter().all(|&rate| rate == 0.0) => {
-            Err(InvalidParameter::new("rates", "0 everywhere", "above 0 at some step").into())
-        }
-        _ => rates(given),
+/// Refuses numbers of which one is not finite or below 0, or all are 0; there may be none.
+pub(super) fn none_or_some_positive(name: &str, numbers: &[f64]) -> Result<()> {
+    if !numbers.is_empty() && numbers.iter().all(|&x| x == 0.0) {
+        return Err(InvalidParameter::new(name, "0 everywhere", "above 0 somewhere").into());
     }
+    non_negative(name, numbers)
 }
 
 pub(super) fn prefix_share(share: f64) -> Result<()> {

@@ -73,6 +73,10 @@ pub enum Workload {
         /// beta, in \[0, 1).
         #[serde(default)]
         momentum: f64,
+        /// The part of the parameters that a step at the largest rate takes off, in \[0, 1): learning rate
+        /// times decoupled weight decay.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        weight_decay: f64,
         /// The squared error of prefix sums over that of the last iterate, for independent noise; from 1e-4
         /// to 1e4.
         #[serde(default = "default_share")]
@@ -80,6 +84,9 @@ pub enum Workload {
         /// The learning rate of each step, in any unit; empty if it is constant.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rates: Vec<f64>,
+        /// The weight of each response's square, from curvature 1 down, in any unit; empty if all are equal.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        weights: Vec<f64>,
     },
     /// Any Toeplitz workload, given by its coefficients a_t; further terms are 0.
     Toeplitz {
@@ -102,25 +109,62 @@ pub enum Workload {
 impl Workload {
     /// The noise of the last iterate of SGD with this momentum, with the default share of prefix sums.
     pub const fn last_iterate(momentum: f64) -> Self {
-        Self::LastIterate { momentum, prefix_share: DEFAULT_SHARE, rates: Vec::new() }
+        Self::LastIterate {
+            momentum,
+            weight_decay: 0.0,
+            prefix_share: DEFAULT_SHARE,
+            rates: Vec::new(),
+            weights: Vec::new(),
+        }
     }
 
-    /// Returns the workload of the last iterate with the learning rate of each step, in any unit; other
-    /// workloads are returned as they are.
+    /// Returns the workload of the last iterate with the learning rate of each step, in any unit, and the
+    /// part of the parameters that weight decay takes off in a step at the largest rate; other workloads are
+    /// returned as they are.
     ///
     /// ```
     /// use antinoise_mechanism::Workload;
-    /// let falling = Workload::last_iterate(0.9).with_rates(vec![1.0, 0.5, 0.0]);
+    /// let falling = Workload::last_iterate(0.9).with_schedule(vec![1.0, 0.5, 0.0], 0.0);
     /// assert_eq!(falling.to_string(), "last-iterate:0.9 with a schedule of 3 rates");
     /// ```
     #[must_use]
-    pub fn with_rates(self, rates: Vec<f64>) -> Self {
+    pub fn with_schedule(self, rates: Vec<f64>, weight_decay: f64) -> Self {
         match self {
-            Self::LastIterate { momentum, prefix_share, .. } => {
-                Self::LastIterate { momentum, prefix_share, rates }
+            Self::LastIterate { momentum, prefix_share, weights, .. } => {
+                Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights }
             }
             _ => self,
         }
+    }
+
+    /// Returns the workload of the last iterate with a weight for the square of each response, from curvature
+    /// 1 down; other workloads are returned as they are.
+    #[must_use]
+    pub fn with_weights(self, weights: Vec<f64>) -> Self {
+        match self {
+            Self::LastIterate { momentum, weight_decay, prefix_share, rates, .. } => {
+                Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights }
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the rows u_h that are the responses of the last iterate to noise at each step, for all
+    /// curvatures from 1 down, and times a common factor; none for other workloads. They are what weights are
+    /// fitted to.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Workload;
+    /// let rows = Workload::last_iterate(0.0).responses(2)?;
+    /// assert_eq!(rows[0][0], 0.0); // Curvature 1: the next step forgets the noise.
+    /// assert!(rows[3][0] / rows[3][1] > 0.8);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Workload::check_steps`], and when the rows do not fit in memory.
+    pub fn responses(&self, steps: usize) -> Result<Vec<Vec<f64>>> {
+        Ok(self.last_iterate_rows(steps)?.map_or(Vec::new(), |last| last.responses))
     }
 
     /// Checks that the parameters are in their ranges.
@@ -150,10 +194,12 @@ impl Workload {
                 below_one("momentum", *momentum)?;
                 checks::rates(rates)?;
             }
-            Self::LastIterate { momentum, prefix_share, rates } => {
+            Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights } => {
                 below_one("momentum", *momentum)?;
+                below_one("weight_decay", *weight_decay)?;
                 checks::prefix_share(*prefix_share)?;
-                checks::rates_of_last_iterate(rates)?;
+                checks::none_or_some_positive("rates", rates)?;
+                checks::none_or_some_positive("weights", weights)?;
             }
             Self::Toeplitz { coefficients } => checks::coefficients(coefficients)?,
             Self::Matrix { rows } => checks::rows(rows)?,
@@ -181,6 +227,12 @@ impl Workload {
                 if !rates.is_empty() && rates.len() != steps =>
             {
                 Err(InvalidParameter::new("number of rates", rates.len(), format!("steps = {steps}")).into())
+            }
+            Self::LastIterate { weights, .. }
+                if !weights.is_empty() && weights.len() != last_iterate::responses(steps) =>
+            {
+                let must_be = format!("{}, one for each curvature", last_iterate::responses(steps));
+                Err(InvalidParameter::new("number of weights", weights.len(), must_be).into())
             }
             Self::Cooldown { start, .. } if *start >= steps => {
                 let must_be = format!("below steps = {steps}");
@@ -235,10 +287,12 @@ impl Workload {
     /// # Errors
     /// As [`Workload::check_steps`], and when they do not fit in memory.
     pub(crate) fn last_iterate_rows(&self, steps: usize) -> Result<Option<LastIterate>> {
-        let Self::LastIterate { momentum, prefix_share, rates } = self else { return Ok(None) };
+        let Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights } = self else {
+            return Ok(None);
+        };
         self.check_steps(steps)?;
         check_materializable(steps.saturating_mul(last_iterate::responses(steps)))?;
-        Ok(Some(LastIterate::new(steps, *momentum, *prefix_share, rates)))
+        Ok(Some(LastIterate::new(steps, (*momentum, *weight_decay, *prefix_share), rates, weights)))
     }
 
     /// Returns the numerator and denominator of the rational generating function of a_t, if it has one of low
@@ -282,6 +336,10 @@ impl Workload {
 
 /// The share of prefix sums by default.
 pub(super) const DEFAULT_SHARE: f64 = 0.05;
+
+fn is_zero(x: &f64) -> bool {
+    *x == 0.0
+}
 
 fn default_share() -> f64 {
     DEFAULT_SHARE

@@ -21,13 +21,21 @@ impl fmt::Display for Workload {
             Self::Decay { gamma } => write!(f, "decay:{gamma}"),
             Self::Window { width } => write!(f, "window:{width}"),
             Self::Cooldown { start, last } => write!(f, "cooldown:{start},{last}"),
-            Self::LastIterate { momentum, prefix_share, rates } => {
+            Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights } => {
                 match (*momentum, *prefix_share) {
                     (0.0, DEFAULT_SHARE) => f.write_str("last-iterate")?,
                     (momentum, DEFAULT_SHARE) => write!(f, "last-iterate:{momentum}")?,
                     (momentum, share) => write!(f, "last-iterate:{momentum},{share}")?,
                 }
-                if rates.is_empty() { Ok(()) } else { write!(f, " with a schedule of {} rates", rates.len()) }
+                let parts: Vec<String> = [
+                    (!rates.is_empty()).then(|| format!("a schedule of {} rates", rates.len())),
+                    (*weight_decay > 0.0).then(|| format!("weight decay {weight_decay}")),
+                    (!weights.is_empty()).then(|| format!("{} weights", weights.len())),
+                ]
+                .into_iter()
+                .flatten()
+                .collect();
+                if parts.is_empty() { Ok(()) } else { write!(f, " with {}", parts.join(" and ")) }
             }
             Self::Schedule { rates, momentum: 0.0 } => write!(f, "schedule of {} rates", rates.len()),
             Self::Schedule { rates, momentum } => {
@@ -64,7 +72,8 @@ impl FromStr for Workload {
             ("last-iterate", &[]) => Some(Self::last_iterate(0.0)),
             ("last-iterate", &[momentum]) => Some(Self::last_iterate(momentum)),
             ("last-iterate", &[momentum, prefix_share]) => {
-                Some(Self::LastIterate { momentum, prefix_share, rates: Vec::new() })
+                let (rates, weights) = (Vec::new(), Vec::new());
+                Some(Self::LastIterate { momentum, weight_decay: 0.0, prefix_share, rates, weights })
             }
             _ => None,
         };

@@ -75,7 +75,7 @@ impl OptimizerConfig {
     ///
     /// Training is not linear: gradients are computed at parameters that earlier noise has moved, so that it
     /// is partly forgotten. Of the two, the loss of the last iterate ordered trained models better
-    /// (`docs/results/workloads.md`). The responses are those of the schedule without weight decay. Momentum
+    /// (`docs/results/workloads.md`). The responses are those of the schedule and the weight decay. Momentum
     /// averages the updates of 1 / (1 - beta) steps, so that its map does not count noise that cancels within
     /// that many steps; designs for that map trained worse models at small epsilon
     /// (`docs/results/workload.md`).
@@ -102,7 +102,8 @@ impl OptimizerConfig {
             {
                 let constant = self.schedule.is_constant();
                 let rates = if constant { Vec::new() } else { self.schedule.shares(steps) };
-                Workload::last_iterate(momentum).with_rates(rates)
+                let weight_decay = self.rule.learning_rate() * self.weight_decay;
+                Workload::last_iterate(momentum).with_schedule(rates, weight_decay)
             }
             _ => self.workload_without_momentum(steps),
         }

@@ -15,7 +15,7 @@ use crate::signals::Stop;
 pub use options::Arguments;
 use printed::Printed;
 use shown::Shown;
-pub use table::{check_delimiter, delimiter};
+pub use table::{TableOptions, check_delimiter, delimiter};
 
 /// Trains, or resumes, and writes the report.
 pub fn run(arguments: &Arguments) -> Result<Printed> {

@@ -92,18 +92,18 @@ impl LastIterateError {
 
     /// Adds the gradient and the value of eight curvatures from number `first` on.
     fn add(&self, recursion: &ConstantRate, first: usize, p: &[f64], sum: &mut [f64]) {
-        let ConstantRate { momentum, curvatures, scale } = recursion;
-        let (beta, rate) = (*momentum, 1.0 - momentum);
-        let h: Lanes = std::array::from_fn(|lane| curvatures.get(first + lane).copied().unwrap_or(0.0));
-        let weight: Lanes =
-            std::array::from_fn(|lane| if first + lane < curvatures.len() { scale.powi(2) } else { 0.0 });
+        let ConstantRate { momentum, weight_decay, curvatures, scales } = recursion;
+        let (beta, rate, shrunk) = (*momentum, 1.0 - momentum, 1.0 - weight_decay);
+        let lanes =
+            |x: &[f64]| -> Lanes { std::array::from_fn(|lane| x.get(first + lane).copied().unwrap_or(0.0)) };
+        let (h, weight) = (lanes(curvatures), lanes(scales).map(|scale| scale * scale));
         let mut moved = vec![[0.0; LANES]; self.steps];
         let (mut velocity, mut x, mut squared) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
         for (t, moved) in moved.iter_mut().enumerate() {
             let noise = p.get(t).copied().unwrap_or(0.0);
             for lane in 0..LANES {
                 velocity[lane] = kept(beta * velocity[lane] - h[lane] * x[lane] + noise);
-                x[lane] = kept(x[lane] + rate * velocity[lane]);
+                x[lane] = kept(shrunk * x[lane] + rate * velocity[lane]);
                 squared[lane] += x[lane] * x[lane];
             }
             *moved = x;
@@ -114,7 +114,8 @@ impl LastIterateError {
         let (mut d_velocity, mut d_x) = ([0.0; LANES], [0.0; LANES]);
         for (t, moved) in moved.iter().enumerate().rev() {
             for lane in 0..LANES {
-                d_x[lane] = kept(d_x[lane] - h[lane] * d_velocity[lane] + 2.0 * weight[lane] * moved[lane]);
+                let by_next = shrunk * d_x[lane] - h[lane] * d_velocity[lane];
+                d_x[lane] = kept(by_next + 2.0 * weight[lane] * moved[lane]);
                 d_velocity[lane] = kept(beta * d_velocity[lane] + rate * d_x[lane]);
             }
             if let Some(slope) = slopes.get_mut(t) {
@@ -158,19 +159,20 @@ mod tests {
     #[test]
     fn the_value_is_that_of_the_rows_and_the_gradient_the_finite_difference() {
         let falling = |steps: usize| (0..steps).map(|t| 1.0 - t as f64 / steps as f64).collect::<Vec<_>>();
-        for (steps, text, rates) in [
-            (1, "last-iterate", vec![]),
-            (2, "last-iterate:0.9", vec![]),
-            (40, "last-iterate:0.6,3", vec![]),
-            (700, "last-iterate:0.95", vec![]),
-            (2, "last-iterate", falling(2)),
-            (45, "last-iterate:0.6,3", falling(45)),
-            (700, "last-iterate:0.95", falling(700)),
+        for (steps, text, decay, rates, weights) in [
+            (1, "last-iterate", 0.0, vec![], vec![]),
+            (2, "last-iterate:0.9", 0.5, vec![], vec![]),
+            (40, "last-iterate:0.6,3", 0.0, vec![], vec![3.0, 0.0, 1.0, 2.0, 0.0, 0.0, 7.0, 1.0]),
+            (700, "last-iterate:0.95", 0.01, vec![], vec![]),
+            (2, "last-iterate", 0.0, falling(2), vec![1.0, 0.0, 2.0, 1.0]),
+            (45, "last-iterate:0.6,3", 0.1, falling(45), vec![]),
+            (700, "last-iterate:0.95", 0.0, falling(700), vec![]),
         ] {
             let Ok(Workload::LastIterate { momentum, prefix_share, .. }) = text.parse() else {
                 unreachable!("{text}")
             };
-            let workload = Workload::LastIterate { momentum, prefix_share, rates };
+            let workload =
+                Workload::LastIterate { momentum, weight_decay: decay, prefix_share, rates, weights };
             let last = || workload.last_iterate_rows(steps).unwrap().unwrap();
             let (rows, error) = (last(), LastIterateError::new(last(), steps));
             for length in [1, 5, 300].map(|length: usize| length.min(steps)) {

@@ -1,0 +1,104 @@
+//! `antinoise probe`, and the workload that it saves.
+#![cfg(feature = "train")]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_antinoise")).args(arguments.split_whitespace()).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_a_probe_saves_is_a_workload_with_the_schedule_of_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let (learned, figure) = (folder.path().join("learned.toml"), folder.path().join("probe.svg"));
+    let probe = format!(
+        "probe --model logistic --batch-size 96 --epochs 3 --learning-rate 0.5 --schedule linear:0.2 \
+         --noise-multiplier 6 --probes 5 --repeats 3 --out {} --json --plot {}",
+        learned.display(),
+        figure.display()
+    );
+    let found = json(&run(&probe));
+    assert_eq!(found["steps"], 45);
+    let steps: Vec<u64> =
+        found["growths"].as_array().unwrap().iter().map(|growth| growth["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [0, 11, 22, 33, 44]);
+    let (text, svg) = (fs::read_to_string(&learned).unwrap(), fs::read_to_string(&figure).unwrap());
+    let saved: toml::Value = toml::from_str(&text).unwrap();
+    let last = saved["rates"].as_array().unwrap()[44].as_float().unwrap();
+    assert!((last - 0.2).abs() < 1e-12, "{last}");
+    assert!(svg.contains("growth of the final test loss"), "{svg}");
+    // The file is not written over; with --force it is, and the seed makes the same one again.
+    assert_eq!(run(&probe).status.code(), Some(2));
+    json(&run(&format!("{probe} --force")));
+    assert_eq!(fs::read_to_string(&learned).unwrap(), text);
+
+    let loss = |strategy: &str, workload: &str| {
+        json(&run(&format!(
+            "loss --strategy {strategy} --steps 45 --participation cyclic:15,3 --workload {workload} --json"
+        )))
+    };
+    let path = learned.to_str().unwrap();
+    let designed = loss("blt:2", &format!("learned:{path}"));
+    assert!(
+        designed["workload"].as_str().unwrap().starts_with("last-iterate:0.9 with a schedule of 45 rates")
+    );
+    let independent = loss("identity", &format!("learned:{path}"));
+    assert!(designed["rms_loss"].as_f64() < independent["rms_loss"].as_f64());
+}
+
+#[test]
+fn workloads_that_no_probe_has_saved_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("learned.toml");
+    let refusal = || {
+        let found = run(&format!("loss --strategy blt:2 --steps 45 --workload learned:{}", path.display()));
+        assert_eq!(found.status.code(), Some(2), "{found:?}");
+        String::from_utf8(found.stderr).unwrap()
+    };
+    assert!(refusal().contains("unreadable"));
+    let weights = |values: &str| format!("kind = \"last-iterate\"\nmomentum = 0.9\nweights = [{values}]\n");
+    for (text, must_say) in [
+        ("kind = \"prefix\"\n".into(), "a file that antinoise probe --out has written"),
+        ("nothing".into(), "a file that antinoise probe --out has written"),
+        (weights("0.0, 0.0"), "0 everywhere"),
+        (weights("1.0, -1.0"), "0 or above everywhere"),
+        (weights("1.0, nan"), "finite everywhere"),
+        (weights("1.0, 2.0"), "9, one for each curvature"),
+    ] {
+        fs::write(&path, &text).unwrap();
+        let said = refusal();
+        assert!(said.contains(must_say), "{text}: {said}");
+    }
+}
+
+#[test]
+fn bad_numbers_of_a_probe_are_named() {
+    let probe = "probe --model logistic --batch-size 96 --learning-rate 0.5";
+    for (bad, must_say) in [
+        ("--probes 1", "--probes is 1"),
+        ("--repeats 0", "--repeats is 0"),
+        ("--noise-multiplier 0", "--noise-multiplier is 0"),
+        ("--clip-norm 0", "--clip-norm is 0"),
+        ("--prefix-share 0", "--prefix-share is 0"),
+        ("--momentum 1", "--momentum is 1"),
+        ("--schedule linear:2", "schedule"),
+        ("--steps 20000", "sgd or nesterov, of up to 16,384 steps"),
+        ("--label late=no,yes", "--label is given"),
+        ("--data nothing", "--data is \"nothing\""),
+        ("--out /nonexistent/learned.toml", "in a folder that exists"),
+    ] {
+        let steps = if bad.starts_with("--steps") { "" } else { "--steps 20" };
+        let found = run(&format!("{probe} {steps} {bad}"));
+        let said = String::from_utf8(found.stderr).unwrap();
+        assert_eq!(found.status.code(), Some(2), "{bad}: {said}");
+        assert!(said.contains(must_say), "{bad}: {said}");
+    }
+}
