@@ -71,6 +71,7 @@ fn workloads_that_no_probe_has_saved_are_refused() {
         (weights("0.0, 0.0"), "0 everywhere"),
         (weights("1.0, -1.0"), "0 or above everywhere"),
         (weights("1.0, nan"), "finite everywhere"),
+        ("kind = \"last-iterate\"\nweigths = [1.0]\n".into(), "weigths"),
         (weights("1.0, 2.0"), "9, one for each curvature"),
     ] {
         fs::write(&path, &text).unwrap();
@@ -90,7 +91,9 @@ fn bad_numbers_of_a_probe_are_named() {
         ("--prefix-share 0", "--prefix-share is 0"),
         ("--momentum 1", "--momentum is 1"),
         ("--schedule linear:2", "schedule"),
-        ("--steps 20000", "sgd or nesterov, of up to 16,384 steps"),
+        ("--steps 20000", "--steps is 20000 but must be at most 16,384"),
+        ("--noise-multiplier 1e300", "final test loss is"),
+        ("--out same.svg --plot same.svg", "--plot is same.svg but must be a file other than --out's"),
         ("--label late=no,yes", "--label is given"),
         ("--data nothing", "--data is \"nothing\""),
         ("--out /nonexistent/learned.toml", "in a folder that exists"),

@@ -136,7 +136,7 @@ pub(crate) fn mechanism(plan: &VerifiedPlan) -> String {
     format!(
         "Gaussian seed noise of standard deviation {} (noise multiplier {} x sensitivity {} x widened clip norm {} x \
          {} as an allowance for rounded coefficients and sums; rounded up) is correlated over time by the strategy {} \
-         for {} steps, which was chosen for the workload {}; the sensitivity is {} ({})",
+         for {} steps, whose loss is that for the workload {}; the sensitivity is {} ({})",
         figure(plan.noise_std()),
         figure(plan.noise_multiplier),
         figure(plan.sensitivity.value),
@@ -250,7 +250,8 @@ pub(crate) fn checked(plan: &VerifiedPlan) -> String {
 pub(crate) fn not_covered(models: &str) -> Vec<String> {
     vec![
         "everything computed from the private data without noise: losses, accuracies, fractions of clipped examples, and \
-         every choice made by looking at them, such as that of the clip norm, learning rate, batch size or number of steps"
+         every choice made by looking at them, such as that of the workload, clip norm, learning rate, \
+         batch size or number of steps"
             .into(),
         models.into(),
     ]

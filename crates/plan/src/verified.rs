@@ -336,7 +336,7 @@ impl Plan {
         positive("epsilon", self.privacy.epsilon)?;
         non_negative("epsilon_lower", self.privacy.epsilon_lower)?;
         in_open_unit("delta", self.privacy.delta)?;
-        self.workload.check()?;
+        self.workload.check_steps(self.steps)?;
         self.participation.check(self.steps)?;
         let noise_std =
             self.noise_multiplier * self.sensitivity.value * self.arithmetic.widened(self.clip_norm)?;

@@ -2,7 +2,7 @@
 
 use antinoise_accounting::{Composition, PoissonSampledGaussian};
 use antinoise_input::BadInput;
-use antinoise_mechanism::{Adjacency, Participation};
+use antinoise_mechanism::{Adjacency, Participation, Workload};
 use antinoise_plan::{
     Accountant, Arithmetic, ArithmeticKind, Length, Plan, PrivacyUnit, Request, Sampler, Setting,
     VerifiedPlan, choose, compose,
@@ -491,4 +491,40 @@ fn shuffled_plans_run_with_the_noise_that_they_state() {
         let is_exact = plan.sensitivity.kind == antinoise_mechanism::sensitivity::Kind::Exact;
         assert_eq!(more.verify().is_err(), is_exact, "{spec}: {:?}", plan.sensitivity);
     }
+}
+
+/// Otherwise a training by the plan would fail after its last step, where its loss is computed.
+#[test]
+fn a_workload_for_another_number_of_steps_is_refused() {
+    let plan = choose(&Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic)).unwrap().plan.into_plan();
+    let last = Workload::last_iterate(0.9);
+    let others = [
+        Workload::Schedule { rates: vec![1.0, 0.5], momentum: 0.0 },
+        Workload::Matrix { rows: vec![vec![1.0], vec![1.0, 1.0]] },
+        Workload::Cooldown { start: 40, last: 0.5 },
+        last.clone().with_schedule(vec![1.0, 0.5], 0.0),
+        last.with_weights(vec![1.0, 0.5]),
+    ];
+    for workload in others {
+        let name = workload.to_string();
+        let mut altered = plan.clone();
+        altered.workload = workload;
+        assert!(altered.verify().is_err_and(|error| error.is_bad_input()), "{name}");
+    }
+}
+
+#[test]
+fn fitted_weights_are_assumed_to_come_from_public_data() {
+    let equal = Workload::last_iterate(0.9);
+    let count = equal.responses(40).unwrap().len();
+    let weighted = equal.clone().with_weights((0..count).map(|i| i as f64).collect());
+    let said = |workload: Workload| {
+        let mut request = Request::new(1000, 50, Length::Epochs(2), Setting::Cyclic);
+        request.workload = workload;
+        format!("{:#}", choose(&request).unwrap().plan.statement())
+    };
+    let assumed = "weights of the workload were measured on public data";
+    let (equal, weighted) = (said(equal), said(weighted));
+    assert!(!equal.contains(assumed) && equal.contains("workload last-iterate:0.9"), "{equal}");
+    assert!(weighted.contains(assumed), "{weighted}");
 }

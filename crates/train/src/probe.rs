@@ -95,7 +95,8 @@ impl Probe<'_> {
     /// ```
     ///
     /// # Errors
-    /// If a number is out of range, the optimizer's schedule does not fit, or a step fails.
+    /// If a number is out of range, the optimizer's schedule does not fit, a step fails, or a final loss is
+    /// not finite.
     pub fn growths(
         &self,
         count: usize,
@@ -158,12 +159,20 @@ impl Probe<'_> {
             Ok(())
         };
         let loss = |state: &State| -> Result<f64, Error> {
-            Ok(self.model.evaluate(&state.0, &self.dataset.test)?.loss)
+            let loss = self.model.evaluate(&state.0, &self.dataset.test)?.loss;
+            if loss.is_finite() {
+                return Ok(loss);
+            }
+            let must_be = "finite: probe with a smaller learning rate or noise multiplier";
+            Err(InvalidParameter::new("final test loss", loss, must_be).into())
         };
         let start = self.model.initial_parameters(&mut rng(Purpose::Initialization, 0));
         let optimizer = Optimizer::of_run(self.optimizer, self.model.parameters(), self.steps)?;
         let (mut state, mut kept): (State, Vec<State>) = ((start, optimizer), Vec::new());
         for t in 0..self.steps {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             if probed.contains(&t) {
                 kept.push(state.clone());
             }
@@ -203,9 +212,8 @@ impl Probe<'_> {
         let Workload::LastIterate { momentum, weight_decay, rates, weights, .. } =
             self.optimizer.design_workload(self.steps)
         else {
-            let got = format!("another, or of {} steps", self.steps);
-            let must_be = "sgd or nesterov, of up to 16,384 steps";
-            return Err(InvalidParameter::new("optimizer", got, must_be).into());
+            let must_be = "at most 16,384, with sgd or nesterov as optimizer";
+            return Err(InvalidParameter::new("steps", self.steps, must_be).into());
         };
         let equal = Workload::LastIterate { momentum, weight_decay, prefix_share, rates, weights };
         equal.check().map_err(antinoise_plan::Error::from)?;
@@ -328,7 +336,8 @@ mod tests {
         let equal = probe.optimizer.design_workload(probe.steps);
         let rows = equal.responses(probe.steps).unwrap();
         let growth = |step: usize| {
-            let mean = 3.0 * rows[1][step].powi(2) + rows[6][step].powi(2);
+            // The largest weight of a fit is 1.
+            let mean = rows[1][step].powi(2) + rows[6][step].powi(2) / 3.0;
             Growth { step, mean, error: 0.0 }
         };
         let growths: Vec<Growth> = (0..probe.steps).map(growth).collect();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
-use antinoise_input::short;
+use antinoise_input::{InvalidParameter, printable, short};
 use antinoise_mechanism::Workload;
 use antinoise_study::{ModelName, load};
 use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
@@ -36,9 +36,9 @@ use crate::signals::Stop;
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise probe --learning-rate 0.1 --batch-size 96 --steps 150 \\
-      --repeats 2 --probes 8 --out learned.toml
-  antinoise loss --strategy dense --steps 150 --workload learned:learned.toml \\
-      --participation cyclic:15,10"
+      --noise-multiplier 8 --repeats 8 --probes 8 --out learned.toml
+  antinoise loss --strategy dense --steps 150 \\
+      --participation cyclic:15,10 --workload learned:learned.toml"
 )]
 pub struct Arguments {
     /// Public data to train on, as for `antinoise train`.
@@ -67,6 +67,12 @@ pub struct Arguments {
     /// How the learning rate falls, as for `antinoise train`.
     #[arg(long, default_value = "constant")]
     schedule: Decay,
+    /// Number of first steps over which the learning rate rises to the full one.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = count)]
+    warm_up: usize,
+    /// Decoupled weight decay, as for `antinoise train`.
+    #[arg(long, value_name = "LAMBDA", default_value = "0", value_parser = real)]
+    weight_decay: f64,
     /// Norm to which the gradient of each example is clipped.
     #[arg(long, value_name = "C", default_value = "1", value_parser = real)]
     clip_norm: f64,
@@ -98,6 +104,8 @@ pub struct Arguments {
 /// Output of `antinoise probe`.
 #[derive(Debug, Serialize)]
 pub struct Probed {
+    /// The data that were probed.
+    data: String,
     /// Number of steps of a training.
     steps: usize,
     /// Measured growth of the final loss with noise at single steps.
@@ -112,15 +120,18 @@ pub struct Probed {
 pub fn run(arguments: &Arguments) -> Result<Probed> {
     let out = arguments.overwriting.file("out", &arguments.out)?;
     let figure = arguments.overwriting.figure("plot", &arguments.plot)?;
+    if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
+        return Err(InvalidParameter::new("plot", out.display(), "a file other than --out's").into());
+    }
     let table = arguments.table.table(&arguments.data)?;
     let dataset = load(&arguments.data, table.as_ref(), None)?;
     let model = arguments.model.build(&dataset)?;
     let rule = UpdateRule::Sgd { learning_rate: arguments.learning_rate, momentum: arguments.momentum };
-    let schedule = Schedule { warm_up: 0, decay: arguments.schedule };
+    let schedule = Schedule { warm_up: arguments.warm_up, decay: arguments.schedule };
     let probe = Probe {
         model: &model,
         dataset: &dataset,
-        optimizer: OptimizerConfig { schedule, ..rule.into() },
+        optimizer: OptimizerConfig { schedule, weight_decay: arguments.weight_decay, ..rule.into() },
         batch_size: arguments.batch_size,
         steps: arguments.steps(dataset.train.len()),
         clip_norm: arguments.clip_norm,
@@ -138,12 +149,13 @@ pub fn run(arguments: &Arguments) -> Result<Probed> {
     let curve = fitted(&workload, &growths, probe.steps)?;
     let fitted = growths.iter().map(|growth| curve[growth.step]).collect();
     if let Some(out) = &out {
-        out.write(toml::to_string(&workload).map_err(Failure::other)?.as_bytes())?;
+        out.write(arguments.saved(&workload, probe.steps)?.as_bytes())?;
     }
     if let Some(figure) = &figure {
         figure.write(drawn(&growths, &curve)?.as_bytes())?;
     }
-    Ok(Probed { steps: probe.steps, growths, fitted, workload, out: arguments.out.clone() })
+    let data = arguments.data.clone();
+    Ok(Probed { data, steps: probe.steps, growths, fitted, workload, out: arguments.out.clone() })
 }
 
 impl Arguments {
@@ -151,6 +163,19 @@ impl Arguments {
     fn steps(&self, examples: usize) -> usize {
         let of_epoch = (examples / self.batch_size.max(1)).max(1);
         self.steps.unwrap_or_else(|| of_epoch.saturating_mul(self.epochs.unwrap_or(1)))
+    }
+
+    /// The file of the workload: TOML, which says what was probed.
+    fn saved(&self, workload: &Workload, steps: usize) -> Result<String> {
+        let Self { data, model, batch_size, learning_rate, noise_multiplier, repeats, seed, .. } = self;
+        let workload = toml::to_string(workload).map_err(Failure::other)?;
+        Ok(format!(
+            "# NOT PRIVATE: measured by antinoise probe on {}.\n# Model {}, {steps} steps of batches of \
+             {batch_size}, learning rate {learning_rate}, noise multiplier {noise_multiplier}, {repeats} repeats, \
+             seed {seed}.\n{workload}",
+            printable(data),
+            ModelName::ALL.iter().find(|(name, ..)| name == model).map_or("", |(_, name, _)| name),
+        ))
     }
 }
 
@@ -190,6 +215,13 @@ impl fmt::Display for Probed {
         };
         let rows: Vec<Vec<String>> = self.growths.iter().zip(&self.fitted).map(row).collect();
         writeln!(f, "{}", output::table(&["step", "growth", "standard error", "fitted"], &rows))?;
+        let size = |of: &dyn Fn(&Growth) -> f64| self.growths.iter().map(|g| of(g).powi(2)).sum::<f64>();
+        if size(&|growth| growth.error) > 0.25 * size(&|growth| growth.mean) {
+            let chance =
+                "Standard errors are more than half as large as the growths: the fit is mostly chance.";
+            writeln!(f, "{chance}\nUse more --repeats or a larger --noise-multiplier.\n")?;
+        }
+        writeln!(f, "NOT PRIVATE: a function of {}, which must be public.", self.data)?;
         match &self.out {
             Some(out) => write!(f, "Design for it: --workload learned:{}", out.display()),
             None => write!(f, "--out FILE saves the workload, for --workload learned:FILE"),

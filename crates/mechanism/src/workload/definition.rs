@@ -285,14 +285,15 @@ impl Workload {
     /// Returns the rows of the workload of the last iterate; `None` for other workloads.
     ///
     /// # Errors
-    /// As [`Workload::check_steps`], and when they do not fit in memory.
+    /// As [`Workload::check_steps`], and when they do not fit in memory or their squares are outside the
+    /// range of double precision.
     pub(crate) fn last_iterate_rows(&self, steps: usize) -> Result<Option<LastIterate>> {
         let Self::LastIterate { momentum, weight_decay, prefix_share, rates, weights } = self else {
             return Ok(None);
         };
         self.check_steps(steps)?;
         check_materializable(steps.saturating_mul(last_iterate::responses(steps)))?;
-        Ok(Some(LastIterate::new(steps, (*momentum, *weight_decay, *prefix_share), rates, weights)))
+        LastIterate::new(steps, (*momentum, *weight_decay, *prefix_share), rates, weights).map(Some)
     }
 
     /// Returns the numerator and denominator of the rational generating function of a_t, if it has one of low

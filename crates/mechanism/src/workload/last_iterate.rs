@@ -15,6 +15,10 @@
 //! 4. Rows are scaled so that independent noise has the RMS error that it has for prefix sums, and the share
 //!    is the part of prefix sums in it over that of the responses.
 
+use antinoise_input::InvalidParameter;
+
+use crate::Result;
+use crate::numeric::limits::norm_in_range;
 use crate::numeric::vector::norm_squared;
 
 /// Ratio of adjacent curvatures. Ratios of 1.05 and 2 give the same losses to within 1 part in 100.
@@ -54,12 +58,16 @@ impl LastIterate {
     /// `rates` are the learning rates of all steps, `weights` those of the responses' squares, both in any
     /// unit; none mean that they are all equal. A step at the largest rate takes the part `weight_decay` off
     /// the parameters.
+    ///
+    /// # Errors
+    /// When the squares of the responses are outside the range of double precision, as with learning rates
+    /// that alternate so that the iterates diverge.
     pub(super) fn new(
         steps: usize,
         (momentum, weight_decay, prefix_share): (f64, f64, f64),
         rates: &[f64],
         weights: &[f64],
-    ) -> Self {
+    ) -> Result<Self> {
         let count = responses(steps);
         let curvature = |i: usize| (LONGEST * steps as f64).powf(-(i as f64) / (count - 1) as f64);
         let curvatures: Vec<f64> = (0..count).map(curvature).collect();
@@ -68,13 +76,18 @@ impl LastIterate {
             curvatures.iter().map(|&h| response(h, (momentum, weight_decay), &rates)).collect();
         let rows = (count + steps) as f64;
         let squared: f64 = responses.iter().zip(&weights).map(|(u, weight)| weight * norm_squared(u)).sum();
+        if !norm_in_range(squared.sqrt()) {
+            let got = format!("such that the responses to noise have the norm {:e}", squared.sqrt());
+            let must_be = "such that it is from 1e-140 to 1e150: the iterates diverge";
+            return Err(InvalidParameter::new("rates", got, must_be).into());
+        }
         let wanted = rows * 0.5 * (steps as f64 + 1.0) / (1.0 + prefix_share);
         let scales: Vec<f64> = weights.iter().map(|weight| (weight * wanted / squared).sqrt()).collect();
         responses.iter_mut().zip(&scales).for_each(|(u, scale)| u.iter_mut().for_each(|x| *x *= scale));
         let prefix_factor = (rows / steps as f64 * prefix_share / (1.0 + prefix_share)).sqrt();
         let is_constant = rates.iter().all(|&rate| rate == 1.0);
         let recursion = is_constant.then_some(ConstantRate { momentum, weight_decay, curvatures, scales });
-        Self { responses, recursion, prefix_factor }
+        Ok(Self { responses, recursion, prefix_factor })
     }
 }
 
@@ -99,6 +112,8 @@ fn response(curvature: f64, (momentum, weight_decay): (f64, f64), rates: &[f64])
 
 #[cfg(test)]
 mod tests {
+    use antinoise_input::BadInput;
+
     use super::*;
     use crate::Strategy;
     use crate::Workload;
@@ -126,7 +141,7 @@ mod tests {
     #[test]
     fn the_recursion_of_a_constant_rate_makes_the_responses() {
         let (steps, momentum, decay) = (500, 0.9, 0.01);
-        let last = LastIterate::new(steps, (momentum, decay, 0.05), &[], &[]);
+        let last = LastIterate::new(steps, (momentum, decay, 0.05), &[], &[]).unwrap();
         let ConstantRate { curvatures, scales, .. } = last.recursion.unwrap();
         for ((h, scale), found) in curvatures.iter().zip(scales).zip(&last.responses) {
             let (mut velocity, mut x) = (1.0, 1.0 - momentum);
@@ -140,13 +155,21 @@ mod tests {
 
     #[test]
     fn a_schedule_in_another_unit_is_the_same_and_a_constant_one_is_none() {
-        let of = |rates: &[f64]| LastIterate::new(20, (0.9, 0.0, 0.05), rates, &[]);
+        let of = |rates: &[f64]| LastIterate::new(20, (0.9, 0.0, 0.05), rates, &[]).unwrap();
         let falling: Vec<f64> = (0..20).map(|t| 1.0 - t as f64 / 32.0).collect();
         let smaller: Vec<f64> = falling.iter().map(|rate| rate / 64.0).collect();
         assert_eq!(of(&falling).responses, of(&smaller).responses);
         assert!(of(&falling).recursion.is_none());
         assert_eq!(of(&[0.3; 20]).responses, of(&[]).responses);
         assert!(of(&[0.3; 20]).recursion.is_some());
+    }
+
+    /// Rates that are switched on and off at the period of the oscillation drive it.
+    #[test]
+    fn responses_beyond_double_precision_are_refused() {
+        let rates: Vec<f64> = (0..30_000).map(|t| f64::from((t as f64 / 13.943).fract() < 0.5)).collect();
+        let found = LastIterate::new(30_000, (0.9, 0.0, 0.05), &rates, &[]);
+        assert!(found.is_err_and(|error| error.is_bad_input()));
     }
 
     #[test]
