@@ -90,7 +90,7 @@ impl Probe<'_> {
     /// let growths = probe.growths(4, &AtomicBool::new(false), || ())?.unwrap();
     /// assert!(growths.iter().map(|g| g.step).eq([0, 10, 19, 29]));
     /// let workload = probe.workload(&growths, 0.05)?;
-    /// workload.check_steps(30)?;
+    /// assert!(workload.check_steps(30).is_ok());
     /// # Ok::<(), antinoise_train::Error>(())
     /// ```
     ///
