@@ -159,3 +159,38 @@ fn batches_are_refused_by_name() {
         .unwrap_err();
     assert!(refused.is_bad_input() && refused.to_string().starts_with("workload"), "{refused}");
 }
+
+/// Beyond 512 steps, squared errors are summed row by row. Designs for a batch are as good as those for the
+/// same rows as a lower-triangular matrix, whose errors are summed column by column.
+#[test]
+fn long_batches_are_designed_as_their_matrix_is() {
+    let n = 520;
+    let entry = |i: usize, j: usize| (1.0 + (i % 7) as f64) / (1.0 + (i - j) as f64).sqrt();
+    let lower: Rows = (0..n).map(|i| (0..=i).map(|j| entry(i, j)).collect()).collect();
+    let padded = lower.iter().map(|row| [&row[..], &vec![0.0; n - row.len()]].concat()).collect();
+    let batch = problem(padded, Participation::Cyclic { min_sep: 52, max_participations: 10 }, Rms);
+    let matrix = Problem { workload: Workload::Matrix { rows: lower }, ..batch.clone() };
+    for spec in ["banded-toeplitz:8", "blt:2", "banded-inverse:4"] {
+        let (found, known) = (designed(spec, &batch).0, designed(spec, &matrix).0);
+        assert!((found / known - 1.0).abs() < 1e-3, "{spec}: {found}, by columns {known}");
+    }
+}
+
+/// Few queries over many steps, which no triangular workload of this size could replace in time.
+#[test]
+fn few_queries_over_thousands_of_steps_are_designed() {
+    let n = 4000;
+    let query = |i: usize| (0..n).map(|t| f64::from(u8::from(t % (3 + i) < 2)) / (1.0 + i as f64)).collect();
+    let rows: Rows = (0..5).map(query).collect();
+    let participation = Participation::Cyclic { min_sep: 400, max_participations: 10 };
+    let batch = problem(rows, participation, Rms);
+    let prefix = Problem { workload: Workload::Prefix, ..batch.clone() };
+    let independent = designed("identity", &batch).0;
+    for spec in ["banded-toeplitz:16", "blt:2", "banded:4", "rational:2", "banded-inverse:4"] {
+        let found = designed(spec, &batch).0;
+        let for_prefix = spec.parse::<StrategySpec>().unwrap().design(&prefix).unwrap().value;
+        let of_prefix = for_prefix.loss(&batch.workload, &batch.participation, Adjacency::ZeroOut).unwrap();
+        assert!(found <= of_prefix.rms_loss * (1.0 + 1e-6), "{spec}: {found}, {}", of_prefix.rms_loss);
+        assert!(found <= independent * (1.0 + 1e-6), "{spec}: {found}, {independent}");
+    }
+}

@@ -76,6 +76,10 @@ pub(crate) fn rows_of_toeplitz(
         let prefix = rows_of_toeplitz(c, steps, &Workload::Prefix, recursion)?;
         return rows_of_last_iterate(&last, prefix, |u| divide_transposed(u, c));
     }
+    if let Workload::Queries { rows } = workload {
+        workload.check_steps(steps)?;
+        return rows_one_by_one(rows, |u| divide_transposed(u, c));
+    }
     match workload.coefficients(steps)? {
         Some(a) => finite(running_squares(divide(&a, c, steps))),
         None => rows_by_columns(recursion, steps, workload),
@@ -89,12 +93,19 @@ pub(crate) fn rows_of_last_iterate(
     prefix: Vec<f64>,
     row: impl Fn(&[f64]) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>> {
-    let responses = &last.responses;
-    let operations = responses.iter().map(Vec::len).sum();
-    let squared = |i: usize| row(&responses[i]).iter().map(|x| x * x).sum::<f64>();
-    let mut rows = parallel::map(responses.len(), operations, squared);
+    let mut rows = rows_one_by_one(&last.responses, row)?;
     rows.extend(prefix.iter().map(|x| x * last.prefix_factor.powi(2)));
     finite(rows)
+}
+
+/// Returns the squared norms of B's rows for listed rows u of A. `row(u)` is C^-T u.
+pub(crate) fn rows_one_by_one(
+    listed: &[Vec<f64>],
+    row: impl Fn(&[f64]) -> Vec<f64> + Sync,
+) -> Result<Vec<f64>> {
+    let operations = listed.iter().map(Vec::len).sum();
+    let squared = |i: usize| row(&listed[i]).iter().map(|x| x * x).sum::<f64>();
+    finite(parallel::map(listed.len(), operations, squared))
 }
 
 /// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`; w = A p is the first column
@@ -103,6 +114,10 @@ pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> R
     if let Some(last) = workload.last_iterate_rows(steps)? {
         let prefix = rows_of_inverse(p, steps, &Workload::Prefix)?;
         return rows_of_last_iterate(&last, prefix, |u| correlate(u, p, steps));
+    }
+    if let Workload::Queries { rows } = workload {
+        workload.check_steps(steps)?;
+        return rows_one_by_one(rows, |u| correlate(u, p, steps));
     }
     if !workload.is_toeplitz() {
         return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);

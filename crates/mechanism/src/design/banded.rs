@@ -56,9 +56,9 @@ pub(super) fn exponents(objective: Objective) -> &'static [f64] {
 
 /// The logarithm of the p-norm of B's squared row norms, divided by n^(1/p), as a function of Theta.
 pub(super) struct BandedLoss {
-    /// A; for the last iterate, that of prefix sums.
+    /// A; for the last iterate and batches of queries, that of prefix sums.
     workload: Operator,
-    /// The responses of the last iterate, if the workload has these.
+    /// The responses of the last iterate or the rows of a batch, if the workload has these.
     last_iterate: Option<LastIterate>,
     /// Computes the row norms of B without its columns, if that is faster.
     direct: Option<BandedErrors>,
@@ -95,7 +95,7 @@ pub(crate) fn normalize_columns(theta: &[f64], bands: usize) -> Normalized {
 impl BandedLoss {
     pub(super) fn new(problem: &Problem, bands: usize, exponent: f64) -> Result<Self> {
         let Problem { steps, workload, .. } = problem;
-        let last_iterate = workload.last_iterate_rows(*steps)?;
+        let last_iterate = workload.summed_rows(*steps)?;
         let summed = if last_iterate.is_some() { &Workload::Prefix } else { workload };
         let (direct, workload) = (BandedErrors::new(summed, *steps, bands), Operator::new(summed, *steps)?);
         Ok(Self { workload, last_iterate, direct, steps: *steps, bands, exponent })

@@ -100,8 +100,8 @@ impl BltLoss {
         if *workload == Workload::Prefix && !must_materialize {
             return Ok(vec![with(LossForm::Closed(*objective))]);
         }
-        if !must_materialize && let Some(last) = workload.last_iterate_rows(*steps)? {
-            return Ok(vec![with(LossForm::LastIterate(LastIterateError::new(last, *steps)))]);
+        if !must_materialize && let Some(rows) = workload.summed_rows(*steps)? {
+            return Ok(vec![with(LossForm::LastIterate(LastIterateError::new(rows, *steps)))]);
         }
         if !must_materialize && let Some(a) = workload.coefficients(*steps)? {
             let weights = steady_state::weights(*steps, *steps, *objective).0;

@@ -10,6 +10,10 @@ use crate::solution::Solution;
 use crate::strategy::{AnyStrategy, BandedToeplitz, Class, ColumnNormalized, Restarted, Toeplitz};
 use crate::{Encoder, Participation, Problem, Result, Workload};
 
+/// Maximum number of steps for which a batch of queries is replaced by a lower-triangular workload, which
+/// takes O(n^3) time; over more steps, classes that can sum its rows one by one do.
+const MOST_TRIANGULAR: usize = 512;
+
 impl StrategySpec {
     /// Designs the best strategy of this class for the problem, with the workload of
     /// [`StrategySpec::design_workload`]. For a batch of queries, classes other than dense minimise the RMS
@@ -31,12 +35,28 @@ impl StrategySpec {
     }
 
     fn design_for_queries(&self, problem: &Problem) -> Result<Solution<AnyStrategy>> {
+        let sums_rows = matches!(
+            self.class,
+            Class::Toeplitz
+                | Class::BandedToeplitz
+                | Class::BandedInverse
+                | Class::Banded
+                | Class::Blt
+                | Class::Rational
+        );
+        if sums_rows
+            && problem.steps > MOST_TRIANGULAR
+            && problem.workload.summed_rows(problem.steps)?.is_some()
+        {
+            let found = self.design_runs(problem)?;
+            return Ok(Solution { gap: None, ..found });
+        }
         let spanning = problem.workload.spanning(problem.steps)?;
         let certified = spanning.is_none();
         let workload = spanning.unwrap_or_else(|| problem.workload.clone());
         let problem = Problem { workload, ..problem.clone() };
-        // Only dense strategies are designed for batches of queries; other classes use the one workload whose
-        // Gram matrix is the sum of the queries' Gram matrices.
+        // Over few steps only dense strategies are designed for batches of queries; other classes use the one
+        // workload whose Gram matrix is the sum of the queries' Gram matrices.
         let problem = if self.class == Class::Dense { problem } else { problem.summed()? };
         let found = self.design_runs(&problem)?;
         Ok(Solution { gap: found.gap.filter(|_| certified), ..found })

@@ -78,6 +78,9 @@ impl Strategy for Banded {
             let prefix = self.row_errors_squared(&Workload::Prefix)?;
             return decoder::rows_of_last_iterate(&last, prefix, |u| self.solve_transposed(u));
         }
+        if let Workload::Queries { rows } = workload {
+            return decoder::rows_one_by_one(rows, |u| self.solve_transposed(u));
+        }
         match BandedErrors::new(workload, self.steps(), self.bands) {
             Some(errors) => decoder::finite(errors.covariance(&self.rows).rows()),
             None => decoder::rows_by_columns(&self.recursion()?, self.steps(), workload),

@@ -142,7 +142,9 @@ impl Strategy for Rational {
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         check_materializable(self.steps)?;
-        if workload.is_toeplitz() || matches!(workload, Workload::LastIterate { .. }) {
+        if workload.is_toeplitz()
+            || matches!(workload, Workload::LastIterate { .. } | Workload::Queries { .. })
+        {
             rows_of_inverse(&self.inverse()?, self.steps, workload)
         } else {
             rows_by_columns(&self.recursion()?, self.steps, workload)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::checks;
 use super::last_iterate::{self, LastIterate};
 use crate::numeric::limits::check_materializable;
+use crate::numeric::vector::norm_squared;
 use crate::{Result, toeplitz};
 
 /// A workload A (n x n, lower triangular): row t holds the weights that the gradients of steps 0..=t have in
@@ -282,6 +283,25 @@ impl Workload {
         }
     }
 
+    /// Returns the rows of which Toeplitz and banded designs sum the squared errors row by row: those of the
+    /// last iterate; and a batch of at most 2^24 numbers, with prefix sums whose effect on the loss is
+    /// negligible, so that the optimal strategy is invertible. `None` for other workloads.
+    ///
+    /// # Errors
+    /// As [`Workload::last_iterate_rows`].
+    pub(crate) fn summed_rows(&self, steps: usize) -> Result<Option<LastIterate>> {
+        match self {
+            Self::Queries { rows } if rows.len().saturating_mul(steps) <= MOST_SUMMED => {
+                self.check_steps(steps)?;
+                let squared: f64 = rows.iter().map(|row| norm_squared(row)).sum();
+                let of_prefix_sums = 0.5 * steps as f64 * (steps as f64 + 1.0);
+                let prefix_factor = (NEGLIGIBLE * squared / of_prefix_sums).sqrt();
+                Ok(Some(LastIterate { responses: rows.clone(), recursion: None, prefix_factor }))
+            }
+            _ => self.last_iterate_rows(steps),
+        }
+    }
+
     /// Returns the rows of the workload of the last iterate; `None` for other workloads.
     ///
     /// # Errors
@@ -334,6 +354,11 @@ impl Workload {
         Some((0..steps).map(rate).collect())
     }
 }
+
+/// Maximum number of entries of a batch whose rows' transforms are kept, in 256 MiB.
+const MOST_SUMMED: usize = 1 << 24;
+/// The squared error of prefix sums over that of a batch of queries, for independent noise.
+const NEGLIGIBLE: f64 = 1e-9;
 
 /// The share of prefix sums by default.
 pub(super) const DEFAULT_SHARE: f64 = 0.05;

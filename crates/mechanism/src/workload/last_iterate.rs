@@ -26,7 +26,8 @@ const RATIO: f64 = 2.0;
 /// The smallest curvature is 1 / (LONGEST n).
 const LONGEST: f64 = 3.0;
 
-/// The rows of the workload: responses of the last iterate, then multiples of the n prefix sums.
+/// The rows of the workload: responses of the last iterate, then multiples of the n prefix sums. For designs,
+/// a batch of queries takes this form too.
 pub(crate) struct LastIterate {
     /// u_h for each curvature, scaled: entry s is the effect of noise at step s.
     pub(crate) responses: Vec<Vec<f64>>,

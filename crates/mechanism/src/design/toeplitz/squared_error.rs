@@ -3,7 +3,8 @@
 //!
 //! 1. For Toeplitz A the first column w = C^-1 a of B suffices: ||B||_row^2 = sum w_t^2 and
 //!    ||B||_F^2 = sum (n - t) w_t^2.
-//! 2. For the last iterate, the rows of B are C^-T u for its responses u, and those of prefix sums.
+//! 2. For the last iterate, the rows of B are C^-T u for its responses u, and those of prefix sums; for a
+//!    batch of queries, they are C^-T u for its rows u.
 //! 3. For any other A every column is needed: column j of B is A applied to p shifted by j, where p is the
 //!    first column of C^-1. A is applied to eight columns together; this takes O(n) time a column for
 //!    learning-rate schedules.
@@ -31,8 +32,8 @@ pub(crate) enum SquaredError {
         /// Weight of the squared limit of w, for the steps beyond the horizon.
         rest: f64,
     },
-    /// The responses of the last iterate, and prefix sums. The sum over rows is minimised, whatever the
-    /// objective.
+    /// The responses of the last iterate, or the rows of a batch of queries, and prefix sums. The sum over
+    /// rows is minimised, whatever the objective.
     LastIterate(LastIterateError),
     /// Any other A.
     Columns {
@@ -55,8 +56,8 @@ impl SquaredError {
         objective: Objective,
         exponent: f64,
     ) -> Result<Self> {
-        if let Some(last) = workload.last_iterate_rows(steps)? {
-            return Ok(Self::LastIterate(LastIterateError::new(last, steps)));
+        if let Some(rows) = workload.summed_rows(steps)? {
+            return Ok(Self::LastIterate(LastIterateError::new(rows, steps)));
         }
         let horizon = steady_state::horizon(steps, bands, workload);
         Ok(match workload.coefficients(horizon)? {
