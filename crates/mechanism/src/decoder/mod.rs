@@ -7,6 +7,6 @@ pub(crate) mod steady_state;
 pub(crate) use banded::BandedErrors;
 pub use norms::ErrorNorms;
 pub(crate) use norms::{
-    error_of_matrix, error_of_toeplitz, finite, rows_by_columns, rows_of_inverse, rows_of_last_iterate,
-    rows_of_toeplitz, rows_one_by_one, running_squares, sum_over_columns,
+    error_of_matrix, error_of_toeplitz, finite, rows_by_columns, rows_of_inverse, rows_of_listed,
+    rows_of_toeplitz, running_squares, sum_over_columns,
 };

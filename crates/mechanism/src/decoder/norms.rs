@@ -9,7 +9,7 @@ use crate::numeric::parallel;
 use crate::problem::Objective;
 use crate::recursion::columns::Columns;
 use crate::toeplitz::{correlate, divide, divide_transposed};
-use crate::workload::{LastIterate, Operator};
+use crate::workload::Operator;
 use crate::{Error, Recursion, Result, Workload};
 
 /// Norms of the decoder B = A C^-1. For seed noise of standard deviation 1, they are the largest standard
@@ -72,13 +72,9 @@ pub(crate) fn rows_of_toeplitz(
     workload: &Workload,
     recursion: &Recursion,
 ) -> Result<Vec<f64>> {
-    if let Some(last) = workload.last_iterate_rows(steps)? {
-        let prefix = rows_of_toeplitz(c, steps, &Workload::Prefix, recursion)?;
-        return rows_of_last_iterate(&last, prefix, |u| divide_transposed(u, c));
-    }
-    if let Workload::Queries { rows } = workload {
-        workload.check_steps(steps)?;
-        return rows_one_by_one(rows, |u| divide_transposed(u, c));
+    let prefix = || rows_of_toeplitz(c, steps, &Workload::Prefix, recursion);
+    if let Some(rows) = rows_of_listed(workload, steps, prefix, |u| divide_transposed(u, c))? {
+        return Ok(rows);
     }
     match workload.coefficients(steps)? {
         Some(a) => finite(running_squares(divide(&a, c, steps))),
@@ -86,38 +82,39 @@ pub(crate) fn rows_of_toeplitz(
     }
 }
 
-/// Returns the squared norms of B's rows for the last iterate. `prefix` holds those of prefix sums, and
-/// `row(u)` is C^-T u, the row of the response u.
-pub(crate) fn rows_of_last_iterate(
-    last: &LastIterate,
-    prefix: Vec<f64>,
+/// Returns the squared norms of B's rows for a workload whose rows are listed, a batch of queries or the last
+/// iterate; `None` for other workloads. `row(u)` is C^-T u, the row of B for the row u of A, and `prefix`
+/// returns the squared norms for prefix sums.
+///
+/// # Errors
+/// When the workload does not have `steps` steps, or a squared norm is not finite.
+pub(crate) fn rows_of_listed(
+    workload: &Workload,
+    steps: usize,
+    prefix: impl FnOnce() -> Result<Vec<f64>>,
     row: impl Fn(&[f64]) -> Vec<f64> + Sync,
-) -> Result<Vec<f64>> {
-    let mut rows = rows_one_by_one(&last.responses, row)?;
-    rows.extend(prefix.iter().map(|x| x * last.prefix_factor.powi(2)));
-    finite(rows)
-}
-
-/// Returns the squared norms of B's rows for listed rows u of A. `row(u)` is C^-T u.
-pub(crate) fn rows_one_by_one(
-    listed: &[Vec<f64>],
-    row: impl Fn(&[f64]) -> Vec<f64> + Sync,
-) -> Result<Vec<f64>> {
-    let operations = listed.iter().map(Vec::len).sum();
-    let squared = |i: usize| row(&listed[i]).iter().map(|x| x * x).sum::<f64>();
-    finite(parallel::map(listed.len(), operations, squared))
+) -> Result<Option<Vec<f64>>> {
+    let one_by_one = |listed: &[Vec<f64>]| {
+        let operations = listed.iter().map(Vec::len).sum();
+        let squared = |i: usize| row(&listed[i]).iter().map(|x| x * x).sum::<f64>();
+        parallel::map(listed.len(), operations, squared)
+    };
+    if let Workload::Queries { rows } = workload {
+        workload.check_steps(steps)?;
+        return finite(one_by_one(rows)).map(Some);
+    }
+    let Some(last) = workload.last_iterate_rows(steps)? else { return Ok(None) };
+    let mut rows = one_by_one(&last.responses);
+    rows.extend(prefix()?.iter().map(|x| x * last.prefix_factor.powi(2)));
+    finite(rows).map(Some)
 }
 
 /// Returns the squared norms of B's rows for Toeplitz C^-1 with first column `p`; w = A p is the first column
 /// of B.
 pub(crate) fn rows_of_inverse(p: &[f64], steps: usize, workload: &Workload) -> Result<Vec<f64>> {
-    if let Some(last) = workload.last_iterate_rows(steps)? {
-        let prefix = rows_of_inverse(p, steps, &Workload::Prefix)?;
-        return rows_of_last_iterate(&last, prefix, |u| correlate(u, p, steps));
-    }
-    if let Workload::Queries { rows } = workload {
-        workload.check_steps(steps)?;
-        return rows_one_by_one(rows, |u| correlate(u, p, steps));
+    let prefix = || rows_of_inverse(p, steps, &Workload::Prefix);
+    if let Some(rows) = rows_of_listed(workload, steps, prefix, |u| correlate(u, p, steps))? {
+        return Ok(rows);
     }
     if !workload.is_toeplitz() {
         return rows_by_columns(&Recursion::MovingAverage { taps: p.to_vec() }, steps, workload);

@@ -74,12 +74,10 @@ impl Strategy for Banded {
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         workload.check_steps(self.steps())?;
-        if let Some(last) = workload.last_iterate_rows(self.steps())? {
-            let prefix = self.row_errors_squared(&Workload::Prefix)?;
-            return decoder::rows_of_last_iterate(&last, prefix, |u| self.solve_transposed(u));
-        }
-        if let Workload::Queries { rows } = workload {
-            return decoder::rows_one_by_one(rows, |u| self.solve_transposed(u));
+        let (prefix, row) =
+            (|| self.row_errors_squared(&Workload::Prefix), |u: &[f64]| self.solve_transposed(u));
+        if let Some(rows) = decoder::rows_of_listed(workload, self.steps(), prefix, row)? {
+            return Ok(rows);
         }
         match BandedErrors::new(workload, self.steps(), self.bands) {
             Some(errors) => decoder::finite(errors.covariance(&self.rows).rows()),
