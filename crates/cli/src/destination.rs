@@ -3,6 +3,7 @@
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use antinoise_input::InvalidParameter;
 use antinoise_input::files::{Access, NewFile};
 use clap::Args;
 
@@ -24,6 +25,21 @@ impl Overwriting {
     /// The file that `flag` names, if it was given.
     pub fn file(self, flag: &'static str, path: &Option<PathBuf>) -> Result<Option<Destination>> {
         path.as_deref().map(|path| Destination::new(flag, path, self)).transpose()
+    }
+
+    /// The files of --out and --plot, if they were given; they must be two.
+    pub fn out_and_plot(
+        self,
+        out: &Option<PathBuf>,
+        plot: &Option<PathBuf>,
+    ) -> Result<(Option<Destination>, Option<Destination>)> {
+        let destinations = (self.file("out", out)?, self.figure("plot", plot)?);
+        match out {
+            Some(out) if plot.as_ref() == Some(out) => {
+                Err(InvalidParameter::new("plot", out.display(), "a file other than --out's").into())
+            }
+            _ => Ok(destinations),
+        }
     }
 
     /// The figure that `flag` names, if it was given.

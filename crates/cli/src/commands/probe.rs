@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
-use antinoise_input::{InvalidParameter, printable, short};
+use antinoise_input::{printable, short};
 use antinoise_mechanism::Workload;
 use antinoise_study::{ModelName, load};
 use antinoise_train::optimizer::{Decay, OptimizerConfig, Schedule, UpdateRule};
@@ -118,11 +118,7 @@ pub struct Probed {
 
 /// Probes the training and fits the weights.
 pub fn run(arguments: &Arguments) -> Result<Probed> {
-    let out = arguments.overwriting.file("out", &arguments.out)?;
-    let figure = arguments.overwriting.figure("plot", &arguments.plot)?;
-    if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
-        return Err(InvalidParameter::new("plot", out.display(), "a file other than --out's").into());
-    }
+    let (out, figure) = arguments.overwriting.out_and_plot(&arguments.out, &arguments.plot)?;
     let table = arguments.table.table(&arguments.data)?;
     let dataset = load(&arguments.data, table.as_ref(), None)?;
     let model = arguments.model.build(&dataset)?;

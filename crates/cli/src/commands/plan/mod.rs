@@ -205,11 +205,7 @@ impl Arguments {
 
 /// Chooses a plan, and saves it if `--out` is given.
 pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
-    let out = arguments.overwriting.file("out", &arguments.out)?;
-    let plot = arguments.overwriting.figure("plot", &arguments.plot)?;
-    if let Some(out) = arguments.out.as_ref().filter(|&out| arguments.plot.as_ref() == Some(out)) {
-        return Err(InvalidParameter::new("plot", out.display(), "a file other than --out's").into());
-    }
+    let (out, plot) = arguments.overwriting.out_and_plot(&arguments.out, &arguments.plot)?;
     let request = arguments.request()?;
     // The text of one plan ends with its statement, which has the warning.
     if is_json || arguments.sweep.is_some() {
