@@ -113,7 +113,7 @@ if [ "${1-test}" = stacks ]; then
         if is_wanted flower; then
             # Later versions ask for a certifi that an index may lack.
             stack flower 'flwr[simulation]>=1.41,<1.42'
-            tests flower test_flower{,_users,_ledger}.py
+            tests flower test_flower{,_users,_ledger,_optimizer}.py
             pages flower
             types flower antinoise/flower
         fi

@@ -17,7 +17,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Objective: TypeAlias = Literal["max", "rms"]
 _Adjacency: TypeAlias = Literal["zero-out", "replace-one"]
 _Neighbours: TypeAlias = Literal["zero-out", "replace-one", "add-or-remove"]
-_Workload: TypeAlias = str | Sequence[float] | Sequence[Sequence[float]]
+_Workload: TypeAlias = "Workload | str | Sequence[float] | Sequence[Sequence[float]]"
 _Participation: TypeAlias = str | Sequence[Sequence[int]]
 # A NumPy array, a torch tensor in the host's memory, or another buffer. A row is one of them, or a sequence
 # of several, which are concatenated.
@@ -215,6 +215,10 @@ def calibrate(
 
 def _squared_lengths(vectors: _Row, squares: _Row, threads: int) -> None: ...
 def _add_weighted(vectors: _Row, factors: _Row, sums: _Row, threads: int) -> None: ...
+def _draw_cohort(noise: NoiseStream, step: int, users: Iterable[str], size: int) -> list[str]: ...
+def _clipped_update_sum(
+    update: Callable[[int], NDArray[np.float32] | None], count: int, dim: int, clip_norm: float
+) -> NDArray[np.float64]: ...
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command line in this process.
 
@@ -910,6 +914,52 @@ class Ledger:
         """All pairs of user and step, ordered by user, then step."""
     def close(self) -> None:
         """Closes the file, so that another process can open it."""
+
+@final
+class Workload:
+    """A workload of a kind that has no name in text, such as `ServerOptimizer.workload`."""
+
+@final
+class ServerOptimizer:
+    """The optimizer of a federated run's server, on the noisy means of updates: that of `antinoise train`.
+
+    Args:
+        learning_rate: The full learning rate. 1 without momentum and schedule is federated averaging.
+        rule: `"sgd"`, `"nesterov"`, `"adam"` or `"ftrl"`.
+        momentum: Of sgd and nesterov; by default 0.9.
+        radius: Of ftrl: the maximum l2 distance of the parameters from their start.
+        schedule: How the learning rate falls: `"constant"`, `"linear[:LAST]"`, `"cosine[:LAST]"`,
+            `"cooldown:SHARE[,LAST]"`, `"drop:SHARE,LAST"` or `"steps:PARTS,FACTOR"`.
+        warm_up: Number of first steps over which the learning rate rises.
+        weight_decay: Decoupled weight decay, as in AdamW.
+        zero_beyond: Bound on the entries of the noisy mean: a step with a larger one is skipped.
+
+    Raises:
+        ValueError: A setting is out of range, or the rule would ignore it.
+    """
+
+    def __new__(
+        cls,
+        learning_rate: float,
+        *,
+        rule: Literal["sgd", "nesterov", "adam", "ftrl"] = "sgd",
+        momentum: float | None = None,
+        radius: float | None = None,
+        schedule: str = "constant",
+        warm_up: int = 0,
+        weight_decay: float = 0.0,
+        zero_beyond: float | None = None,
+    ) -> ServerOptimizer: ...
+    def workload(self, steps: int) -> Workload:
+        """The workload for which `antinoise train` designs a strategy with this optimizer, for `plan`'s
+        argument of that name.
+
+        Args:
+            steps: Number of steps of the run.
+        """
+    def _check(self, steps: int) -> None: ...
+    def _first_state(self, dim: int, steps: int) -> bytes: ...
+    def _moved(self, state: bytes, step: int, steps: int, parameters: _Row, mean: _Row) -> bytes: ...
 
 @final
 class RunningCounts:

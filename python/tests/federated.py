@@ -118,11 +118,11 @@ def naive_means(plan, cohorts, run=None, start=START):
     stream, row, out = an.NoiseStream(plan, DIM, key(), run=run), row_of(start), np.empty(DIM, np.float32)
     for cohort in cohorts:
         total = sum(
-            (clipped(trained(user, row).astype(float) - row, plan.clip_norm) for user in cohort),
+            (clipped(row - trained(user, row).astype(float), plan.clip_norm) for user in cohort),
             np.zeros(DIM),
         )
         stream.add_to_sum(np.asarray(total), out)
-        row = (row.astype(float) + out.astype(float) / plan.expected_batch_size).astype(np.float32)
+        row = (row.astype(float) - out.astype(float) / plan.expected_batch_size).astype(np.float32)
         yield row
 
 

@@ -26,7 +26,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord
 from flwr.serverapp.strategy import FedAdam, FedAvg, Strategy
 
 import antinoise as an
-from antinoise.flower.updates import add_clipped
+from antinoise.flower.updates import Model, sum_of_clipped
 
 
 def test_a_strategy_sees_noisy_means_alone(path):
@@ -62,11 +62,12 @@ def test_one_step_is_bit_by_bit_that_of_a_stream(path):
     train(wrapped(path, inner), grid, 1)
     total, row = np.zeros(DIM), row_of(START)
     for user in grid.asked[0]:
-        total += clipped(trained(user, row).astype(float) - row, (1 - 2**-20) * PLAN.clip_norm)
+        update = (row - trained(user, row).astype(float)).astype(np.float32)
+        total += clipped(update.astype(float), (1 - 2**-20) * PLAN.clip_norm)
     out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
     stream.add_to_sum(total, out)
     assert np.array_equal(
-        row_of(inner.seen[0][0].content["arrays"]), (row + out.astype(float) / COHORT).astype(np.float32)
+        row_of(inner.seen[0][0].content["arrays"]), (row - out.astype(float) / COHORT).astype(np.float32)
     )
 
 
@@ -96,16 +97,19 @@ def test_the_divisor_does_not_depend_on_who_answers(path):
         COHORT - 1,
     )
     stream, out, row = an.NoiseStream(PLAN, DIM, key()), np.empty(DIM, np.float32), row_of(START)
-    stream.add_to_sum(clipped(kept[0].astype(float) - row, PLAN.clip_norm), out)
-    assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), row + out / COHORT, atol=3e-4)
+    stream.add_to_sum(clipped(row - kept[0].astype(float), PLAN.clip_norm), out)
+    assert np.allclose(row_of(inner.seen[0][0].content["arrays"]), row - out / COHORT, atol=3e-4)
 
 
 def test_clipped_updates_are_never_longer_than_the_clip_norm():
     made, cut = np.random.default_rng(1), 0
     for _ in range(200):
-        update, total = made.normal(size=50) * made.uniform(0.01, 1), np.zeros(50)
-        assert add_clipped(total, update, 0.7, None) == "aggregated"
+        update = (made.normal(size=50) * made.uniform(0.01, 1)).astype(np.float32)
+        model = Model(ArrayRecord({"w": Array(np.zeros(50, np.float32))}))
+        trained = ArrayRecord({"w": Array(-update)})
+        total, fates = sum_of_clipped(model, [trained, None], 0.7, None, lambda reason: None)
         length, clip = np.linalg.norm(total), 0.7
+        assert fates == ["aggregated", None]
         assert np.allclose(
             total, update * min(1, clip / np.linalg.norm(update)), rtol=2e-6
         ) and length <= clip * (1 - 2**-21)
@@ -165,10 +169,10 @@ def test_what_is_no_update_counts_as_zero(path, record, what):
     for left_out in grid.asked[0]:
         out, stream = np.empty(DIM, np.float32), an.NoiseStream(PLAN, DIM, key())
         stream.add_to_sum(
-            sum(clipped(trained(u, row).astype(float) - row, 0.5) for u in grid.asked[0] if u != left_out),
+            sum(clipped(row - trained(u, row).astype(float), 0.5) for u in grid.asked[0] if u != left_out),
             out,
         )
-        found.append(np.abs(row + out / COHORT - got).max())
+        found.append(np.abs(row - out / COHORT - got).max())
     assert min(found) < 3e-4 < max(found)
 
 

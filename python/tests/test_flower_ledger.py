@@ -159,7 +159,7 @@ def test_an_old_copy_of_the_ledger_is_refused(path, tmp_path):
         ("DELETE FROM noisy_sums WHERE step = 1", "1 rounds are missing: it had recorded step 1"),
         ("UPDATE noisy_sums SET base = 'x' WHERE step = 0", "the noisy sum of step 0"),
         ("UPDATE noisy_sums SET noisy_sum = x'00' WHERE step = 1", "the noisy sum of step 1"),
-        ("UPDATE run SET value = 'x' WHERE name = 'layout'", "the recorded values"),
+        ("UPDATE run SET value = 'x' WHERE name = 'arrays'", "the recorded values"),
         ("DELETE FROM chain WHERE number = 3", "link 3 of its chain"),
         (
             "CREATE TRIGGER t AFTER INSERT ON participations BEGIN DELETE FROM participations; END",

@@ -41,6 +41,7 @@ mod saved;
 mod setup;
 mod user_examples;
 
+pub use cohort::{clipped_update_sum, draw_cohort};
 pub use error::Error;
 pub use local_steps::LocalSteps;
 pub use non_private::NonPrivateFederation;

@@ -5,7 +5,7 @@ use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_train::optimizer::{Optimizer, OptimizerConfig};
 
 use crate::Error;
-use crate::cohort::{cohort_sum, drawn};
+use crate::cohort::{by_name, cohort_sum, draw_cohort};
 use crate::local_steps::LocalSteps;
 use crate::population::Population;
 
@@ -39,12 +39,12 @@ impl<P: Population> NonPrivateFederation<'_, P> {
         let local = self.local.check()?;
         let (mut parameters, mut optimizer) =
             (start, Optimizer::of_run(self.optimizer, self.population.parameters(), self.rounds)?);
-        let (run, users) = (RunId::default(), self.population.users());
+        let (run, users, by_name) = (RunId::default(), self.population.users(), by_name(self.population));
         let mut free_from = vec![0; users];
         for round in 0..self.rounds {
-            let free = (0..users).filter(|&user| free_from[user] <= round).collect();
-            let cohort = drawn(
-                free,
+            let free: Vec<usize> = by_name.iter().copied().filter(|&user| free_from[user] <= round).collect();
+            let cohort = draw_cohort(
+                &free,
                 self.cohort,
                 &mut KeyedRng::new(key, &run, Purpose::BatchSampling, round as u64),
             )?;

@@ -8,7 +8,7 @@ use antinoise_train::checkpoint::{Checkpoints, History, RunState};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
-use crate::cohort::{cohort_sum, drawn};
+use crate::cohort::{cohort_sum, draw_cohort};
 use crate::population::Population;
 use crate::setup::FederatedSetup;
 
@@ -45,6 +45,8 @@ pub struct Federation<'a, P: Population> {
     pub(super) checkpoints: Checkpoints,
     /// The index of each user by name.
     pub(super) numbers: HashMap<String, usize>,
+    /// The users in the order of their names, in which cohorts are drawn and updates are added.
+    pub(super) by_name: Vec<usize>,
 }
 
 /// The measurements of a round. No privacy statement covers them: see [`History`].
@@ -53,7 +55,7 @@ pub struct Federation<'a, P: Population> {
 pub struct Round {
     /// The round, from 0.
     pub step: usize,
-    /// The users who took part, in the order of their numbers.
+    /// The users who took part, in the order of their names.
     pub cohort: Vec<usize>,
     /// Number of users whose update was longer than the clip norm, or not finite.
     pub clipped: usize,
@@ -169,18 +171,17 @@ impl<P: Population> Federation<'_, P> {
             return Ok(Cohort { users: self.known(names)?, charged: Some(charged) });
         }
         let population = self.setup.population;
-        let there =
-            (0..population.users()).filter(|&user| available(step, user)).map(|user| population.name(user));
-        let eligible = self.ledger.eligible(there).into_iter().map(|name| self.numbers[name]).collect();
+        let there = self.by_name.iter().filter(|&&user| available(step, user));
+        let eligible = self.ledger.eligible(there.map(|&user| population.name(user)));
         let mut rng = self.run.noise.rng(Purpose::BatchSampling, step as u64);
-        let users = drawn(eligible, self.setup.plan.batch_size, &mut rng)?;
-        let names: Vec<&str> = users.iter().map(|&user| population.name(user)).collect();
+        let names = draw_cohort(&eligible, self.setup.plan.batch_size, &mut rng)?;
         let charged = self.ledger.charge(&names)?;
+        let users = names.iter().map(|&name| self.numbers[name]).collect();
         Ok(Cohort { users, charged: Some(charged) })
     }
 
-    /// The indices of users named by the ledger.
-    fn known(&self, names: Vec<String>) -> Result<Vec<usize>, InvalidParameter> {
+    /// The indices of users named by the ledger, in the order of their names.
+    fn known(&self, mut names: Vec<String>) -> Result<Vec<usize>, InvalidParameter> {
         let most = self.setup.plan.batch_size;
         if names.len() > most {
             let must_be =
@@ -192,9 +193,8 @@ impl<P: Population> Federation<'_, P> {
                 || InvalidParameter::new("user of the ledger", format!("{name:?}"), "one of the population");
             self.numbers.get(name).copied().ok_or_else(unknown)
         };
-        let mut users = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;
-        users.sort_unstable();
-        Ok(users)
+        names.sort_unstable();
+        names.iter().map(number).collect()
     }
 }
 

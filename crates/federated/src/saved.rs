@@ -8,6 +8,7 @@ use antinoise_noise::{Key, RunId};
 use antinoise_train::checkpoint::{Checkpoints, Committed, RunState};
 
 use crate::Error;
+use crate::cohort::by_name;
 use crate::population::Population;
 use crate::rounds::Federation;
 use crate::setup::FederatedSetup;
@@ -42,7 +43,7 @@ impl<'a, P: Population> Federation<'a, P> {
             return Err(InvalidParameter::new(what, got, "empty, or resumed").into());
         }
         let run = RunState::begin(setup.identity(), setup.plan, setup.optimizer, run, start, key)?;
-        let mut begun = Self { setup, run, ledger, checkpoints, numbers };
+        let mut begun = Self { setup, run, ledger, checkpoints, numbers, by_name: by_name(setup.population) };
         // Saved before anyone is charged, so that the key survives a kill.
         begun.save()?;
         begun.ledger.bind(ORIGIN, begun.run.origin())?;
@@ -73,7 +74,7 @@ impl<'a, P: Population> Federation<'a, P> {
                 format!("at least {}, the checkpoint's: put back the ledger of this run", state.noise.step());
             return Err(InvalidParameter::new("steps of the ledger", ledger.step(), must_be).into());
         }
-        Ok(Self { setup, run: state, ledger, checkpoints, numbers })
+        Ok(Self { setup, run: state, ledger, checkpoints, numbers, by_name: by_name(setup.population) })
     }
 
     /// Commits a checkpoint or, after the last round, the results without the key.

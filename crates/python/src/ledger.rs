@@ -31,7 +31,7 @@ struct State {
 }
 
 /// The names of users; an error for one that is not a string or not valid UTF-8.
-fn names(users: &Bound<'_, PyAny>) -> Result<Vec<String>> {
+pub fn names(users: &Bound<'_, PyAny>) -> Result<Vec<String>> {
     let name = |user: Bound<'_, PyAny>| -> Result<String> {
         user.extract().map_err(|_| {
             let got = user

@@ -21,6 +21,7 @@
 //! owners: examples with several owners
 //! events: rows of events from Python objects
 //! counts, ledger: running counts; the participations of a federated run
+//! federated: the cohort and the sum of a federated round, and the server's optimizer
 //! ```
 
 mod accounting;
@@ -34,6 +35,7 @@ mod counts;
 mod design;
 mod errors;
 mod events;
+mod federated;
 mod held;
 mod key;
 mod ledger;
@@ -70,6 +72,8 @@ mod _antinoise {
     #[pymodule_export]
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
+    use crate::federated::{_clipped_update_sum, _draw_cohort, ServerOptimizer};
+    #[pymodule_export]
     use crate::key::Key;
     #[pymodule_export]
     use crate::ledger::Ledger;
@@ -85,6 +89,8 @@ mod _antinoise {
     use crate::stream::NoiseStream;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::words::Workload;
 
     /// The version of the package.
     #[expect(non_upper_case_globals, reason = "Python's name")]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::StrategySpec;
-use antinoise_mechanism::{Participation, PrivacyUnit, Workload};
+use antinoise_mechanism::{Participation, PrivacyUnit};
 use antinoise_plan::{ArithmeticKind, MaxBatchSize, Setting};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -18,24 +18,44 @@ pub fn parsed<T: FromStr<Err = antinoise_mechanism::Error>>(text: &str) -> Resul
     Ok(text.parse()?)
 }
 
-/// A workload: its name, Toeplitz coefficients, or rows (of a lower-triangular matrix, or queries of equal
-/// length).
+/// A workload of a kind that has no name, such as that of an optimizer with a schedule.
+#[pyclass(frozen, module = "antinoise")]
+pub struct Workload {
+    pub of: antinoise_mechanism::Workload,
+}
+
+#[pymethods]
+impl Workload {
+    fn __str__(&self) -> String {
+        self.of.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Workload({:?})", self.of.to_string())
+    }
+}
+
+/// A workload: one that was made, its name, Toeplitz coefficients, or rows (of a lower-triangular matrix, or
+/// queries of equal length).
 #[derive(FromPyObject)]
 pub enum WorkloadLike {
+    Made(Py<Workload>),
     Name(String),
     Coefficients(Vec<f64>),
     Rows(Vec<Vec<f64>>),
 }
 
 impl WorkloadLike {
-    pub fn read(self) -> Result<Workload> {
+    pub fn read(self) -> Result<antinoise_mechanism::Workload> {
+        use antinoise_mechanism::Workload as Of;
         Ok(match self {
+            Self::Made(workload) => workload.get().of.clone(),
             Self::Name(name) => parsed(&name)?,
-            Self::Coefficients(coefficients) => Workload::Toeplitz { coefficients },
+            Self::Coefficients(coefficients) => Of::Toeplitz { coefficients },
             Self::Rows(rows) if rows.iter().enumerate().all(|(i, row)| row.len() == i + 1) => {
-                Workload::Matrix { rows }
+                Of::Matrix { rows }
             }
-            Self::Rows(rows) => Workload::Queries { rows },
+            Self::Rows(rows) => Of::Queries { rows },
         })
     }
 }

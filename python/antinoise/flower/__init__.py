@@ -9,6 +9,7 @@ users to train.
 """
 
 from .. import Ledger
+from .server_optimizer import ServerOptimizer
 from .strategy import CorrelatedNoise, RoundReport
 from .users import QueryUsers, one_user_per_node, reply_with_users, requested_users, user_record_key
 
@@ -17,6 +18,7 @@ __all__ = [
     "CorrelatedNoise",
     "Ledger",
     "RoundReport",
+    "ServerOptimizer",
     "requested_users",
     "reply_with_users",
     "one_user_per_node",

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from pathlib import Path
-from random import SystemRandom
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -18,12 +17,14 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from .. import Key, Ledger, NoiseStream, Plan
+from .._antinoise import _draw_cohort
 from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms
 from .._weights import sum_of_weights
+from .server_optimizer import ServerOptimizer, ServerState
 from .shown import messages_to
-from .updates import Malformed, Model, add_clipped
+from .updates import Model, sum_of_clipped
 from .users import RECORD, QueryUsers, user_record_key, users_listed
 
 log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
@@ -87,10 +88,11 @@ class CorrelatedNoise(NotCopied, Strategy):
     """Wraps a strategy so that it sees one reply per round: the model moved by the noisy mean of users'
     clipped updates. Its further use of that model costs no privacy.
 
-    Each round samples the plan's cohort from the users who may take part, and charges them in the ledger
-    before it asks them. Each user's update is clipped to the plan's clip norm; the updates are summed in
-    double precision, the step's noise is added, and the result is divided by the plan's expected batch size,
-    however many users reply. Clients' metrics are dropped, since they are not private.
+    Each round draws the plan's cohort by the key from the users who may take part, and charges them in the
+    ledger before it asks them. Each user's update is clipped to the plan's clip norm; the updates are summed
+    in double precision, in the order of users' names, the step's noise is added, and the result is divided
+    by the plan's expected batch size, however many users reply. Clients' metrics are dropped, since they are
+    not private. With the same key, users, updates and `optimizer`, a run has the same bits as in Rust.
 
     The step counter is in the ledger file, which outlives the server; the noise's state is in a second file
     (`ledger.db.noise`). Both are **as secret as the key**. A step's noisy sum is kept until the next one:
@@ -104,6 +106,9 @@ class CorrelatedNoise(NotCopied, Strategy):
             key.
         ledger: Path of the ledger, an SQLite file of mode 0600.
         run: Name of the run; each run needs a new pair of key and name.
+        optimizer: Moves the model along the noisy mean, with momentum, a learning-rate schedule and others,
+            before the wrapped strategy sees it. Its state is in a third file (`ledger.db.optimizer`).
+            Default: the model minus the mean update, for a strategy with an optimizer of its own.
         users: Returns the node of each user, by the user's name. Default: `QueryUsers()`. See also
             `one_user_per_node`.
         timeout: Seconds that a round waits for enough eligible users, before it is refused.
@@ -128,6 +133,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         *,
         ledger: str | os.PathLike[str] = "ledger.db",
         run: str | None = None,
+        optimizer: ServerOptimizer | None = None,
         users: Callable[[Grid], Mapping[str, int]] | None = None,
         timeout: float = 60.0,
         evaluation_is_public: bool = False,
@@ -144,6 +150,10 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._any_arrays = any_arrays
         self._ledger = Ledger(ledger, plan, run)
         self._noise_file = Path(f"{os.fspath(ledger)}.noise")
+        state_file = Path(f"{os.fspath(ledger)}.optimizer")
+        self._server = (
+            None if optimizer is None else ServerState(optimizer, plan, state_file, any_arrays=any_arrays)
+        )
         self._stream: NoiseStream | None = None
         self._round: _Round | None = None
         self._unsure = False
@@ -151,7 +161,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         last = self._ledger.last_noisy_sum()
         self._pending = None if last is None else NoisySum(*last)
         self.reports: list[RoundReport] = []
-        if key is None and self._ledger.bound("layout") is None:
+        if key is None and self._ledger.bound("arrays") is None:
             self._ledger.close()
             raise ValueError("key is None but must be a key: the ledger has not begun")
 
@@ -232,7 +242,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         return messages
 
     def _begin_or_resume(self, model: Model) -> None:
-        layout = self._ledger.bound("layout")
+        layout = self._ledger.bound("arrays")
         if layout not in (None, model.layout()):
             raise ValueError(f"arrays are {model.layout()} but must be the ledger's, {layout}")
         if self._stream is not None:
@@ -243,9 +253,15 @@ class CorrelatedNoise(NotCopied, Strategy):
             stream = NoiseStream(self._plan, model.dim, self._key, run=self._run, threads=self._threads)
             # The noise is saved first: until the ledger has begun, another start replaces it.
             stream.save(self._noise_file)
+            if self._server is not None:
+                self._server.begin(model.dim)
             self._ledger.rebind("model", self._model_next(model, stream))
-            self._ledger.bind("layout", model.layout())
+            self._ledger.bind("optimizer", repr(self._server))
+            self._ledger.bind("arrays", model.layout())
         else:
+            self._ledger.bind("optimizer", repr(self._server))
+            if self._server is not None:
+                self._server.load()
             refuse_others(self._noise_file)
             stream = self._saved(model)
             if stream.step > self.step:
@@ -306,6 +322,7 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     def _sampled(self, grid: Grid) -> dict[int, list[str]]:
         """The step's cohort: users by node."""
+        assert self._stream is not None
         cohort, deadline = self._plan.batch_size, time.monotonic() + self._timeout
         while True:
             nodes = self._users(grid)
@@ -320,7 +337,7 @@ class CorrelatedNoise(NotCopied, Strategy):
                 )
             time.sleep(min(1.0, self._timeout))
         asked: dict[int, list[str]] = {}
-        for user in SystemRandom().sample(sorted(eligible), cohort):
+        for user in _draw_cohort(self._stream, self.step, sorted(eligible), cohort):
             asked.setdefault(nodes[user], []).append(user)
         return asked
 
@@ -352,8 +369,11 @@ class CorrelatedNoise(NotCopied, Strategy):
             raise RuntimeError("aggregate_train was called before configure_train")
         self._round = None
         made = now.again or self._noisy_sum(now, replies)
-        noisy_sum = np.frombuffer(made.noisy_sum, np.float32).astype(np.float64)
-        private = now.model.moved(noisy_sum / self._plan.expected_batch_size)
+        noisy_sum = np.frombuffer(made.noisy_sum, np.float32)
+        if self._server is None:
+            private = now.model.moved(noisy_sum.astype(np.float64) / self._plan.expected_batch_size)
+        else:
+            private = now.model.replaced(self._server.moved(made.step, now.model.weights(), noisy_sum))
         done = self._strategy.aggregate_train(server_round, [self._as_reply(private)])
         assert self._stream is not None
         following = now.model if done[0] is None else Model(done[0])
@@ -378,22 +398,24 @@ class CorrelatedNoise(NotCopied, Strategy):
         return made
 
     def _sum(self, now: _Round, replies: Iterable[Message]) -> NDArray[np.float64]:
-        total = np.zeros(now.model.dim)
-        report = RoundReport(self.step, sum(len(users) for users in now.asked.values()))
+        trained: dict[str, ArrayRecord | None] = dict.fromkeys(
+            sorted(user for users in now.asked.values() for user in users)
+        )
         for reply in replies:
             # A user counts once, however often and from wherever replies come.
             users = now.asked.pop(reply.metadata.src_node_id, [])
-            if not reply.has_content():
-                continue
-            for trained in _trained(users, reply.content.array_records):
-                try:
-                    update = now.model.update(trained)
-                    fate = add_clipped(total, update, self._plan.clip_norm, self._zero_beyond)
-                except Malformed as reason:
-                    log(WARNING, "An update was dropped: %s", reason)
-                    report.malformed += 1
-                    continue
-                setattr(report, fate, getattr(report, fate) + 1)
+            if reply.has_content():
+                trained |= _trained(users, reply.content.array_records)
+        total, fates = sum_of_clipped(
+            now.model,
+            list(trained.values()),
+            self._plan.clip_norm,
+            self._zero_beyond,
+            lambda reason: log(WARNING, "An update was dropped: %s", reason),
+        )
+        report = RoundReport(
+            self.step, len(trained), **{str(fate): fates.count(fate) for fate in fates if fate is not None}
+        )
         log(INFO, "Step %d: %s", report.step, report)
         self.reports.append(report)
         return total
@@ -415,14 +437,14 @@ class CorrelatedNoise(NotCopied, Strategy):
         return self._strategy.aggregate_evaluate(server_round, replies) if self._evaluate else None
 
 
-def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> list[ArrayRecord]:
-    """The models in a node's reply, which it trained for `users`."""
-    named = [records[user_record_key(user)] for user in users if user_record_key(user) in records]
+def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> dict[str, ArrayRecord]:
+    """The models in a node's reply, by the user among `users` for whom it trained them."""
+    named = {user: records[user_record_key(user)] for user in users if user_record_key(user) in records}
     if (
         not named
         and len(users) == 1
         and len(records) == 1
         and not any(name.startswith(user_record_key("")) for name in records)
     ):
-        return list(records.values())
+        return dict.fromkeys(users, next(iter(records.values())))
     return named

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from flwr.app import Array, ArrayRecord
 from numpy.typing import NDArray
 
-from .._sums import SHORTER
+from .._antinoise import _clipped_update_sum
 
-Fate = Literal["aggregated", "not_finite", "zeroed"]
+Fate = Literal["aggregated", "malformed", "not_finite", "zeroed"]
 
 
 class Malformed(Exception):
@@ -50,11 +51,11 @@ class Model:
         with np.errstate(all="ignore"):
             return np.concatenate([array.ravel().astype(np.float32) for array in self._arrays.values()])
 
-    def update(self, trained: ArrayRecord) -> NDArray[np.float64]:
-        """A user's update (trained model minus this one), as a float64 row."""
+    def update(self, trained: ArrayRecord) -> NDArray[np.float32]:
+        """A user's update, this model minus the trained one, as a float32 row."""
         if set(trained) != set(self._arrays):
             raise Malformed(f"arrays {sorted(trained)}")
-        row, start = np.empty(self.dim), 0
+        row, start = np.empty(self.dim, np.float32), 0
         for name, now in self._arrays.items():
             try:
                 new = trained[name].numpy()
@@ -63,34 +64,65 @@ class Model:
             if new.shape != now.shape or not np.issubdtype(new.dtype, np.floating):
                 raise Malformed(f"{name} of dtype {new.dtype} and shape {new.shape}")
             with np.errstate(all="ignore"):
-                row[start : start + now.size] = (new.astype(np.float64) - now.astype(np.float64)).ravel()
+                row[start : start + now.size] = (now.astype(np.float64) - new.astype(np.float64)).ravel()
             start += now.size
         return row
 
     def moved(self, mean: NDArray[np.float64]) -> ArrayRecord:
-        """The model plus the mean update, in its own dtypes."""
+        """The model minus the mean update, in its own dtypes."""
+        return self._record(lambda now, part: now.astype(np.float64) - part, mean)
+
+    def replaced(self, weights: NDArray[np.float32]) -> ArrayRecord:
+        """The model with other weights, in its own dtypes."""
+        return self._record(lambda _, part: part, weights)
+
+    def _record(self, made_of: Callable[[Any, Any], Any], row: NDArray[Any]) -> ArrayRecord:
         made, start = {}, 0
         for name, now in self._arrays.items():
-            part = mean[start : start + now.size].reshape(now.shape)
-            made[name] = Array(np.asarray(now.astype(np.float64) + part, dtype=now.dtype))
+            part = row[start : start + now.size].reshape(now.shape)
+            made[name] = Array(np.asarray(made_of(now, part), dtype=now.dtype))
             start += now.size
         return ArrayRecord(made)
 
 
-def add_clipped(
-    total: NDArray[np.float64], update: NDArray[np.float64], clip_norm: float, zero_beyond: float | None
-) -> Fate:
-    """Adds an update, clipped to `clip_norm`, to `total`. An update that is not finite, or has an entry
-    larger than `zero_beyond`, adds nothing. The fate depends on the update alone.
+def sum_of_clipped(
+    model: Model,
+    trained: Sequence[ArrayRecord | None],
+    clip_norm: float,
+    zero_beyond: float | None,
+    dropped: Callable[[Malformed], None],
+) -> tuple[NDArray[np.float64], list[Fate | None]]:
+    """The sum of a cohort's updates, each clipped to `clip_norm`, and their fates.
+
+    An update that is not finite, or has an entry larger than `zero_beyond`, adds nothing. A fate depends on
+    the update alone.
+
+    Args:
+        model: The model that the cohort started from.
+        trained: Each user's trained model, in an order that is the same for the same cohort; None for a user
+            without a reply.
+        dropped: Called with the reason for each malformed reply.
     """
-    with np.errstate(all="ignore"):
-        length = float(np.sqrt(np.dot(update, update)))
-    if not np.isfinite(length):
+    fates: list[Fate | None] = [None] * len(trained)
+
+    def update(user: int) -> NDArray[np.float32] | None:
+        reply = trained[user]
+        if reply is None:
+            return None
+        try:
+            row = model.update(reply)
+        except Malformed as reason:
+            fates[user] = "malformed"
+            dropped(reason)
+            return None
+        fates[user] = fate(row, zero_beyond)
+        return row if fates[user] == "aggregated" else None
+
+    return _clipped_update_sum(update, len(trained), model.dim, clip_norm), fates
+
+
+def fate(update: NDArray[np.float32], zero_beyond: float | None) -> Fate:
+    """Whether an update is added to the sum, or why not."""
+    if not np.isfinite(update).all():
         return "not_finite"
-    if zero_beyond is not None and not np.abs(update).max() <= zero_beyond:
-        return "zeroed"
-    most = SHORTER * clip_norm
-    if length > most:
-        update = update * (most / length)
-    total += update
-    return "aggregated"
+    return "aggregated" if zero_beyond is None or float(np.abs(update).max()) <= zero_beyond else "zeroed"

@@ -1,5 +1,6 @@
 //! Federated runs: killed at every stage, resumed with other cohorts, and with the wrong ledger.
 
+mod devices;
 mod kills;
 mod pulls;
 mod refusals;

@@ -88,9 +88,13 @@ impl Population for Pulls {
 }
 
 pub fn plan_of(mechanism: &str, clip_norm: f64) -> VerifiedPlan {
+    plan_of_dim(mechanism, clip_norm, DIM)
+}
+
+pub fn plan_of_dim(mechanism: &str, clip_norm: f64, dim: usize) -> VerifiedPlan {
     let setting = Setting::Federated { min_sep: 3, max_participations: Some(3) };
     let mut request = Request::new(USERS, 6, Length::Steps(ROUNDS), setting);
-    (request.unit, request.dim, request.clip_norm) = (PrivacyUnit::User, DIM, clip_norm);
+    (request.unit, request.dim, request.clip_norm) = (PrivacyUnit::User, dim, clip_norm);
     (request.epsilon, request.specs) = (8.0, Some(vec![mechanism.parse().unwrap()]));
     let choice = choose(&request).unwrap();
     choice.plan_of(&request, choice.candidates.len() - 1).unwrap()

@@ -50,6 +50,42 @@ pub enum UpdateRule {
 }
 
 impl UpdateRule {
+    /// The rule of this name, `sgd`, `nesterov`, `ftrl` or `adam`: `momentum`, by default 0.9, is that of
+    /// `sgd` and `nesterov`; `ftrl` needs a `radius`; `adam` has beta1 0.9, beta2 0.999 and epsilon 1e-8.
+    ///
+    /// ```
+    /// use antinoise_train::optimizer::UpdateRule;
+    /// let rule = UpdateRule::named("sgd", 0.5, None, None)?;
+    /// assert_eq!(rule, UpdateRule::Sgd { learning_rate: 0.5, momentum: 0.9 });
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such rule, or the rule would ignore an option or lacks one.
+    pub fn named(
+        name: &str,
+        learning_rate: f64,
+        momentum: Option<f64>,
+        radius: Option<f64>,
+    ) -> Result<Self, InvalidParameter> {
+        let has_momentum = ["sgd", "nesterov"].contains(&name);
+        if let Some(momentum) = momentum.filter(|_| !has_momentum) {
+            return Err(InvalidParameter::new("momentum", momentum, "left out except with sgd and nesterov"));
+        }
+        if let Some(radius) = radius.filter(|_| name != "ftrl") {
+            return Err(InvalidParameter::new("radius", radius, "left out except with ftrl"));
+        }
+        let momentum = momentum.unwrap_or(0.9);
+        match (name, radius) {
+            ("sgd", _) => Ok(Self::Sgd { learning_rate, momentum }),
+            ("nesterov", _) => Ok(Self::Nesterov { learning_rate, momentum }),
+            ("ftrl", Some(radius)) => Ok(Self::Ftrl { learning_rate, radius }),
+            ("ftrl", None) => Err(InvalidParameter::new("radius", "absent", "given with ftrl")),
+            ("adam", _) => Ok(Self::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }),
+            _ => Err(InvalidParameter::new("optimizer", format!("{name:?}"), "sgd, nesterov, ftrl or adam")),
+        }
+    }
+
     /// Returns this rule if its numbers are in range.
     ///
     /// # Errors

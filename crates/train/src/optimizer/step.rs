@@ -45,11 +45,10 @@ impl Optimizer {
     }
 
     /// The optimizer after `done` steps, with the saved moments.
-    pub(crate) fn after(
-        self,
-        done: usize,
-        (first, second): (Vec<f32>, Vec<f32>),
-    ) -> Result<Self, InvalidParameter> {
+    ///
+    /// # Errors
+    /// If the moments are of another rule or dimension.
+    pub fn after(self, done: usize, (first, second): (Vec<f32>, Vec<f32>)) -> Result<Self, InvalidParameter> {
         for (saved, expected) in [(&first, &self.first), (&second, &self.second)] {
             if saved.len() != expected.len() {
                 let must_be = format!("{} long", expected.len());
@@ -60,7 +59,7 @@ impl Optimizer {
     }
 
     /// The moments; empty if the rule does not use them.
-    pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
+    pub fn moments(&self) -> (&[f32], &[f32]) {
         (&self.first, &self.second)
     }
 

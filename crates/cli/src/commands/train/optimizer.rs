@@ -57,33 +57,9 @@ impl OptimizerOptions {
     /// # Errors
     /// Refuses an option that the optimizer would ignore.
     pub fn config(&self) -> Result<OptimizerConfig, InvalidParameter> {
-        self.check()?;
-        let (learning_rate, momentum) = (1.0, self.momentum.unwrap_or(0.9));
-        let rule = match self.name {
-            OptimizerName::Sgd => UpdateRule::Sgd { learning_rate, momentum },
-            OptimizerName::Nesterov => UpdateRule::Nesterov { learning_rate, momentum },
-            OptimizerName::Ftrl => {
-                UpdateRule::Ftrl { learning_rate, radius: self.radius.expect("clap asks for it") }
-            }
-            OptimizerName::Adam => {
-                UpdateRule::Adam { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
-            }
-        };
+        let name = self.name.to_possible_value().expect("no name is left out");
+        let rule = UpdateRule::named(name.get_name(), 1.0, self.momentum, self.radius)?;
         let schedule = Schedule { warm_up: self.warm_up, decay: self.schedule };
         Ok(OptimizerConfig { rule, schedule, weight_decay: self.weight_decay, zero_beyond: self.zero_beyond })
-    }
-
-    fn check(&self) -> Result<(), InvalidParameter> {
-        let has_momentum = matches!(self.name, OptimizerName::Sgd | OptimizerName::Nesterov);
-        if let Some(momentum) = self.momentum.filter(|_| !has_momentum) {
-            let must_be = "left out without --optimizer sgd or nesterov";
-            return Err(InvalidParameter::new("momentum", momentum, must_be));
-        }
-        match self.radius {
-            Some(radius) if self.name != OptimizerName::Ftrl => {
-                Err(InvalidParameter::new("radius", radius, "left out without --optimizer ftrl"))
-            }
-            _ => Ok(()),
-        }
     }
 }
