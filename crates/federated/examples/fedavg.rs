@@ -49,7 +49,7 @@ const OPTIONS: [(&str, &str); 26] = [
     ("schedule", "constant"), // of the server's rate: also cooldown:0.25,0.05 or steps:4,0.5
     ("weight-decay", "0"),
     ("zero-beyond", ""), // a user's update with a larger entry becomes 0; empty: no bound
-    ("workload", ""),    // empty: that of the server's optimizer
+    ("workload", ""),    // empty: the map of the server's optimizer; design: what its last iterate remembers
     ("local-rate", "1"),
     ("local-batch", "8"),
     ("local-steps", "4"),
@@ -116,9 +116,11 @@ impl Options {
         (request.unit, request.dim) = (PrivacyUnit::User, population.parameters());
         (request.epsilon, request.delta) = (self.get("epsilon")?, self.get("delta")?);
         request.clip_norm = self.get("clip-norm")?;
-        request.workload = match self.if_given("workload")? {
-            Some(workload) => workload,
-            None => self.optimizer(self.list("rates")?[0])?.workload(rounds),
+        let optimizer = self.optimizer(self.list("rates")?[0])?;
+        request.workload = match self.text("workload") {
+            "" => optimizer.workload(rounds),
+            "design" => optimizer.design_workload(rounds),
+            _ => self.get("workload")?,
         };
         request.specs = Some(vec![self.get("mechanism")?]);
         let choice = choose(&request)?;
