@@ -921,13 +921,13 @@ class Workload:
 
 @final
 class ServerOptimizer:
-    """The optimizer of a federated run's server, on the noisy means of updates: that of `antinoise train`.
+    """The optimizer of a federated run's server, on the noisy means of updates: that of `antinoise train`. It
+    computes in single precision, whatever the model's.
 
     Args:
         learning_rate: The full learning rate. 1 without momentum and schedule is federated averaging.
-        rule: `"sgd"`, `"nesterov"`, `"adam"` or `"ftrl"`.
+        rule: `"sgd"`, `"nesterov"` or `"adam"`.
         momentum: Of sgd and nesterov; by default 0.9.
-        radius: Of ftrl: the maximum l2 distance of the parameters from their start.
         schedule: How the learning rate falls: `"constant"`, `"linear[:LAST]"`, `"cosine[:LAST]"`,
             `"cooldown:SHARE[,LAST]"`, `"drop:SHARE,LAST"` or `"steps:PARTS,FACTOR"`.
         warm_up: Number of first steps over which the learning rate rises.
@@ -942,9 +942,8 @@ class ServerOptimizer:
         cls,
         learning_rate: float,
         *,
-        rule: Literal["sgd", "nesterov", "adam", "ftrl"] = "sgd",
+        rule: Literal["sgd", "nesterov", "adam"] = "sgd",
         momentum: float | None = None,
-        radius: float | None = None,
         schedule: str = "constant",
         warm_up: int = 0,
         weight_decay: float = 0.0,

@@ -32,9 +32,20 @@ def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file  # type: ignore[misc]
             seal(file)  # type: ignore[arg-type]
             os.replace(file.name, place)
+            _flush_folder(place.parent)
         except BaseException:
             os.unlink(file.name)
             raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flushes to disk which files a folder holds, so that a renamed file survives a power failure."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def seal(file: BinaryIO) -> None:

@@ -85,32 +85,99 @@ def test_servers_that_restart_have_the_bits_of_one_that_does_not(path, tmp_path,
     assert np.array_equal(row_of(whole), row_of(arrays))
 
 
-def test_a_state_of_something_else_is_refused(path):
-    optimizer = ServerOptimizer(0.5, **RECIPE)
-    left = cycle(path, wrapped(path, optimizer=optimizer), START, 2)
-    state = path.with_name(f"{path.name}.optimizer")
-    assert state.stat().st_mode & 0o777 == 0o600
+def state_of(path):
+    return path.with_name(f"{path.name}.optimizer")
+
+
+def begun(path, key=3):
+    """The model after two rounds of a run."""
+    how = dict(optimizer=ServerOptimizer(0.5, **RECIPE), key=an.Key.from_seed_insecure(key))
+    return cycle(path, wrapped(path, **how), START, 2)
+
+
+def refused(path, arrays, error, message, **how):
+    """No user is asked before a state is refused."""
+    how = {"optimizer": ServerOptimizer(0.5, **RECIPE)} | how
+    strategy, grid = wrapped(path, key=None, **how), FakeGrid()
+    with pytest.raises(error, match=message):
+        train(strategy, grid, 1, arrays)
+    assert strategy.step == 2 and grid.asked == []
+    strategy.close()
+
+
+def test_a_state_of_another_run_or_optimizer_is_refused(path, tmp_path):
+    left, earlier = begun(path), state_of(path).read_bytes()
+    assert state_of(path).stat().st_mode & 0o777 == 0o600
     for other in (None, ServerOptimizer(0.5, momentum=0.5)):
-        strategy = wrapped(path, optimizer=other)
-        with pytest.raises(ValueError, match="optimizer is .* but must be the ledger's"):
-            train(strategy, FakeGrid(), 1, left)
-        strategy.close()
+        refused(path, left, ValueError, "optimizer is .* but must be the ledger's", optimizer=other)
+    begun(tmp_path / "other.db", key=4)
+    state_of(path).write_bytes(state_of(tmp_path / "other.db").read_bytes())
+    refused(path, left, ValueError, "is of another run but must be the ledger's own")
+    state_of(path).write_bytes(earlier)
+    later = cycle(path, wrapped(path, key=None, optimizer=ServerOptimizer(0.5, **RECIPE)), left, 2)
+    state_of(path).write_bytes(earlier)
+    strategy = wrapped(path, key=None, optimizer=ServerOptimizer(0.5, **RECIPE))
+    with pytest.raises(ValueError, match=r"is of steps \[1, 2\] but must be of step 4; any_arrays=True"):
+        train(strategy, FakeGrid(), 1, later)
+    assert strategy.step == 4
 
-    def resume():
-        strategy = wrapped(path, optimizer=optimizer)
-        try:
-            train(strategy, FakeGrid(), 0, left)
-            strategy.configure_train(1, left, None, None)
-        finally:
-            strategy.close()
 
-    held = state.read_bytes()
-    for altered in (held[:-1], held[:100] + bytes([held[100] ^ 1]) + held[101:], b""):
-        state.write_bytes(altered)
-        with pytest.raises(RuntimeError, match="is not the file that was saved"):
-            resume()
-    state.write_bytes(held)
-    assert row_of(cycle(path, wrapped(path, optimizer=optimizer), left)).shape == (DIM,)
+def test_a_damaged_or_lost_state_is_refused_before_users_are_asked(path):
+    left = begun(path)
+    held = state_of(path).read_bytes()
+    for at in range(0, len(held), 7):
+        state_of(path).write_bytes(held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :])
+        refused(path, left, RuntimeError, "is not the file that was saved")
+    for cut in (0, 1, len(held) // 2, len(held) - 1):
+        state_of(path).write_bytes(held[:cut])
+        refused(path, left, RuntimeError, "is not the file that was saved")
+    state_of(path).unlink()
+    refused(path, left, ValueError, "is absent but must be of step 2; any_arrays=True continues without it")
+    unfinished = path.with_name(f".{path.name}.optimizer.abcd_123")
+    unfinished.write_bytes(held)
+    how = dict(key=None, optimizer=ServerOptimizer(0.5, **RECIPE), any_arrays=True)
+    cycle(path, wrapped(path, **how), left)
+    assert state_of(path).exists() and not unfinished.exists()
+
+
+def test_a_noisy_sum_that_came_to_no_model_is_left_out_on_request(path):
+    optimizer = ServerOptimizer(0.5, **RECIPE)
+    strategy = wrapped(path, optimizer=optimizer)
+    left = train(strategy, FakeGrid(), 1).arrays
+
+    def fail(*given):
+        raise OSError("disk is full")
+
+    strategy._server.moved = fail
+    with pytest.raises(OSError, match="disk is full"):
+        train(strategy, FakeGrid(), 1, left)
+    strategy.close()
+    other = arrays_of(row_of(left) + 1)
+    end = cycle(path, wrapped(path, key=None, optimizer=optimizer, any_arrays=True), other)
+    assert np.abs(row_of(end) - row_of(other)).max() < 0.5
+
+
+def test_a_ledger_of_an_earlier_version_is_refused(path):
+    ledger = an.Ledger(path, PLAN)
+    ledger.bind("layout", "[]")
+    ledger.close()
+    for key in (None, an.Key.from_seed_insecure(3)):
+        with pytest.raises(ValueError, match="is of an earlier version but must be one of this version"):
+            wrapped(path, key=key)
+
+
+def test_a_refused_optimizer_opens_no_ledger(path):
+    for other, error in ((ServerOptimizer(0.5, warm_up=8), ValueError), ("adam", TypeError)):
+        with pytest.raises(error):
+            wrapped(path, optimizer=other)
+        assert not path.exists()
+
+
+def test_weights_beyond_single_precision_are_refused(path):
+    strategy, grid = wrapped(path, optimizer=ServerOptimizer(0.5)), FakeGrid()
+    with pytest.raises(ValueError, match="not finite in single precision"):
+        train(strategy, grid, 1, arrays_of(np.full(DIM, 1e39), np.float64))
+    assert grid.asked == []
 
 
 @pytest.mark.parametrize(
@@ -120,8 +187,7 @@ def test_a_state_of_something_else_is_refused(path):
         (dict(learning_rate=float("nan")), "learning_rate is NaN but must be"),
         (dict(learning_rate=1.0, momentum=1.0), "momentum is 1.0 but must be"),
         (dict(learning_rate=1.0, rule="adam", momentum=0.9), "momentum is 0.9 but must be left out except"),
-        (dict(learning_rate=1.0, rule="ftrl"), "radius is absent but must be given with ftrl"),
-        (dict(learning_rate=1.0, radius=1.0), "radius is 1 but must be left out except with ftrl"),
+        (dict(learning_rate=1.0, rule="ftrl"), 'rule is "ftrl" but must be sgd, nesterov or adam'),
         (dict(learning_rate=1.0, rule="lamb"), 'optimizer is "lamb" but must be sgd, nesterov, ftrl or adam'),
         (dict(learning_rate=1.0, schedule="up"), 'schedule is "up" but must be constant, linear'),
     ],

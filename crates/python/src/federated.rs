@@ -66,20 +66,21 @@ pub struct ServerOptimizer {
 #[pymethods]
 impl ServerOptimizer {
     #[new]
-    #[pyo3(signature = (learning_rate, *, rule="sgd", momentum=None, radius=None, schedule="constant", warm_up=0, weight_decay=0.0,
-        zero_beyond=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    #[pyo3(signature = (learning_rate, *, rule="sgd", momentum=None, schedule="constant", warm_up=0, weight_decay=0.0, zero_beyond=None))]
     fn new(
         learning_rate: f64,
         rule: &str,
         momentum: Option<f64>,
-        radius: Option<f64>,
         schedule: &str,
         warm_up: usize,
         weight_decay: f64,
         zero_beyond: Option<f64>,
     ) -> Result<Self> {
-        let rule = UpdateRule::named(rule, learning_rate, momentum, radius)?.check()?;
+        if rule == "ftrl" {
+            let must_be = "sgd, nesterov or adam: ftrl's model follows from its start and its sums alone";
+            return Err(InvalidParameter::new("rule", format!("{rule:?}"), must_be).into());
+        }
+        let rule = UpdateRule::named(rule, learning_rate, momentum, None)?.check()?;
         let schedule = Schedule { warm_up, decay: schedule.parse()? };
         Ok(Self { config: OptimizerConfig { rule, schedule, weight_decay, zero_beyond } })
     }

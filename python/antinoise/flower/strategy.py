@@ -148,12 +148,12 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._strategy, self._plan, self._key, self._run, self._threads = strategy, plan, key, run, threads
         self._users, self._timeout, self._evaluate = users or QueryUsers(), timeout, evaluation_is_public
         self._any_arrays = any_arrays
-        self._ledger = Ledger(ledger, plan, run)
         self._noise_file = Path(f"{os.fspath(ledger)}.noise")
         state_file = Path(f"{os.fspath(ledger)}.optimizer")
         self._server = (
             None if optimizer is None else ServerState(optimizer, plan, state_file, any_arrays=any_arrays)
         )
+        self._ledger = Ledger(ledger, plan, run)
         self._stream: NoiseStream | None = None
         self._round: _Round | None = None
         self._unsure = False
@@ -161,6 +161,10 @@ class CorrelatedNoise(NotCopied, Strategy):
         last = self._ledger.last_noisy_sum()
         self._pending = None if last is None else NoisySum(*last)
         self.reports: list[RoundReport] = []
+        if self._ledger.bound("layout") is not None:
+            self._ledger.close()
+            must_be = "one of this version: its noise has the other sign, and cancels none of ours"
+            raise ValueError(f"ledger {os.fspath(ledger)} is of an earlier version but must be {must_be}")
         if key is None and self._ledger.bound("arrays") is None:
             self._ledger.close()
             raise ValueError("key is None but must be a key: the ledger has not begun")
@@ -182,8 +186,12 @@ class CorrelatedNoise(NotCopied, Strategy):
         Args:
             arrays: The model that `start` begins with.
         """
-        again = self._pending is not None and self._pending.base == Model(arrays).digest()
-        return self._plan.steps - self.step + again
+        return self._plan.steps - self.step + (self._passed_on_again(Model(arrays)) is not None)
+
+    def _passed_on_again(self, model: Model) -> NoisySum | None:
+        """The last noisy sum, if it was made from this model and came to no other."""
+        pending = self._pending
+        return pending if pending is not None and pending.base == model.digest() else None
 
     @property
     def ledger(self) -> Ledger:
@@ -223,14 +231,18 @@ class CorrelatedNoise(NotCopied, Strategy):
             )
         self._round, model = None, Model(arrays)
         self._begin_or_resume(model)
-        if self._pending is not None and self._pending.base == model.digest():
+        if self._server is not None and not np.isfinite(model.weights()).all():
+            raise ValueError(
+                "arrays have numbers that are not finite in single precision, in which the optimizer computes"
+            )
+        if (again := self._passed_on_again(model)) is not None:
             log(
                 INFO,
                 "Step %d was finished before, from this model: its noisy sum is handed on again",
-                self._pending.step,
+                again.step,
             )
             self._messages(server_round, arrays, config, grid, {})
-            self._round = _Round(model, again=self._pending)
+            self._round = _Round(model, again=again)
             return []
         if self.step == self._plan.steps:
             raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
@@ -254,14 +266,12 @@ class CorrelatedNoise(NotCopied, Strategy):
             # The noise is saved first: until the ledger has begun, another start replaces it.
             stream.save(self._noise_file)
             if self._server is not None:
-                self._server.begin(model.dim)
+                self._server.begin(model.dim, stream.token)
             self._ledger.rebind("model", self._model_next(model, stream))
-            self._ledger.bind("optimizer", repr(self._server))
+            self._ledger.rebind("optimizer", repr(self._server))
             self._ledger.bind("arrays", model.layout())
         else:
             self._ledger.bind("optimizer", repr(self._server))
-            if self._server is not None:
-                self._server.load()
             refuse_others(self._noise_file)
             stream = self._saved(model)
             if stream.step > self.step:
@@ -275,6 +285,9 @@ class CorrelatedNoise(NotCopied, Strategy):
             stream.seek(self.step, reuse_noise_unprotected=True)
         # Noise of another key would not cancel the noise of earlier noisy sums.
         self._ledger.bind("token", stream.token)
+        if self._server is not None and layout is not None:
+            again = self._passed_on_again(model)
+            self._server.load(self.step if again is None else again.step, model.dim, stream.token)
         self._stream, self._key = stream, None
 
     def _model_next(self, model: Model, stream: NoiseStream) -> str:
@@ -393,8 +406,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         made = NoisySum(step, now.model.digest(), row.tobytes())
         self._ledger.record_noisy_sum(made.step, made.base, made.noisy_sum)
         self._stream.save(self._noise_file)
-        self._unsure = False
         self._pending = made
+        self._unsure = False
         return made
 
     def _sum(self, now: _Round, replies: Iterable[Message]) -> NDArray[np.float64]:
