@@ -194,8 +194,8 @@ def part_of_flower(found):
         (
             f"`scripts/python/flower_flights.py`: the same rounds with `CorrelatedNoise` and `ServerOptimizer`. {of['aircraft']:,} aircraft"
             " are devices that train in NumPy, and the others' flights are for testing; the model has one weight for each feature. Designs"
-            f" are for the last iterate. Test accuracy: mean and standard error of {of['seeds']} runs at the best of three of the server's"
-            " learning rates, which no error accounts for."
+            f" are for the last iterate. Test accuracy: mean and standard error of {of['seeds']} runs at the best of the server's"
+            " learning rates, halved and doubled until it has neighbours, which no error accounts for."
         ),
         "",
         "| epsilon | mechanism | test accuracy | ahead of independent noise | learning rate |",

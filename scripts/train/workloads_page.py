@@ -186,8 +186,8 @@ def page(store):
         "for the last iterate has less noise, so its search begins at a larger rate, and the one chosen by its loss is up to",
         "0.4 points worse there. On Fashion-MNIST at epsilon 2 and 4 correlated mechanisms are within 1% of each other, little",
         "more than their errors. With Adam, which divides the noise by its own size, the loss of the last iterate orders",
-        "models on digits, and that of prefix sums on texts; neither does on both, and `antinoise train` designs for prefix",
-        "sums there.",
+        "models on digits, and that of prefix sums on texts at epsilon 1 and 2; neither does on both, and `antinoise train`",
+        "designs for prefix sums there.",
         "",
     ]
     lines += [
@@ -251,6 +251,7 @@ def page(store):
     lines += [
         "",
         command,
+        "    python3 scripts/train/workloads.py --data digits,texts --momentum adam",
         f"{command} --automatic",
         f"{digits} --schedules linear:0,cosine:0",
         f"{texts} --schedules linear:0,cosine:0 --epsilon 1,4",
