@@ -357,8 +357,14 @@ fn options_that_nothing_heeds_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("refused");
     for (options, words) in [
-        ("--optimizer adam --momentum 0.5", "momentum is 0.5 but must be left out except with sgd and nesterov"),
-        ("--optimizer ftrl --radius 1 --momentum 0.5", "momentum is 0.5 but must be left out except with sgd and nesterov"),
+        (
+            "--optimizer adam --momentum 0.5",
+            "momentum is 0.5 but must be left out except with sgd and nesterov",
+        ),
+        (
+            "--optimizer ftrl --radius 1 --momentum 0.5",
+            "momentum is 0.5 but must be left out except with sgd and nesterov",
+        ),
         ("--learning-rate 0.1,0.2,0.1", "learning-rate is 0.1 but must be given once"),
     ] {
         let mut command = antinoise(&format!("{TRAINING} --epochs 2 --seed 3 {options} --out"));
