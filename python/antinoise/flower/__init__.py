@@ -9,8 +9,9 @@ users to train.
 """
 
 from .. import Ledger
+from .rounds import RoundReport
 from .server_optimizer import ServerOptimizer
-from .strategy import CorrelatedNoise, RoundReport
+from .strategy import CorrelatedNoise
 from .users import QueryUsers, one_user_per_node, reply_with_users, requested_users, user_record_key
 
 __all__ = [

@@ -6,7 +6,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from pathlib import Path
 
@@ -22,10 +21,11 @@ from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms
 from .._weights import sum_of_weights
+from .rounds import NoisySum, Round, RoundReport, trained_models
 from .server_optimizer import ServerOptimizer, ServerState
 from .shown import messages_to
 from .updates import Model, sum_of_clipped
-from .users import RECORD, QueryUsers, user_record_key, users_listed
+from .users import RECORD, QueryUsers, users_listed
 
 log: Callable[..., None] = relied("flwr", "flwr.supercore", "log")
 
@@ -36,52 +36,11 @@ ASSUMED = (
 )
 
 
-@dataclass(frozen=True)
-class NoisySum:
-    """A step's result: the noisy sum (bytes of float32), and a digest of the model that its updates started
-    from.
-    """
-
-    step: int
-    base: str
-    noisy_sum: bytes
-
-
 def refuse_others(path: Path) -> None:
     """Refuses a file that users other than its owner may read or write."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise ValueError(f"mode of {path} is {mode:04o} but must be 0600, its owner's alone")
-
-
-@dataclass
-class RoundReport:
-    """Counts of a step's users by the fate of their updates. **Not private**: for the server's operator,
-    not for publication.
-    """
-
-    step: int
-    requested: int
-    aggregated: int = 0
-    not_finite: int = 0
-    malformed: int = 0
-    zeroed: int = 0
-
-    @property
-    def missing(self) -> int:
-        """Users without a reply."""
-        return self.requested - self.aggregated - self.not_finite - self.zeroed - self.malformed
-
-
-@dataclass
-class _Round:
-    """A round in progress: the model it starts from and the users asked at each node, or an earlier noisy sum
-    (`again`) that is passed on once more.
-    """
-
-    model: Model
-    asked: dict[int, list[str]] = field(default_factory=dict)
-    again: NoisySum | None = None
 
 
 class CorrelatedNoise(NotCopied, Strategy):
@@ -155,7 +114,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         )
         self._ledger = Ledger(ledger, plan, run)
         self._stream: NoiseStream | None = None
-        self._round: _Round | None = None
+        self._round: Round | None = None
         self._unsure = False
         # The last noisy sum: the earlier process may have ended before its caller saved the new model.
         last = self._ledger.last_noisy_sum()
@@ -242,7 +201,7 @@ class CorrelatedNoise(NotCopied, Strategy):
                 again.step,
             )
             self._messages(server_round, arrays, config, grid, {})
-            self._round = _Round(model, again=again)
+            self._round = Round(model, again=again)
             return []
         if self.step == self._plan.steps:
             raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
@@ -250,7 +209,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         asked = self._sampled(grid)
         messages = self._messages(server_round, arrays, config, grid, asked)
         self._ledger.charge([user for users in asked.values() for user in users])
-        self._round = _Round(model, asked)
+        self._round = Round(model, asked)
         return messages
 
     def _begin_or_resume(self, model: Model) -> None:
@@ -394,7 +353,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._pending = None
         return done
 
-    def _noisy_sum(self, now: _Round, replies: Iterable[Message]) -> NoisySum:
+    def _noisy_sum(self, now: Round, replies: Iterable[Message]) -> NoisySum:
         total = self._sum(now, replies)
         assert self._stream is not None
         # A failure from here to the end leaves it unknown whether the noisy sum was written. The ledger
@@ -410,7 +369,7 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._unsure = False
         return made
 
-    def _sum(self, now: _Round, replies: Iterable[Message]) -> NDArray[np.float64]:
+    def _sum(self, now: Round, replies: Iterable[Message]) -> NDArray[np.float64]:
         trained: dict[str, ArrayRecord | None] = dict.fromkeys(
             sorted(user for users in now.asked.values() for user in users)
         )
@@ -418,7 +377,7 @@ class CorrelatedNoise(NotCopied, Strategy):
             # A user counts once, however often and from wherever replies come.
             users = now.asked.pop(reply.metadata.src_node_id, [])
             if reply.has_content():
-                trained |= _trained(users, reply.content.array_records)
+                trained |= trained_models(users, reply.content.array_records)
         total, fates = sum_of_clipped(
             now.model,
             list(trained.values()),
@@ -448,16 +407,3 @@ class CorrelatedNoise(NotCopied, Strategy):
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         return self._strategy.aggregate_evaluate(server_round, replies) if self._evaluate else None
-
-
-def _trained(users: list[str], records: Mapping[str, ArrayRecord]) -> dict[str, ArrayRecord]:
-    """The models in a node's reply, by the user among `users` for whom it trained them."""
-    named = {user: records[user_record_key(user)] for user in users if user_record_key(user) in records}
-    if (
-        not named
-        and len(users) == 1
-        and len(records) == 1
-        and not any(name.startswith(user_record_key("")) for name in records)
-    ):
-        return dict.fromkeys(users, next(iter(records.values())))
-    return named
