@@ -13,6 +13,8 @@ use crate::{AnyStrategy, Class, Result, Workload};
 /// Maximum number of steps for which Toeplitz classes are designed for workloads that are not Toeplitz, where
 /// an evaluation takes O(n^2) time.
 const MAX_STEPS_OF_SCHEDULES: usize = 16_384;
+/// The same for the last iterate, where it takes O(n log n) time.
+const MAX_STEPS_OF_LAST_ITERATE: usize = 131_072;
 
 /// A class of strategies and its options; an option that is not given takes the class's default.
 ///
@@ -126,6 +128,8 @@ impl StrategySpec {
     /// let cooldown: Workload = "cooldown:5,0.1".parse()?;
     /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 16_384), cooldown);
     /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&cooldown, 1_000_000), Workload::Prefix);
+    /// let last = Workload::last_iterate(0.9);
+    /// assert_eq!("blt".parse::<StrategySpec>()?.design_workload(&last, 131_072), last);
     /// # Ok::<(), antinoise_mechanism::Error>(())
     /// ```
     pub fn design_workload(&self, workload: &Workload, steps: usize) -> Workload {
@@ -133,7 +137,11 @@ impl StrategySpec {
             return Workload::Prefix;
         }
         // The part of a learning-rate schedule between two restarts is not a schedule over fewer steps.
-        let too_long = steps > MAX_STEPS_OF_SCHEDULES && self.needs_toeplitz_workload();
+        let most = match workload {
+            Workload::LastIterate { .. } => MAX_STEPS_OF_LAST_ITERATE,
+            _ => MAX_STEPS_OF_SCHEDULES,
+        };
+        let too_long = steps > most && self.needs_toeplitz_workload();
         // The square root of a workload that is not Toeplitz has no Toeplitz form.
         let fixed = matches!(self.rule, CoefficientRule::SquareRoot | CoefficientRule::Damped { .. })
             && self.needs_toeplitz_workload();
