@@ -32,10 +32,10 @@ def new_sealed(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file  # type: ignore[misc]
             seal(file)  # type: ignore[arg-type]
             os.replace(file.name, place)
-            _flush_folder(place.parent)
         except BaseException:
             os.unlink(file.name)
             raise
+    _flush_folder(place.parent)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -159,6 +159,11 @@ def ahead(row, other):
     return f"{apart:+.2f} +- {error:.2f}"
 
 
+def line(epsilon, row, lead):
+    """A mechanism's line of a table."""
+    return f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {lead} | {row['learning_rate']:g} |"
+
+
 def part_of_last_iterate(found):
     """The lines of the page on designs for the last iterate."""
     lines = [
@@ -178,9 +183,7 @@ def part_of_last_iterate(found):
             above = next(
                 other for other in found["compared"][epsilon] if other["mechanism"] == row["mechanism"]
             )
-            lines.append(
-                f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {ahead(row, above)} | {row['learning_rate']:g} |"
-            )
+            lines.append(line(epsilon, row, ahead(row, above)))
     return lines
 
 
@@ -204,9 +207,7 @@ def part_of_flower(found):
     for epsilon, rows in of["compared"].items():
         for row in rows:
             lead = "" if row is rows[0] else ahead(row, rows[0])
-            lines.append(
-                f"| {epsilon} | {row['mechanism']} | {accuracy(row)} | {lead} | {row['learning_rate']:g} |"
-            )
+            lines.append(line(epsilon, row, lead))
     return lines
 
 
@@ -231,11 +232,9 @@ def page(found):
         first = next(row for row in rows if row["mechanism"] == "identity")
         for row in rows:
             is_private = row["baseline"] != "none"
-            lines.append(
-                f"| {epsilon if is_private else 'none'} | {row['mechanism']} | {accuracy(row)} |"
-                f" {'' if row is first else ahead(row, first)} | {row['learning_rate']:g} |"
-                + (f" {row['rms_loss']:.4f} |" if is_private else " |")
-            )
+            lead = "" if row is first else ahead(row, first)
+            loss = f" {row['rms_loss']:.4f} |" if is_private else " |"
+            lines.append(line(epsilon if is_private else "none", row, lead) + loss)
     if "last_iterate" in found:
         lines += part_of_last_iterate(found)
     if "flower" in found:

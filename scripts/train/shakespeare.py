@@ -174,8 +174,7 @@ def least(found):
 
 
 def mean_and_error(results, name):
-    values = [result[name] for result in results]
-    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
+    return shakespeare_page.mean_and_error([result[name] for result in results])
 
 
 def measure_damping(fedavg, unit, seeds):

@@ -61,5 +61,5 @@ def trained_models(users: list[str], records: Mapping[str, ArrayRecord]) -> dict
         and len(records) == 1
         and not any(name.startswith(user_record_key("")) for name in records)
     ):
-        return dict.fromkeys(users, next(iter(records.values())))
+        return {users[0]: next(iter(records.values()))}
     return named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import escape
 from io import BytesIO
 from pathlib import Path
 
@@ -34,15 +35,11 @@ class ServerState:
 
     def begin(self, dim: int, run: str) -> None:
         """Writes the state before the first step of a run, which a token names."""
-        self._remove_unfinished()
-        self._run = run
-        self._keep({0: self._optimizer._first_state(dim, self._plan.steps)})
+        self._keep({0: self._open(dim, run)})
 
     def load(self, step: int, dim: int, run: str) -> None:
         """Reads the file of a run whose next optimizer step is `step`."""
-        self._remove_unfinished()
-        self._run = run
-        first = self._optimizer._first_state(dim, self._plan.steps)
+        first = self._open(dim, run)
         if self._path.exists():
             with np.load(BytesIO(content_of(self._path)), allow_pickle=False) as held:
                 rows = {name: held[name].tobytes() for name in held.files}
@@ -75,7 +72,11 @@ class ServerState:
             np.savez(file, **rows, **{_RUN: np.frombuffer(self._run.encode(), np.uint8)})  # type: ignore[arg-type]
         self._states = states
 
-    def _remove_unfinished(self) -> None:
-        """Removes files that killed servers did not finish. The ledger's lock is held."""
-        for unfinished in self._path.parent.glob(f".{self._path.name}.????????"):
+    def _open(self, dim: int, run: str) -> bytes:
+        """Removes files that killed servers did not finish, since the ledger's lock is held, and returns the
+        state before the first step.
+        """
+        for unfinished in self._path.parent.glob(f".{escape(self._path.name)}.????????"):
             unfinished.unlink()
+        self._run = run
+        return self._optimizer._first_state(dim, self._plan.steps)

@@ -133,15 +133,15 @@ fn similar_users_are_warned_of() {
         .unwrap();
     let freeze = [&["release", "freeze", "shops", "0", "--json"][..], &EVENTS].concat();
     let output = antinoise(folder, &freeze);
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let warning = told["frozen"][0]["warning"].as_str().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warning = printed["frozen"][0]["warning"].as_str().unwrap();
     assert!(
         warning.starts_with("1 user has a name that differs") && warning.contains("\"Ada \" and \"ada\""),
         "{warning}"
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {warning}")));
     assert_eq!(
-        (&told["frozen"][0]["counted"], &told["frozen"][0]["beyond_max_rows"]),
+        (&printed["frozen"][0]["counted"], &printed["frozen"][0]["beyond_max_rows"]),
         (&4.into(), &1.into())
     );
     std::fs::write(folder.join("events.csv"), "day,user,shop\n1,7.5,a\n").unwrap();
