@@ -4,7 +4,7 @@
 #     scripts/long.sh                         every lane, as long as ./check long gives it
 #     scripts/long.sh version                 fewer features, packages as they are used, the oldest compiler that is promised, other
 #                                             processors, and the size of the wheel: before each version, and after a change to what they depend on
-#     scripts/long.sh sweeps                  every case of the sweeps of which ./check takes a share
+#     scripts/long.sh sweeps                  every case of the sweeps of which ./check takes a share, and new cases of all random tests
 #     scripts/long.sh fuzz [SECONDS [TARGET...]]     every parser of a file from outside (fuzz/README.md), a minute each
 #     scripts/long.sh mutants [COUNT [PACKAGE...]]   every n-th mutant, about COUNT of a package (docs/testing.md), 10 by default
 #
@@ -15,8 +15,11 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
 lanes=(version sweeps fuzz mutants)
 
-# Every case of the sweeps of which ./check takes a share.
+# Every case of the sweeps of which ./check takes a share, and for all random tests cases that ./check does not draw.
 lane_sweeps() {
+    export PROPTEST_RNG_SEED=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+    echo "random tests: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED"
+    cargo test --release --workspace --features antinoise-cli/parquet,antinoise-train/candle
     export ANTINOISE_SWEEPS=whole
     cargo test --release -p antinoise-accounting --test truncated --test b_min_sep --test changed --test fixed_size --test sampled
     cargo test --release -p antinoise-audit --test calibration
