@@ -53,7 +53,7 @@ fn specs(class: Class, n: usize) -> Vec<StrategySpec> {
             let of = |form| sizes.map(|bands| StrategySpec { bands: Some(bands.min(n)), rule: form, ..base });
             [of(CoefficientRule::SquareRoot), of(CoefficientRule::Optimized)].concat()
         }
-        Class::Blt | Class::Rational => {
+        Class::Blt | Class::VaryingBlt | Class::Rational => {
             [1, 2, 4].map(|order| StrategySpec { order: Some(order), ..base }).to_vec()
         }
         Class::Toeplitz | Class::Banded => {

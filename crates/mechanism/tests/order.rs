@@ -98,7 +98,7 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
     all.extend(banded(Class::BandedToeplitz));
     all.extend(banded(Class::BandedInverse));
     all.extend(banded(Class::Banded).filter(|spec| k == 1 || spec.bands.is_some_and(|bands| bands <= b)));
-    for class in [Class::Blt, Class::Rational] {
+    for class in [Class::Blt, Class::VaryingBlt, Class::Rational] {
         all.extend([1, 2, 4].map(|order| StrategySpec { order: Some(order), ..StrategySpec::new(class) }));
     }
     let normalized = StrategySpec { column_normalize: true, ..StrategySpec::new(Class::Toeplitz) };
@@ -125,7 +125,9 @@ fn specs(problem: &Problem) -> Vec<StrategySpec> {
 
 /// Whether `larger` contains every strategy of `smaller`, or one that costs no more.
 fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) -> bool {
-    use Class::{Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Rational, Toeplitz};
+    use Class::{
+        Banded, BandedInverse, BandedToeplitz, Blt, Dense, Identity, Rational, Toeplitz, VaryingBlt,
+    };
     if larger.rule != CoefficientRule::Optimized || larger.column_normalize || larger == smaller {
         return false;
     }
@@ -135,10 +137,10 @@ fn contains(larger: &StrategySpec, smaller: &StrategySpec, problem: &Problem) ->
         (Dense, _) => true,
         (Toeplitz, Identity | Toeplitz | BandedToeplitz | BandedInverse | Blt) => plain,
         (Toeplitz, Class::OutputPerturbation) => problem.workload.is_toeplitz(),
-        (BandedToeplitz | BandedInverse | Blt | Rational | Banded, Identity) => true,
+        (BandedToeplitz | BandedInverse | Blt | VaryingBlt | Rational | Banded, Identity) => true,
         (BandedToeplitz, BandedToeplitz) => fewer && plain,
         (BandedInverse, BandedInverse) | (Banded, Banded) => fewer,
-        (Blt | Rational, Blt) | (Rational, Rational) => larger.order >= smaller.order,
+        (Blt | VaryingBlt | Rational, Blt) | (Rational, Rational) => larger.order >= smaller.order,
         (Rational, BandedToeplitz) => plain && smaller.bands <= larger.order.map(|order| order + 1),
         // Columns of norm 1 cost nothing where the densest pattern has them all.
         (Banded, BandedToeplitz) => {

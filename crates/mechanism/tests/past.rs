@@ -49,6 +49,10 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
                 (fresh.1, sum(past.iter().map(|&(seed, weight)| (weight as f32, &kept[seed]))))
             }
             Recursion::Blt { scale, .. } => (1.0, sum(scale.iter().map(|a| -*a as f32).zip(&buffers))),
+            Recursion::VaryingBlt { decay, reads, .. } => {
+                let reads = reads[t * decay.len()..].iter().map(|u| -*u as f32);
+                (1.0, sum(reads.zip(&buffers)))
+            }
             Recursion::Rational { gain, .. } => (1.0, sum(gain.iter().map(|g| -*g as f32).zip(&buffers))),
             _ => unreachable!("leaves only"),
         };
@@ -64,6 +68,12 @@ fn run(recursion: &Recursion, seeds: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         if let Recursion::Blt { decay, .. } = recursion {
             for (m, lambda) in buffers.iter_mut().zip(decay) {
                 *m = (-(1.0 - lambda) as f32).mul_add(*m, *m + point as f32);
+            }
+        }
+        if let Recursion::VaryingBlt { decay, writes, .. } = recursion {
+            let of_step = decay.iter().zip(&writes[t * decay.len()..]);
+            for (m, (lambda, v)) in buffers.iter_mut().zip(of_step) {
+                *m = (-(1.0 - lambda) as f32).mul_add(*m, (*v as f32).mul_add(point as f32, *m));
             }
         }
         if let Recursion::Rational { feedback, .. } = recursion {
@@ -150,6 +160,20 @@ fn leaves(steps: usize) -> impl Strategy<Value = Recursion> {
             let scale = shares.iter().zip(&decay).map(|(x, lambda)| x * (1.0 - lambda) / count).collect();
             Recursion::Blt { scale: rounded(scale), decay }
         }),
+        (
+            prop::collection::vec(0.0..4.0f64, 1..5),
+            prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 5 * steps)
+        )
+            .prop_map(move |(digits, weights)| {
+                let decay = rounded(digits.iter().map(|digits| 1.0 - 10f64.powf(-digits)).collect());
+                let of_steps = |w: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+                    let of_buffer = |i: usize| (1.0 - decay[i % decay.len()]) / decay.len() as f64;
+                    let weights = weights.iter().take(decay.len() * steps).enumerate();
+                    rounded(weights.map(|(i, both)| w(both) * of_buffer(i).sqrt()).collect())
+                };
+                let (reads, writes) = (of_steps(|both| both.0), of_steps(|both| both.1));
+                Recursion::VaryingBlt { decay, reads, writes }
+            }),
         prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..5).prop_map(|pairs| {
             let (gain, feedback): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let fall =
@@ -185,6 +209,11 @@ fn the_bound_is_not_far_from_what_happens() {
         Recursion::AutoRegressive { taps: rounded(taps) },
         Recursion::MovingAverage { taps: vec![1.0, -0.5, -0.125, -0.0625] },
         Recursion::Blt { scale: vec![0.25, 0.0625], decay: vec![0.5, 0.9375] },
+        Recursion::VaryingBlt {
+            decay: vec![0.5, 0.9375],
+            reads: [0.25, 0.125].repeat(steps),
+            writes: [1.0, 0.5].repeat(steps),
+        },
         Recursion::Rational { gain: vec![0.25, 0.0625], feedback: vec![0.5, 0.0625] },
     ] {
         let column = column_norm(&recursion, steps);

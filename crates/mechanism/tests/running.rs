@@ -50,6 +50,19 @@ fn encode(recursion: &Recursion, held: Held, x: &[f64]) -> Vec<f64> {
             };
             x.iter().map(step).collect()
         }
+        Recursion::VaryingBlt { decay, reads, writes } => {
+            let mut buffers = vec![0.0; decay.len()];
+            let step = |(t, &x): (usize, &f64)| {
+                let at = t * decay.len()..(t + 1) * decay.len();
+                let z = x + reads[at.clone()].iter().zip(&buffers).map(|(&u, m)| held(u) * m).sum::<f64>();
+                let of_step = decay.iter().zip(&writes[at]);
+                for (m, (lambda, &v)) in buffers.iter_mut().zip(of_step) {
+                    *m = *m - held(1.0 - lambda) * *m + held(v) * x;
+                }
+                z
+            };
+            x.iter().enumerate().map(step).collect()
+        }
         Recursion::Rational { gain, feedback } => {
             let mut sums = vec![0.0; gain.len()];
             let step = |&x: &f64| {

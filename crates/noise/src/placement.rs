@@ -180,7 +180,9 @@ impl Placement {
                     must_be,
                 ));
             }
-            Leaf::Ring { .. } | Leaf::Blt { .. } | Leaf::Rational { .. } => made_again(State::Replayed),
+            Leaf::Ring { .. } | Leaf::Blt { .. } | Leaf::VaryingBlt(_) | Leaf::Rational { .. } => {
+                made_again(State::Replayed)
+            }
         };
         let bytes = past as u64 * vector + rows as u64 * row;
         // If seeds are regenerated, the terms of a window are listed once for all tiles, which therefore look

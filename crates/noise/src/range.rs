@@ -4,7 +4,7 @@
 use antinoise_input::{InvalidParameter, larger, largest};
 use antinoise_mechanism::{Grid, Recursion, RowNorms, toeplitz};
 
-use crate::flat_recursion::{FlatRecursion, History, Leaf, rational_response};
+use crate::flat_recursion::{FlatRecursion, History, Leaf, StepWeights, rational_response};
 use crate::spec::Spec;
 
 /// Limits on the standard deviations of noise. Numbers in single precision extend from 2^-126 to 2^128; the
@@ -163,6 +163,16 @@ impl Reach {
                 let row = leaf.response(steps).map_or(f64::NAN, |(_, sum)| sum);
                 let buffers =
                     scale.iter().zip(rate).map(|(a, rate)| a.abs() * (1.0 / rate).min(steps as f64));
+                Self { row, weights: buffers.sum(), feeds_back: true }
+            }
+            Leaf::VaryingBlt(StepWeights { rate, reads, writes }) => {
+                let most = |weights: &[f64], i: usize| {
+                    largest(weights[i..].iter().step_by(rate.len()).map(|w| w.abs()))
+                };
+                let buffers = rate.iter().enumerate().map(|(i, rate)| {
+                    larger(most(reads, i), HARDLY_READ) * most(writes, i) * (1.0 / rate).min(steps as f64)
+                });
+                let row = RowNorms::new(recursion, steps).inner.1;
                 Self { row, weights: buffers.sum(), feeds_back: true }
             }
             Leaf::Rational { gain, feedback } => {

@@ -38,6 +38,9 @@ fn describe_recursion<'a>(recursion: &Recursion, to: &'a mut Description) -> &'a
         Recursion::MovingAverage { taps } => to.text("moving-average").numbers(taps),
         Recursion::AutoRegressive { taps } => to.text("auto-regressive").numbers(taps),
         Recursion::Blt { scale, decay } => to.text("blt").numbers(scale).numbers(decay),
+        Recursion::VaryingBlt { decay, reads, writes } => {
+            to.text("varying-blt").numbers(decay).numbers(reads).numbers(writes)
+        }
         Recursion::Rational { gain, feedback } => to.text("rational").numbers(gain).numbers(feedback),
         Recursion::Banded { bands, rows } => to.text("banded").count(*bands).numbers(rows),
         Recursion::Circulant { root } => to.text("circulant").numbers(root),

@@ -167,7 +167,7 @@ fn list_terms(flat: &FlatRecursion, steps: &[Position], terms: &mut Vec<Term>) {
             }
             // A circulant's rows read all seeds of their run.
             Leaf::Circulant { .. } => {}
-            Leaf::Blt { .. } | Leaf::Rational { .. } | Leaf::Retained { .. } => {
+            Leaf::Blt { .. } | Leaf::VaryingBlt(_) | Leaf::Rational { .. } | Leaf::Retained { .. } => {
                 unreachable!("their seeds are not regenerated")
             }
         }

@@ -13,6 +13,7 @@ mod from_spec;
 mod rational;
 mod spec;
 mod toeplitz;
+mod varying_blt;
 mod weighted_tree;
 
 pub use coefficient_rule::CoefficientRule;

@@ -34,7 +34,8 @@ pub struct StrategySpec {
     /// Number of bands, for the banded classes. Default min(16, steps).
     pub bands: Option<usize>,
     /// Number of buffers, for BLTs, where by default buffers are added while each lowers the loss by a
-    /// thousandth; degree, for rational strategies. Default 4.
+    /// thousandth, and for BLTs whose weights vary by step (default 4); degree, for rational strategies
+    /// (default 4).
     pub order: Option<usize>,
     /// Rule by which Toeplitz coefficients are chosen.
     pub rule: CoefficientRule,
@@ -83,7 +84,9 @@ impl StrategySpec {
             AnyStrategy::BandedToeplitz(_) | AnyStrategy::Banded(_) | AnyStrategy::BandedInverse(_) => {
                 Self { bands: Some(size()? + 1), ..spec }
             }
-            AnyStrategy::Blt(_) | AnyStrategy::Rational(_) => Self { order: Some(size()?), ..spec },
+            AnyStrategy::Blt(_) | AnyStrategy::VaryingBlt(_) | AnyStrategy::Rational(_) => {
+                Self { order: Some(size()?), ..spec }
+            }
             _ => spec,
         })
     }
@@ -261,7 +264,7 @@ fn parse(text: &str) -> Option<StrategySpec> {
     let size = size.map(|size| size.parse().ok()).map_or(Some(None), |size: Option<usize>| size.map(Some))?;
     let mut spec = StrategySpec::new(class);
     match class {
-        Class::Blt | Class::Rational => spec.order = size,
+        Class::Blt | Class::VaryingBlt | Class::Rational => spec.order = size,
         _ => spec.bands = size,
     }
     for part in parts {

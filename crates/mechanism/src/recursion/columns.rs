@@ -40,7 +40,7 @@ impl<'a> Columns<'a> {
                 Self::Restarted { inner: columns, period: *period, seeds: inner.seeds(run) }
             }
             Recursion::Circulant { root } => Self::Circulant(root),
-            Recursion::Banded { .. } => Self::Applied(recursion),
+            Recursion::Banded { .. } | Recursion::VaryingBlt { .. } => Self::Applied(recursion),
             Recursion::Independent
             | Recursion::MovingAverage { .. }
             | Recursion::AutoRegressive { .. }

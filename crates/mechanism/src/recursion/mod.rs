@@ -5,6 +5,7 @@ pub(crate) mod one_seed;
 mod row_norms;
 mod rule;
 mod single_precision;
+pub(crate) mod varying;
 
 pub use row_norms::RowNorms;
 pub use rule::Recursion;

@@ -62,6 +62,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::VaryingBlt { .. }
             | Self::Rational { .. }
             | Self::Banded { .. } => self.clone(),
         })
@@ -82,6 +83,7 @@ pub(crate) fn is_factored(recursion: &Recursion, steps: usize) -> bool {
         | Recursion::MovingAverage { .. }
         | Recursion::AutoRegressive { .. }
         | Recursion::Blt { .. }
+        | Recursion::VaryingBlt { .. }
         | Recursion::Rational { .. }
         | Recursion::Banded { .. } => false,
     }

@@ -1,5 +1,6 @@
 //! Bounds on the standard deviation of each step's noise: the norms of the rows of C^-1.
 
+use super::varying::deviations;
 use crate::Recursion;
 use crate::circulant::circulant_entry;
 
@@ -47,6 +48,9 @@ impl RowNorms {
                 let response = recursion.apply(steps, &unit);
                 (response[0].abs(), norm(response))
             }
+            Recursion::VaryingBlt { decay, reads, writes } => {
+                extremes(deviations(decay, reads, writes, steps).into_iter().map(|(noise, _)| noise))
+            }
             Recursion::Banded { bands, rows } => extremes(banded(*bands, &rows[..steps * bands])),
             Recursion::Circulant { root } => {
                 // All rows except the first hold the same entries, in another order.
@@ -75,7 +79,9 @@ impl Recursion {
     pub fn fresh_weight_bounds(&self, steps: usize) -> Option<(f64, f64)> {
         let same = |weight: f64| (weight.abs(), weight.abs());
         Some(match self {
-            Self::Independent | Self::Blt { .. } | Self::Rational { .. } => same(1.0),
+            Self::Independent | Self::Blt { .. } | Self::VaryingBlt { .. } | Self::Rational { .. } => {
+                same(1.0)
+            }
             Self::MovingAverage { taps } => same(taps[0]),
             Self::AutoRegressive { taps } => same(taps[0].recip()),
             Self::Banded { bands, rows } => {

@@ -7,6 +7,7 @@
 use antinoise_linear::Matrix;
 use serde::{Deserialize, Serialize};
 
+use super::varying;
 use crate::circulant::Convolution;
 use crate::numeric::vector::dot;
 use crate::rational_series::running_sums::RunningSums;
@@ -43,6 +44,16 @@ pub enum Recursion {
         scale: Vec<f64>,
         /// lambda, one per buffer, in \[0, 1).
         decay: Vec<f64>,
+    },
+    /// z~_t = z_t - sum_i reads\[t, i\] M_i; then M_i <- decay\[i\] M_i + writes\[t, i\] z~_t, from M = 0: C
+    /// is 1 on the diagonal and of low rank below it.
+    VaryingBlt {
+        /// lambda, one per buffer, in \[0, 1).
+        decay: Vec<f64>,
+        /// The weight of buffer i in step t, at index t decay.len() + i.
+        reads: Vec<f64>,
+        /// The weight of step t in buffer i, at index t decay.len() + i.
+        writes: Vec<f64>,
     },
     /// z~_t = z_t - sum_k gain\[k\] M_k; then M_1 <- M_1 - sum_k feedback\[k\] M_k + z~_t and, for k > 1, M_k
     /// <- M_k + M_{k-1}, all from the old M, from M = 0. C has the generating function P(X) / Q(X), where X =
@@ -110,6 +121,7 @@ impl Recursion {
             Self::Independent => true,
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => finite(taps),
             Self::Blt { scale, decay } => finite(scale) && finite(decay),
+            Self::VaryingBlt { decay, reads, writes } => finite(decay) && finite(reads) && finite(writes),
             Self::Rational { gain, feedback } => finite(gain) && finite(feedback),
             Self::Circulant { root } => finite(root),
             Self::Banded { rows, .. } => finite(rows),
@@ -138,7 +150,9 @@ impl Recursion {
         match self {
             Self::Independent => 0,
             Self::MovingAverage { taps } | Self::AutoRegressive { taps } => taps.len().saturating_sub(1),
-            Self::Blt { scale: buffers, .. } | Self::Rational { gain: buffers, .. } => buffers.len(),
+            Self::Blt { scale: buffers, .. }
+            | Self::VaryingBlt { decay: buffers, .. }
+            | Self::Rational { gain: buffers, .. } => buffers.len(),
             Self::Banded { bands, .. } => bands.saturating_sub(1),
             Self::SeedCombination { rows } => most_awaited(rows),
             Self::Circulant { root } => root.len(),
@@ -162,6 +176,7 @@ impl Recursion {
             Self::MovingAverage { taps } if taps.len() == 1 => 1,
             Self::MovingAverage { .. }
             | Self::Blt { .. }
+            | Self::VaryingBlt { .. }
             | Self::Rational { .. }
             | Self::SeedCombination { .. }
             | Self::Circulant { .. } => steps,
@@ -194,6 +209,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::VaryingBlt { .. }
             | Self::Rational { .. }
             | Self::Banded { .. } => steps,
         }
@@ -209,6 +225,7 @@ impl Recursion {
             | Self::MovingAverage { .. }
             | Self::AutoRegressive { .. }
             | Self::Blt { .. }
+            | Self::VaryingBlt { .. }
             | Self::Rational { .. }
             | Self::Banded { .. } => false,
         }
@@ -226,6 +243,7 @@ impl Recursion {
             Self::MovingAverage { taps } => moving_average(taps, z),
             Self::AutoRegressive { taps } => auto_regressive(taps, z),
             Self::Blt { scale, decay } => blt(scale, decay, z),
+            Self::VaryingBlt { decay, reads, writes } => varying::apply(decay, reads, writes, z),
             Self::Rational { gain, feedback } => rational(gain, feedback, z),
             Self::Banded { bands, rows } => banded(*bands, rows, z),
             Self::SeedCombination { rows } => {

@@ -32,6 +32,11 @@ impl Recursion {
                 // rounding.
                 decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
             },
+            Self::VaryingBlt { decay, reads, writes } => Self::VaryingBlt {
+                decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
+                reads: reads.iter().copied().map(rounded).collect(),
+                writes: writes.iter().copied().map(rounded).collect(),
+            },
             Self::Rational { gain, feedback } => Self::Rational {
                 gain: gain.iter().copied().map(rounded).collect(),
                 feedback: feedback.iter().copied().map(rounded).collect(),

@@ -9,6 +9,7 @@ use crate::blt_closed_form::{coefficients, norms};
 use crate::numeric::limits::check_materializable;
 use crate::numeric::vector::norm_squared;
 use crate::rational_series::running_sums::{lost_by_series, series};
+use crate::recursion::varying::written_out;
 use crate::sensitivity::{MAX_BLT_STEPS_BY_EPOCHS, of_encoder};
 use crate::toeplitz::{divide, multiply};
 use crate::{Encoder, Participation, Recursion, Result, Strategy};
@@ -158,6 +159,14 @@ fn encoder_of(recursion: &Recursion, steps: usize) -> Result<(Encoder, f64)> {
             // Each entry is the result of at most `steps` operations per buffer.
             let lost = ULP * (steps * scale.len()) as f64;
             (Encoder::Toeplitz { steps, coefficients: coefficients(scale, &delta, steps) }, lost)
+        }
+        Recursion::VaryingBlt { decay, reads, writes } => {
+            check_materializable(steps)?;
+            // Sums of products that are not negative: an entry is the result of few operations per buffer and
+            // one per step, which change it by this fraction.
+            let is_positive = [decay, reads, writes].into_iter().flatten().all(|&x| x >= 0.0);
+            let lost = if is_positive { ULP * (steps + decay.len() + 4) as f64 } else { f64::INFINITY };
+            (Encoder::Dense(written_out(decay, reads, writes, &vec![1.0; steps])), lost)
         }
         Recursion::Rational { gain, feedback } => {
             check_materializable(steps)?;

@@ -16,6 +16,7 @@ use antinoise_input::largest;
 use super::precision::UNIT_ROUNDOFF;
 use crate::numeric::vector::dot;
 use crate::rational_series::running_sums::{RunningSums, remembered};
+use crate::recursion::varying;
 use crate::{Recursion, RowNorms};
 
 /// Number of roundings of a term in addition to those of sums: of its weight, the product, the grid point,
@@ -77,6 +78,19 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             };
             let norms = buffer_norms(scale, decay, steps);
             ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
+        }
+        Recursion::VaryingBlt { decay, reads, writes } => {
+            let deviations = varying::deviations(decay, reads, writes, steps);
+            let of_buffer = |(i, lambda): (usize, &f64)| {
+                let most = |weights: &[f64]| {
+                    largest(weights[i..].iter().step_by(decay.len()).take(steps).map(|w| w.abs()))
+                };
+                let norm = largest(deviations.iter().map(|(_, buffers)| buffers[i]));
+                let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
+                let updated = 4.0 * lasts * (norm + most(writes) * row);
+                most(reads) * (updated + (decay.len() as f64 + ROUNDINGS_PER_TERM) * norm)
+            };
+            ROUNDINGS_PER_TERM * row + decay.iter().enumerate().map(of_buffer).sum::<f64>()
         }
         Recursion::Rational { gain, feedback } => {
             let deviations = deviations_of_sums(gain, feedback, steps);

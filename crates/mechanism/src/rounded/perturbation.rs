@@ -104,6 +104,7 @@ fn rows_of(recursion: &Recursion, steps: usize) -> Vec<Row> {
         | Recursion::MovingAverage { .. }
         | Recursion::AutoRegressive { .. }
         | Recursion::Blt { .. }
+        | Recursion::VaryingBlt { .. }
         | Recursion::Rational { .. }
         | Recursion::Banded { .. }
         | Recursion::Circulant { .. } => {

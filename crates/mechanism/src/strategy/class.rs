@@ -21,6 +21,8 @@ macro_rules! for_each_class {
             BandedInverse(BandedInverse) = "banded-inverse";
             /// Buffered linear Toeplitz C, whose coefficients are sums of a few geometric sequences.
             Blt(Blt) = "blt";
+            /// A BLT with columns of norm 1 whose weights vary by step: a diagonal plus low rank.
+            VaryingBlt(VaryingBlt) = "varying-blt";
             /// Toeplitz C whose coefficients follow a linear recurrence: a rational generating function.
             Rational(Rational) = "rational";
             /// Any lower-triangular C.

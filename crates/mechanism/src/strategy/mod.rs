@@ -18,6 +18,7 @@ mod matrix;
 mod output_perturbation;
 pub(crate) mod rational;
 mod toeplitz;
+pub(crate) mod varying_blt;
 
 pub use any::{AnyStrategy, ColumnNormalized, Restarted};
 pub use banded::Banded;
@@ -36,5 +37,6 @@ pub use matrix::Factors;
 pub use output_perturbation::OutputPerturbation;
 pub use rational::Rational;
 pub use toeplitz::Toeplitz;
+pub use varying_blt::VaryingBlt;
 
 pub use crate::decoder::ErrorNorms;

@@ -15,6 +15,8 @@ pub(crate) enum Leaf {
     Ring { weights: Weights, history: History },
     /// z~ = z - sum_i scale_i M_i; M_i <- M_i - rate_i M_i + z~, rate = 1 - decay.
     Blt { scale: Vec<f64>, rate: Vec<f64> },
+    /// z~ = z - sum_i u_i M_i; M_i <- M_i - rate_i M_i + v_i z~, with weights u and v of each step.
+    VaryingBlt(StepWeights),
     /// z~ = z - sum_k gain_k M_k; M_1 <- M_1 - sum_k feedback_k M_k + z~ and M_k <- M_k + M_{k-1}.
     Rational { gain: Vec<f64>, feedback: Vec<f64> },
     /// Row t is a weighted sum of seeds, in increasing order of seeds.
@@ -24,6 +26,14 @@ pub(crate) enum Leaf {
     Circulant { root: Vec<f64>, first: f64, later: f64 },
     /// A weighted sum of one fresh seed and of past seeds, which are stored together with their rounding.
     Retained { rows: Arc<[RetainedRow]>, slots: usize },
+}
+
+/// The weights with which each step reads the buffers of a BLT and writes to them: of step t and buffer i at
+/// index t rate.len() + i.
+pub(crate) struct StepWeights {
+    pub(crate) rate: Vec<f64>,
+    pub(crate) reads: Vec<f64>,
+    pub(crate) writes: Vec<f64>,
 }
 
 /// The kind of past vectors that a recursion reads.
@@ -72,6 +82,7 @@ impl Leaf {
         match self {
             Self::Ring { weights, .. } => weights.bands - 1,
             Self::Blt { scale: buffers, .. } | Self::Rational { gain: buffers, .. } => buffers.len(),
+            Self::VaryingBlt(weights) => weights.rate.len(),
             Self::Retained { slots, .. } => *slots,
             Self::Sum { .. } | Self::Circulant { .. } => 0,
         }
@@ -82,7 +93,7 @@ impl Leaf {
     pub(crate) fn fresh_weight(&self, local: usize) -> f64 {
         match self {
             Self::Ring { weights, .. } => weights.row(local)[0].abs(),
-            Self::Blt { .. } | Self::Rational { .. } => 1.0,
+            Self::Blt { .. } | Self::VaryingBlt(_) | Self::Rational { .. } => 1.0,
             Self::Sum { rows } => {
                 rows[local].iter().map(|(_, weight)| weight * weight).sum::<f64>().sqrt().abs()
             }
@@ -136,7 +147,7 @@ impl Leaf {
                 Some((1.0, sum))
             }
             Self::Rational { gain, feedback } => Some((1.0, rational_response(gain, feedback, steps).0)),
-            Self::Sum { .. } | Self::Circulant { .. } | Self::Retained { .. } => None,
+            Self::VaryingBlt(_) | Self::Sum { .. } | Self::Circulant { .. } | Self::Retained { .. } => None,
         }
     }
 }
@@ -195,6 +206,7 @@ impl Leaf {
                     rate: decay.iter().map(|lambda| 1.0 - lambda).collect(),
                 })
             }
+            Recursion::VaryingBlt { decay, reads, writes } => check_varying(decay, reads, writes, steps),
             Recursion::Rational { gain, feedback } => {
                 if gain.len() != feedback.len() {
                     let must_be = format!("as many as feedback = {}", feedback.len());
@@ -238,6 +250,27 @@ fn check_banded(bands: usize, rows: &[f64], steps: usize) -> Result<Leaf, Invali
         weights.extend(solve_for_output(row));
     }
     Ok(Leaf::Ring { weights: Weights { bands, rows: weights }, history: History::Outputs })
+}
+
+fn check_varying(
+    decay: &[f64],
+    reads: &[f64],
+    writes: &[f64],
+    steps: usize,
+) -> Result<Leaf, InvalidParameter> {
+    let of_steps = |name: &str, weights: &[f64]| {
+        at_least(name, weights.len(), steps * decay.len())?;
+        let weights = &weights[..steps * decay.len()];
+        weights.iter().try_for_each(|&w| finite(name, w).map(drop))?;
+        Ok(weights.to_vec())
+    };
+    let (reads, writes) = (of_steps("reads", reads)?, of_steps("writes", writes)?);
+    decay.iter().try_for_each(|&lambda| below_one("decay", lambda).map(drop))?;
+    Ok(Leaf::VaryingBlt(StepWeights {
+        rate: decay.iter().map(|lambda| 1.0 - lambda).collect(),
+        reads,
+        writes,
+    }))
 }
 
 fn check_combination(rows: &[Vec<(usize, f64)>], steps: usize) -> Result<Leaf, InvalidParameter> {

@@ -5,5 +5,5 @@ mod leaf;
 mod retained;
 
 pub(crate) use flat::{FlatRecursion, Position};
-pub(crate) use leaf::{History, Leaf, Weights, rational_response};
+pub(crate) use leaf::{History, Leaf, StepWeights, Weights, rational_response};
 pub(crate) use retained::RetainedRow;

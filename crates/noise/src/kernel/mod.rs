@@ -20,6 +20,7 @@ mod scratch;
 mod seen;
 mod step;
 mod sum;
+mod varying_blt;
 
 pub(crate) use circulant::make_circulant;
 pub(crate) use look_ahead::{LookAhead, slot};

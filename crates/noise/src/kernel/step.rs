@@ -7,6 +7,7 @@ use super::blt::Blt;
 use super::rational::Rational;
 use super::retained::Retained;
 use super::ring::Ring;
+use super::varying_blt::VaryingBlt;
 use crate::flat_recursion::{History, Leaf, Position};
 use crate::number::Real;
 use crate::simd::Isa;
@@ -17,6 +18,8 @@ pub enum Kernel<T> {
     Ring(Ring<T>),
     /// A BLT, whose past consists of a few buffers.
     Blt(Blt<T>),
+    /// A BLT whose weights vary by step.
+    VaryingBlt(VaryingBlt<T>),
     /// A rational C, whose past consists of a few running sums.
     Rational(Rational<T>),
     /// Weighted sums of regenerated seeds. All rows of a window are summed together, not step by step.
@@ -32,6 +35,7 @@ impl<T: Real> Kernel<T> {
         match leaf {
             Leaf::Ring { weights, history } => Self::Ring(Ring::new(weights, *history)),
             Leaf::Blt { scale, rate } => Self::Blt(Blt::new(scale, rate)),
+            Leaf::VaryingBlt(weights) => Self::VaryingBlt(VaryingBlt::new(weights)),
             Leaf::Rational { gain, feedback } => Self::Rational(Rational::new(gain, feedback)),
             Leaf::Sum { .. } => Self::Sum,
             Leaf::Circulant { root, .. } => Self::Circulant(Convolution::new(root)),
@@ -50,7 +54,7 @@ impl<T: Real> Kernel<T> {
     /// Returns an upper bound on the number of past vectors that the first `steps` steps write.
     pub(crate) fn written(&self, steps: usize) -> usize {
         match self {
-            Self::Blt(_) | Self::Rational(_) if steps > 0 => usize::MAX,
+            Self::Blt(_) | Self::VaryingBlt(_) | Self::Rational(_) if steps > 0 => usize::MAX,
             // A step writes one vector: to the first unused slot, or over an old vector.
             _ => steps,
         }
@@ -73,9 +77,12 @@ impl<T: Real> Kernel<T> {
     pub(super) fn weight(&self, position: &Position) -> T {
         match self {
             Self::Ring(ring) => ring.weight(position),
-            Self::Retained(_) | Self::Blt(_) | Self::Rational(_) | Self::Sum | Self::Circulant(_) => {
-                T::rounded(1.0)
-            }
+            Self::Retained(_)
+            | Self::Blt(_)
+            | Self::VaryingBlt(_)
+            | Self::Rational(_)
+            | Self::Sum
+            | Self::Circulant(_) => T::rounded(1.0),
         }
     }
 
@@ -84,6 +91,7 @@ impl<T: Real> Kernel<T> {
         match self {
             Self::Ring(ring) => ring.recall(isa, position, past, out),
             Self::Blt(blt) => blt.recall(isa, position, past, out),
+            Self::VaryingBlt(blt) => blt.recall(isa, position, past, out),
             Self::Rational(sums) => sums.recall(isa, position, past, out),
             Self::Retained(_) | Self::Sum | Self::Circulant(_) => {
                 unreachable!("sums are made several steps at a time")
@@ -97,6 +105,7 @@ impl<T: Real> Kernel<T> {
             Self::Ring(ring) if ring.history == History::Outputs => ring.keep(position, noise, past),
             Self::Ring(ring) => ring.keep(position, z, past),
             Self::Blt(blt) => blt.keep(isa, noise, past),
+            Self::VaryingBlt(blt) => blt.keep(isa, position, noise, past),
             Self::Rational(sums) => sums.keep(isa, noise, past),
             Self::Retained(_) | Self::Sum | Self::Circulant(_) => {}
         }
@@ -106,7 +115,12 @@ impl<T: Real> Kernel<T> {
     pub(super) fn keeps_seeds(&self) -> bool {
         match self {
             Self::Ring(ring) => ring.history == History::Seeds,
-            Self::Retained(_) | Self::Blt(_) | Self::Rational(_) | Self::Sum | Self::Circulant(_) => false,
+            Self::Retained(_)
+            | Self::Blt(_)
+            | Self::VaryingBlt(_)
+            | Self::Rational(_)
+            | Self::Sum
+            | Self::Circulant(_) => false,
         }
     }
 }

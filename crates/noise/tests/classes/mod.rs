@@ -30,7 +30,7 @@ pub fn designs(steps: usize) -> Vec<(String, AnyStrategy)> {
         let mut spec = StrategySpec::new(class);
         match class {
             Class::BandedToeplitz | Class::Banded | Class::BandedInverse => spec.bands = Some(3),
-            Class::Blt => spec.order = Some(2),
+            Class::Blt | Class::VaryingBlt => spec.order = Some(2),
             Class::Rational => spec.order = Some(3),
             _ => {}
         }
