@@ -7,10 +7,13 @@
 //!    y, with y = z - U . m.
 //! 3. So its covariance S becomes G S G^T - G a K^T - K a^T G^T + e K K^T, where a = S U and e = 1 + U . a.
 //!    The variance of the output is h . S h.
-//! 4. The same operations in reverse order give the derivatives. Nothing is approximated.
+//! 4. For rows that are listed, as of the last iterate, w = C^-T r takes O(n d) time: with rho_t = d_t r_t,
+//!    w_t = rho_t - v_t . N_t and N_{t-1} = Lambda N_t + u_t w_t, from the last step to the first.
+//! 5. The same operations in reverse order give the derivatives. Nothing is approximated.
 
-use crate::Workload;
-use crate::numeric::vector::{add_scaled, dot};
+use crate::numeric::vector::{add_scaled, dot, norm_squared};
+use crate::workload::LastIterate;
+use crate::{Result, Workload};
 
 /// Maximum number s of the filter's state.
 const MAX_STATE: usize = 8;
@@ -25,11 +28,41 @@ pub(crate) struct Buffers {
     pub(crate) factors: Vec<f64>,
 }
 
-/// The workload as a filter.
+/// The workload: rows that are listed, and those of a filter.
 pub(crate) struct BufferErrors {
     steps: usize,
+    listed: Vec<Vec<f64>>,
     filter: Filter,
+    /// The output as a sum over the filter's state.
     output: Vec<f64>,
+}
+
+/// C^-T r for a listed row r, and N of each step.
+struct Solved {
+    w: Vec<f64>,
+    later: Vec<f64>,
+}
+
+impl Buffers {
+    /// Solves C^T w = r.
+    fn solve(&self, row: &[f64]) -> Solved {
+        let (d, steps) = (self.decay.len(), self.factors.len());
+        let (mut w, mut later) = (vec![0.0; steps], vec![0.0; steps * d]);
+        let mut n = vec![0.0; d];
+        for t in (0..steps).rev() {
+            let (u, v) = (&self.reads[t * d..][..d], &self.writes[t * d..][..d]);
+            later[t * d..][..d].copy_from_slice(&n);
+            w[t] = self.factors[t] * row[t] - dot(v, &n);
+            let of_buffers = n.iter_mut().zip(&self.decay).zip(u);
+            of_buffers.for_each(|((n, lambda), u)| *n = lambda * *n + u * w[t]);
+        }
+        Solved { w, later }
+    }
+
+    /// Returns C^-T r.
+    pub(crate) fn solve_transposed(&self, row: &[f64]) -> Vec<f64> {
+        self.solve(row).w
+    }
 }
 
 enum Filter {
@@ -44,6 +77,8 @@ enum Filter {
 pub(crate) struct Covariances<'a> {
     of: &'a BufferErrors,
     buffers: &'a Buffers,
+    /// For each listed row.
+    solved: Vec<Solved>,
     /// Row by row, one matrix after the other.
     s: Vec<f64>,
 }
@@ -76,17 +111,32 @@ struct BlockDiagonal {
 
 impl BufferErrors {
     /// Returns `None` for workloads without a short recursion.
-    pub(crate) fn new(workload: &Workload, steps: usize) -> Option<Self> {
+    ///
+    /// # Errors
+    /// When listed rows do not fit in memory.
+    pub(crate) fn new(workload: &Workload, steps: usize) -> Result<Option<Self>> {
+        if let Some(LastIterate { responses, prefix_factor, .. }) = workload.summed_rows(steps)? {
+            let prefix = Self::new(&Workload::Prefix, steps)?;
+            return Ok(prefix.map(|prefix| Self {
+                listed: responses,
+                output: vec![prefix_factor],
+                ..prefix
+            }));
+        }
         if let Some((numerator, denominator)) = workload.rational(steps) {
             let state = numerator.len().max(denominator.len() - 1).max(1);
             let padded = |x: &[f64]| -> Vec<f64> {
                 x.iter().copied().chain(std::iter::repeat(0.0)).take(state).collect()
             };
             let filter = Filter::Shift(padded(&denominator[1..]).iter().map(|x| -x).collect());
-            return (state <= MAX_STATE).then(|| Self { steps, filter, output: padded(&numerator) });
+            let found = Self { steps, listed: Vec::new(), filter, output: padded(&numerator) };
+            return Ok((state <= MAX_STATE).then_some(found));
         }
-        let (rates, momentum) = workload.schedule(steps)?;
-        Some(Self { steps, filter: Filter::Schedule { rates, momentum }, output: vec![0.0, 1.0] })
+        let of_schedule = |(rates, momentum)| {
+            let filter = Filter::Schedule { rates, momentum };
+            Self { steps, listed: Vec::new(), filter, output: vec![0.0, 1.0] }
+        };
+        Ok(workload.schedule(steps).map(of_schedule))
     }
 
     /// Writes F_t, row by row, and g_t.
@@ -123,7 +173,8 @@ impl BufferErrors {
                 }
             }
         }
-        Covariances { of: self, buffers, s }
+        let solved = self.listed.iter().map(|row| buffers.solve(row)).collect();
+        Covariances { of: self, buffers, solved, s }
     }
 }
 
@@ -190,7 +241,8 @@ impl Covariances<'_> {
         let n = h.len() + self.buffers.decay.len();
         let variance =
             |s: &[f64]| h.iter().enumerate().map(|(i, x)| x * dot(h, &s[i * n..][..h.len()])).sum::<f64>();
-        self.s.chunks_exact(n * n).skip(1).map(variance).collect()
+        let listed = self.solved.iter().map(|Solved { w, .. }| norm_squared(w));
+        listed.chain(self.s.chunks_exact(n * n).skip(1).map(variance)).collect()
     }
 
     /// Returns the derivatives of the weighted sum of the squared row norms.
@@ -200,6 +252,10 @@ impl Covariances<'_> {
         let of_weights = || vec![0.0; steps * order];
         let mut found =
             BufferGradient { reads: of_weights(), writes: of_weights(), factors: vec![0.0; steps] };
+        let (of_listed, weights) = weights.split_at(self.solved.len());
+        for ((row, solved), weight) in self.of.listed.iter().zip(&self.solved).zip(of_listed) {
+            self.add_gradient_of(row, solved, *weight, &mut found);
+        }
         let mut step = Step::new(state, self.buffers);
         // The derivative in S after the step, a symmetric matrix; and in K, G a and a.
         let (mut after, mut before, mut space) = (vec![0.0; n * n], vec![0.0; n * n], vec![0.0; n * n]);
@@ -215,15 +271,15 @@ impl Covariances<'_> {
             write_product(&after, &step.moved, &mut of_moved);
             let (d_e, e) = (dot(&step.k, &of_k), step.e);
             let d_k = |i: usize| 2.0 * (e * of_k[i] - of_moved[i]);
-            found.factors[t] = step.input.iter().enumerate().map(|(i, g)| g * d_k(i)).sum();
+            found.factors[t] += step.input.iter().enumerate().map(|(i, g)| g * d_k(i)).sum::<f64>();
             let writes = found.writes[t * order..][..order].iter_mut();
-            writes.enumerate().for_each(|(i, to)| *to = d_k(state + i));
+            writes.enumerate().for_each(|(i, to)| *to += d_k(state + i));
             step.g.transpose();
             step.g.write_product(&of_k, &mut d_a);
             d_a.iter_mut().for_each(|x| *x *= -2.0);
             write_product(s, &d_a, &mut from_a);
             let reads = found.reads[t * order..][..order].iter_mut().enumerate();
-            reads.for_each(|(i, to)| *to = 2.0 * d_e * step.a[state + i] + from_a[state + i]);
+            reads.for_each(|(i, to)| *to += 2.0 * d_e * step.a[state + i] + from_a[state + i]);
             step.g.congruence(&after, &mut space, &mut before);
             for (i, row) in before.chunks_exact_mut(n).enumerate() {
                 let (of_u, of_a) = (d_e * step.u[i] + 0.5 * d_a[i], 0.5 * step.u[i]);
@@ -236,6 +292,26 @@ impl Covariances<'_> {
             step.g.filter.fill(0.0);
         }
         found
+    }
+}
+
+impl Covariances<'_> {
+    /// Adds the derivatives of weight ||C^-T r||^2.
+    fn add_gradient_of(&self, row: &[f64], solved: &Solved, weight: f64, to: &mut BufferGradient) {
+        let Buffers { decay, reads, writes, .. } = self.buffers;
+        let d = decay.len();
+        // The derivative in N of the step before.
+        let mut of_later = vec![0.0; d];
+        for (t, &w) in solved.w.iter().enumerate() {
+            let (u, v) = (&reads[t * d..][..d], &writes[t * d..][..d]);
+            let of_w = 2.0 * weight * w + dot(u, &of_later);
+            to.factors[t] += row[t] * of_w;
+            for i in 0..d {
+                to.reads[t * d + i] += w * of_later[i];
+                to.writes[t * d + i] -= of_w * solved.later[t * d + i];
+                of_later[i] = decay[i] * of_later[i] - v[i] * of_w;
+            }
+        }
     }
 }
 
@@ -261,8 +337,15 @@ mod tests {
         }
     }
 
-    const WORKLOADS: [&str; 6] =
-        ["prefix", "momentum:0.6,0.1", "nesterov:0.5", "decay:0.7", "window:4", "cooldown:5,0.2"];
+    const WORKLOADS: [&str; 7] = [
+        "prefix",
+        "momentum:0.6,0.1",
+        "nesterov:0.5",
+        "decay:0.7",
+        "window:4",
+        "cooldown:5,0.2",
+        "last-iterate:0.9",
+    ];
 
     #[test]
     fn rows_are_those_of_the_columns() {
@@ -273,12 +356,13 @@ mod tests {
         let recursion = Recursion::Scaled { inner, factors };
         for text in WORKLOADS {
             let workload: Workload = text.parse().unwrap();
-            let found = BufferErrors::new(&workload, steps).unwrap().covariances(&buffers).rows();
+            let errors = BufferErrors::new(&workload, steps).unwrap().unwrap();
+            let found = errors.covariances(&buffers).rows();
             let known = rows_by_columns(&recursion, steps, &workload).unwrap();
             let off = found.iter().zip(&known).map(|(x, y)| (x / y - 1.0).abs()).fold(0.0, f64::max);
             assert!(off < 1e-11, "{text}: {off}");
         }
-        assert!(BufferErrors::new(&"window:30".parse().unwrap(), steps).is_none());
+        assert!(BufferErrors::new(&"window:30".parse().unwrap(), steps).unwrap().is_none());
     }
 
     #[test]
@@ -286,9 +370,10 @@ mod tests {
         let steps = 9;
         let start = somewhere(steps);
         let v = [&start.reads[..], &start.writes, &start.factors].concat();
-        let weights: Vec<f64> = (0..steps).map(|t| 1.0 + 0.1 * t as f64).collect();
         for text in WORKLOADS {
-            let errors = BufferErrors::new(&text.parse().unwrap(), steps).unwrap();
+            let errors = BufferErrors::new(&text.parse().unwrap(), steps).unwrap().unwrap();
+            let rows = errors.listed.len() + steps;
+            let weights: Vec<f64> = (0..rows).map(|i| 1.0 + 0.1 * i as f64).collect();
             let at = |v: &[f64]| Buffers {
                 decay: start.decay.clone(),
                 reads: v[..2 * steps].to_vec(),

@@ -42,6 +42,7 @@ impl StrategySpec {
                 | Class::BandedInverse
                 | Class::Banded
                 | Class::Blt
+                | Class::VaryingBlt
                 | Class::Rational
         );
         if sums_rows

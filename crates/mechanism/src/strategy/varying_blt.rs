@@ -12,7 +12,7 @@ use antinoise_input::{InvalidParameter, between};
 use serde::{Deserialize, Serialize};
 
 use super::contract::Strategy;
-use crate::decoder::{BufferErrors, Buffers, finite, rows_by_columns};
+use crate::decoder::{BufferErrors, Buffers, finite, rows_by_columns, rows_of_listed};
 use crate::recursion::varying::written_out;
 use crate::{Encoder, Recursion, Result, Workload};
 
@@ -106,8 +106,14 @@ impl Strategy for VaryingBlt {
 
     fn row_errors_squared(&self, workload: &Workload) -> Result<Vec<f64>> {
         workload.check_steps(self.steps())?;
-        match BufferErrors::new(workload, self.steps()) {
-            Some(errors) => finite(errors.covariances(&self.unit()).rows()),
+        let (buffers, prefix) = (self.unit(), || self.row_errors_squared(&Workload::Prefix));
+        if let Some(rows) =
+            rows_of_listed(workload, self.steps(), prefix, |row| buffers.solve_transposed(row))?
+        {
+            return Ok(rows);
+        }
+        match BufferErrors::new(workload, self.steps())? {
+            Some(errors) => finite(errors.covariances(&buffers).rows()),
             None => rows_by_columns(&self.recursion()?, self.steps(), workload),
         }
     }
