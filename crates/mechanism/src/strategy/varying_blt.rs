@@ -27,6 +27,20 @@ pub(crate) const WEIGHTS: RangeInclusive<f64> = 1.0 / (1u64 << 60) as f64..=(1u6
 
 /// A lower-triangular C, given by its diagonal and by what each step writes to d buffers and reads of them.
 ///
+/// ```
+/// use antinoise_mechanism::{Adjacency, Problem, Strategy, design::StrategySpec};
+/// let problem = Problem::prefix(64);
+/// let loss = |name: &str| {
+///     let strategy = name.parse::<StrategySpec>()?.design(&problem)?.value;
+///     Ok::<_, antinoise_mechanism::Error>(
+///         strategy.loss(&problem.workload, &problem.participation, Adjacency::ZeroOut)?.rms_loss,
+///     )
+/// };
+/// assert!(loss("varying-blt:2")? < 0.99 * loss("blt:2+column-normalized")?);
+/// assert!(loss("varying-blt:4")? < 1.001 * loss("dense")?);
+/// # Ok::<(), antinoise_mechanism::Error>(())
+/// ```
+///
 /// # Source
 /// Denisov et al. (2022), Section 4 and Appendix H: bands plus low rank, there for B, here for C with one
 /// band. Semiseparable matrices of numerical linear algebra.
