@@ -63,8 +63,7 @@ fn spec(n: usize) -> impl Strategy<Value = StrategySpec> {
             let base = StrategySpec { column_normalize, restarts, ..StrategySpec::new(class) };
             match class {
                 Class::Blt => StrategySpec { order: Some(order), ..base },
-                Class::VaryingBlt => StrategySpec { order: Some(order.min(5)), ..base },
-                Class::Rational => StrategySpec { order: Some(order.min(5)), ..base },
+                Class::VaryingBlt | Class::Rational => StrategySpec { order: Some(order.min(5)), ..base },
                 Class::BandedToeplitz => {
                     StrategySpec { bands: Some(bands), rule: fitting(form, bands), ..base }
                 }

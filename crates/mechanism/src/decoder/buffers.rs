@@ -11,7 +11,7 @@
 //!    w_t = rho_t - v_t . N_t and N_{t-1} = Lambda N_t + u_t w_t, from the last step to the first.
 //! 5. The same operations in reverse order give the derivatives. Nothing is approximated.
 
-use crate::numeric::vector::{add_scaled, dot, norm_squared};
+use crate::numeric::vector::{add_scaled, dot, norm_squared, write_product};
 use crate::workload::LastIterate;
 use crate::{Result, Workload};
 
@@ -144,6 +144,7 @@ impl BufferErrors {
         match &self.filter {
             Filter::Shift(feedback) => {
                 let s = feedback.len();
+                f.fill(0.0);
                 f[..s].copy_from_slice(feedback);
                 (1..s).for_each(|i| f[i * s + i - 1] = 1.0);
                 g[0] = 1.0;
@@ -288,8 +289,6 @@ impl Covariances<'_> {
                 }
             }
             std::mem::swap(&mut after, &mut before);
-            // F is written anew for each step, but for the entries that are always 0.
-            step.g.filter.fill(0.0);
         }
         found
     }
@@ -313,11 +312,6 @@ impl Covariances<'_> {
             }
         }
     }
-}
-
-/// Writes X y, for a square X.
-fn write_product(x: &[f64], y: &[f64], out: &mut [f64]) {
-    x.chunks_exact(y.len()).zip(out).for_each(|(row, out)| *out = dot(row, y));
 }
 
 #[cfg(test)]

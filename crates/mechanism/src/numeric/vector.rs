@@ -25,6 +25,11 @@ pub(crate) fn norm_squared(x: &[f64]) -> f64 {
     dot(x, x)
 }
 
+/// Writes X y, for a square X given row by row.
+pub(crate) fn write_product(x: &[f64], y: &[f64], out: &mut [f64]) {
+    x.chunks_exact(y.len().max(1)).zip(out).for_each(|(row, out)| *out = dot(row, y));
+}
+
 /// Replaces x by x + factor y.
 #[inline(always)]
 pub(crate) fn add_scaled(x: &mut [f64], factor: f64, y: &[f64]) {

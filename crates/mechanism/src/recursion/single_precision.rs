@@ -26,14 +26,11 @@ impl Recursion {
                 Self::MovingAverage { taps: taps.iter().copied().map(rounded).collect() }
             }
             Self::AutoRegressive { taps } => Self::AutoRegressive { taps: rounded_row(taps) },
-            Self::Blt { scale, decay } => Self::Blt {
-                scale: scale.iter().copied().map(rounded).collect(),
-                // 1 - x is exact for the rounded x: values of 1 - lambda below 2^-29 are not changed by
-                // rounding.
-                decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
-            },
+            Self::Blt { scale, decay } => {
+                Self::Blt { scale: scale.iter().copied().map(rounded).collect(), decay: rounded_decay(decay) }
+            }
             Self::VaryingBlt { decay, reads, writes } => Self::VaryingBlt {
-                decay: decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect(),
+                decay: rounded_decay(decay),
                 reads: reads.iter().copied().map(rounded).collect(),
                 writes: writes.iter().copied().map(rounded).collect(),
             },
@@ -68,6 +65,12 @@ impl Recursion {
 
 fn rounded(x: f64) -> f64 {
     f64::from(x as f32)
+}
+
+/// Rounds 1 - lambda. 1 - x is exact for the rounded x: values of 1 - lambda below 2^-29 are not changed by
+/// rounding.
+fn rounded_decay(decay: &[f64]) -> Vec<f64> {
+    decay.iter().map(|lambda| 1.0 - rounded(1.0 - lambda)).collect()
 }
 
 /// Returns the row c_0, c_1, ... of C for which 1 / c_0 and -c_s / c_0 are those of `row`, rounded to single

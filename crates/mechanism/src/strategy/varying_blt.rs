@@ -138,3 +138,29 @@ impl Strategy for VaryingBlt {
         Recursion::Scaled { inner, factors }.checked()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_refused_by_name() {
+        let of = |diagonal: &[f64], decay: &[f64], reads: &[f64], writes: &[f64]| {
+            VaryingBlt::new(diagonal.to_vec(), decay.to_vec(), reads.to_vec(), writes.to_vec())
+        };
+        assert!(of(&[1.0, 0.5], &[0.25], &[0.0, 1.0], &[0.5, 0.0]).is_ok());
+        for (diagonal, decay, reads, writes, named) in [
+            (&[][..], &[0.25][..], &[][..], &[][..], "diagonal's length is 0"),
+            (&[1.0, 0.0], &[0.25], &[0.0, 1.0], &[0.5, 0.0], "diagonal is 0.0 at step 1"),
+            (&[f64::NAN, 1.0], &[0.25], &[0.0, 1.0], &[0.5, 0.0], "diagonal is NaN at step 0"),
+            (&[1.0, 0.5], &[1.5], &[0.0, 1.0], &[0.5, 0.0], "decay_complement is 1.5"),
+            (&[1.0, 0.5], &[0.25], &[1.0], &[0.5, 0.0], "reads is 1 numbers"),
+            (&[1.0, 0.5], &[0.25], &[0.0, -1.0], &[0.5, 0.0], "reads is -1.0 at index 1"),
+            (&[1.0, 0.5], &[0.25], &[0.0, 1.0], &[f64::NAN, 0.0], "writes is NaN at index 0"),
+            (&[1.0, 0.5], &[0.25], &[0.0, 1.0], &[1e30, 0.0], "writes is 1e30 at index 0"),
+        ] {
+            let refused = of(diagonal, decay, reads, writes).unwrap_err();
+            assert!(refused.to_string().starts_with(named), "{refused}");
+        }
+    }
+}

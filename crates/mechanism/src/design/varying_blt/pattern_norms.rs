@@ -11,7 +11,7 @@
 
 use crate::Separation;
 use crate::decoder::Buffers;
-use crate::numeric::vector::dot;
+use crate::numeric::vector::{dot, write_product};
 
 /// Disjoint patterns: steps that are `min_sep` apart, at most `max_participations` of them, one pattern after
 /// the other. Under min-sep, a unit may also take part at the end of one and at the start of the next.
@@ -144,9 +144,4 @@ impl PatternNorms {
             }
         }
     }
-}
-
-/// Writes X y, for a square X.
-fn write_product(x: &[f64], y: &[f64], out: &mut [f64]) {
-    x.chunks_exact(y.len().max(1)).zip(out).for_each(|(row, out)| *out = dot(row, y));
 }
