@@ -21,6 +21,8 @@ use antinoise_plan::{Length, Request, Setting, choose};
 /// Largest n^2 x bands, and n, of the classes that take longest.
 const MOST_FREE: usize = 50_000_000;
 const MOST_DENSE: usize = 400;
+/// Most steps of BLTs whose weights vary by step, and of rational strategies.
+const MOST_VARYING: usize = 1024;
 /// Parameters of models whose noise has a limit on memory, and the bytes of a vector of them.
 const DIM: usize = 100_000_000;
 const VECTOR: u64 = 8 * DIM as u64;
@@ -113,6 +115,10 @@ fn names(steps: usize, groups: usize, epochs: usize) -> Vec<String> {
     all.extend((steps * steps * steps <= 8 * MOST_FREE).then(|| "toeplitz+column-normalized".into()));
     for order in 1..=6 {
         all.extend([format!("blt:{order}"), format!("blt:{order}+column-normalized")]);
+    }
+    if steps <= MOST_VARYING {
+        all.extend([1, 2, 4, 8].map(|order| format!("varying-blt:{order}")));
+        all.extend([2, 4, 8].map(|order| format!("rational:{order}")));
     }
     all.extend([2, 4, 8, 16, 32].iter().filter(|&&b| b < steps).map(|b| format!("banded-inverse:{b}")));
     let trees = "tree smooth-tree honaker-online weighted-tree honaker-full fourier fourier-optimal toeplitz";

@@ -28,9 +28,9 @@ fn a_plan_weighs_state_and_says_what_it_left_out() {
     let (cheap, best) = (plan(""), plan("--tolerance 0"));
     assert_eq!(
         (chosen(&cheap)["strategy"].as_str(), chosen(&cheap)["order"].as_u64()),
-        (Some("blt"), Some(4))
+        (Some("varying-blt"), Some(4))
     );
-    assert!(cheap["explanation"].as_str().unwrap().contains("banded-toeplitz:342 has 0.96"), "{cheap}");
+    assert!(cheap["explanation"].as_str().unwrap().contains("banded-toeplitz:342 has 0.98"), "{cheap}");
     assert_eq!(chosen(&best)["bands"], 342);
     assert!(best["candidates"].as_array().unwrap().iter().filter(|row| row["on_front"] == true).count() > 2);
     let tight = plan("--tolerance 0 --noise-time 0.02");

@@ -112,7 +112,7 @@ impl Choice {
 /// // With many parameters, a small noise state is worth a few percent of loss.
 /// request.dim = 4_000_000;
 /// let choice = choose(&request)?;
-/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "blt:4+column-normalized");
+/// assert_eq!(choice.candidates[choice.chosen].spec.to_string(), "varying-blt:4");
 /// # Ok::<(), antinoise_plan::Error>(())
 /// ```
 pub fn choose(request: &Request) -> Result<Choice> {

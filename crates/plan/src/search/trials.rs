@@ -2,7 +2,8 @@
 
 use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
-use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Workload};
+use antinoise_mechanism::strategy::VaryingBlt;
+use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Separation, Workload};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
@@ -46,6 +47,13 @@ const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
 /// largest number of steps for which they are designed in seconds.
 const RATIONAL_ORDERS: [usize; 3] = [2, 4, 8];
 const MAX_RATIONAL_STEPS: usize = 4096;
+/// Numbers of buffers of BLTs whose weights vary by step, of which the first is for models whose size is
+/// known, and the largest number of steps for which they are designed within 8 s on a busy core.
+const VARYING_ORDERS: [usize; 2] = [2, 4];
+const MAX_VARYING_STEPS: usize = 4096;
+/// As [`MAX_VARYING_STEPS`], for the max loss, which is minimised with five exponents in turn, and for the
+/// last iterate, which has many rows.
+const MAX_VARYING_STEPS_OF_LONG_DESIGNS: usize = 2048;
 /// Largest number of steps for which a banded inverse is designed in seconds.
 const MAX_INVERSE_STEPS: usize = 1 << 14;
 
@@ -431,8 +439,22 @@ fn with_restarts(
     blts.into_iter().chain(classes.into_iter().map(|spec| StrategySpec { restarts, ..spec })).collect()
 }
 
-/// Specs of BLTs; of dense strategies and trees for few enough steps; and of banded inverses and rational
-/// strategies if memory is limited.
+/// Whether BLTs whose weights vary by step are designed in seconds, and better than other BLTs. Under a
+/// min-sep schema that ends before the last step they are not, as the design is for disjoint patterns.
+fn may_vary(request: &Request, participation: &Participation, steps: usize) -> bool {
+    let Separation { min_sep, max_participations } = participation.separation(steps);
+    let ends = max_participations > 1 && min_sep.saturating_mul(max_participations) < steps;
+    if ends && matches!(participation, Participation::MinSep { .. }) {
+        return false;
+    }
+    let is_long =
+        request.objective == Objective::Max || matches!(request.workload, Workload::LastIterate { .. });
+    let most = if is_long { MAX_VARYING_STEPS_OF_LONG_DESIGNS } else { MAX_VARYING_STEPS };
+    steps <= most && VaryingBlt::is_optimised_for(&request.workload, steps).unwrap_or(false)
+}
+
+/// Specs of BLTs; of BLTs whose weights vary, dense strategies and trees for few enough steps; and of banded
+/// inverses and rational strategies if memory is limited.
 fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let (steps, participation) = (unsampled.steps, &unsampled.participation);
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
@@ -453,6 +475,10 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
         let runs = steps.div_ceil(max_dense_steps(request, participation, steps));
         let restarts = (runs > 1).then_some(runs);
         specs.extend((runs <= 2).then_some(StrategySpec { restarts, ..StrategySpec::new(Class::Dense) }));
+    }
+    if request.thorough && may_vary(request, participation, steps) {
+        let orders = if request.dim == 0 { &VARYING_ORDERS[1..] } else { &VARYING_ORDERS };
+        specs.extend(orders.iter().map(|&order| of_order(Class::VaryingBlt, order)));
     }
     if steps <= MAX_TREE_STEPS {
         let participations = participation.separation(steps).max_participations;

@@ -58,7 +58,8 @@ impl<'a> Work<'a> {
 }
 
 /// Expected seconds for the design of `spec` over this number of steps, to a factor of a few: n^3 for dense
-/// strategies, n^2 x bands for free entries and scaled columns, n x bands for Toeplitz bands.
+/// strategies, n^2 x bands for free entries and scaled columns, n x bands for Toeplitz bands, n x buffers for
+/// weights that vary by step.
 pub(super) fn expected(spec: StrategySpec, steps: usize) -> f64 {
     let n = (steps / spec.restarts.unwrap_or(1).max(1)) as f64;
     let bands = spec.bands.unwrap_or(1) as f64;
@@ -68,6 +69,7 @@ pub(super) fn expected(spec: StrategySpec, steps: usize) -> f64 {
             Class::Banded | Class::BandedInverse => 10.0 * n * n * bands / 2e8,
             Class::BandedToeplitz if spec.column_normalize => 10.0 * n * n * bands / 2e8,
             Class::BandedToeplitz => 30.0 * n * bands / 4e8,
+            Class::VaryingBlt => 4.0 * n * spec.order.unwrap_or(4) as f64 / 8192.0,
             _ => 0.0,
         }
 }

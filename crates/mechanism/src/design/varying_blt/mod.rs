@@ -28,7 +28,7 @@ use crate::problem::Objective;
 use crate::solution::Solution;
 use crate::strategy::varying_blt::{MAX_ORDER, MAX_STEPS, WEIGHTS};
 use crate::strategy::{Blt, Class, VaryingBlt};
-use crate::{Problem, Result, Separation};
+use crate::{Problem, Result, Separation, Workload};
 
 /// The number of buffers if the spec requests none.
 const DEFAULT_ORDER: usize = 4;
@@ -115,32 +115,77 @@ fn quadrature(order: usize, steps: usize) -> Buffers {
     Buffers { decay, reads: weights.clone(), writes: weights, factors: vec![1.0; steps] }
 }
 
-/// Offers the results of the search from `start`.
+/// Offers the results of the searches from `starts`. For the max loss, larger exponents follow, from the best
+/// of them.
 fn search(
-    start: &Buffers,
+    starts: &[Buffers],
     errors: &BufferErrors,
     problem: &Problem,
     best: &mut Best<VaryingBlt>,
 ) -> Result<()> {
+    let mut descend = |exponent, from: &Roots| descent(exponent, from, errors, problem, best);
+    let mut found = Vec::with_capacity(starts.len());
+    for start in starts {
+        let weights = start.reads.iter().chain(&start.writes);
+        let roots = weights.map(|w| w.sqrt().max(LEAST_ROOT)).collect();
+        found.push(descend(ROW_EXPONENTS[0], &Roots { decay: start.decay.clone(), roots })?);
+    }
+    let Some((_, mut least)) = found.into_iter().min_by(|(x, _), (y, _)| x.total_cmp(y)) else {
+        return Ok(());
+    };
+    let others = if problem.objective == Objective::Rms { &[] } else { &ROW_EXPONENTS[1..] };
+    for &exponent in others {
+        (_, least) = descend(exponent, &least)?;
+    }
+    Ok(())
+}
+
+/// Square roots of weights, and the decays of their buffers.
+struct Roots {
+    decay: Vec<f64>,
+    roots: Vec<f64>,
+}
+
+/// Minimises the loss with this exponent, offers the result, and returns it with its loss.
+fn descent(
+    exponent: f64,
+    from: &Roots,
+    errors: &BufferErrors,
+    problem: &Problem,
+    best: &mut Best<VaryingBlt>,
+) -> Result<(f64, Roots)> {
     let (steps, objective) = (problem.steps, problem.objective);
     let patterns = DisjointPatterns::new(problem.participation.separation(steps));
-    let exponents = if objective == Objective::Rms { &ROW_EXPONENTS[..1] } else { &ROW_EXPONENTS };
     let settings = lbfgs::Settings {
         max_iterations: MAX_ITERATIONS,
         decrease_tolerance: DECREASE,
         ..lbfgs::Settings::default()
     };
-    let weights = start.reads.iter().chain(&start.writes);
-    let mut roots: Vec<f64> = weights.map(|w| w.sqrt().max(LEAST_ROOT)).collect();
-    for &exponent in exponents {
-        let loss = Loss { decay: &start.decay, patterns, steps, errors, objective, exponent };
-        let found = lbfgs::minimize(|x| loss.value_and_gradient(x), roots, &settings);
-        roots = found.value.clone();
-        let found = found.try_map(|roots| loss.strategy(&roots))?;
-        let cost = loss_of(&found.value, problem)?;
-        best.offer(found, cost);
+    let loss = Loss { decay: &from.decay, patterns, steps, errors, objective, exponent };
+    let found = lbfgs::minimize(|x| loss.value_and_gradient(x), from.roots.clone(), &settings);
+    let roots = found.value.clone();
+    let found = found.try_map(|roots| loss.strategy(&roots))?;
+    let cost = loss_of(&found.value, problem)?;
+    best.offer(found, cost);
+    Ok((cost, Roots { decay: from.decay.clone(), roots }))
+}
+
+impl VaryingBlt {
+    /// Whether the design optimises the weights: the workload has a short recursion. For others the design is
+    /// the BLT of least loss.
+    ///
+    /// ```
+    /// use antinoise_mechanism::{Workload, strategy::VaryingBlt};
+    /// assert!(VaryingBlt::is_optimised_for(&Workload::Prefix, 64)?);
+    /// assert!(!VaryingBlt::is_optimised_for(&"window:30".parse()?, 64)?);
+    /// # Ok::<(), antinoise_mechanism::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the workload has another number of steps.
+    pub fn is_optimised_for(workload: &Workload, steps: usize) -> Result<bool> {
+        Ok(BufferErrors::new(workload, steps)?.is_some())
     }
-    Ok(())
 }
 
 impl Design for VaryingBlt {
@@ -161,9 +206,7 @@ impl Design for VaryingBlt {
         let cost = loss_of(&columns, problem)?;
         best.consider(columns, cost);
         if let Some(errors) = BufferErrors::new(&problem.workload, steps)? {
-            for start in [blt, quadrature(order, steps)] {
-                search(&start, &errors, problem, &mut best)?;
-            }
+            search(&[blt, quadrature(order, steps)], &errors, problem, &mut best)?;
         }
         Ok(best.finished())
     }
