@@ -135,6 +135,14 @@ def measure_momentum(fedavg, unit, seeds):
     return {"users": results[0]["users"], "parameters": results[0]["parameters"], "rows": rows}
 
 
+def zeroed_by_quarter(result):
+    """The share of updates that became zero, in each quarter of the rounds."""
+    counts = result["zeroed"]
+    rounds = len(counts) // 4
+    quarters = [counts[first : first + rounds] for first in range(0, 4 * rounds, rounds)]
+    return [round(sum(quarter) / rounds / result["came"], 4) for quarter in quarters]
+
+
 def measure_zeroing(fedavg, seeds):
     rows = []
     for mechanism, clip_norm, server_rate, local_rate in CASES_OF_ZEROING:
@@ -142,7 +150,10 @@ def measure_zeroing(fedavg, seeds):
         options += [f"--clip-norm {clip_norm}", f"--local-rate {local_rate}"]
         row = {"mechanism": mechanism, "server_rate": server_rate, "local_rate": local_rate}
         for arm, zero in (("with", ZERO), ("without", "")):
-            row[arm] = by_seed(fedavg.run([*options, zero], [server_rate], seeds), "loss", "clipped")
+            results = fedavg.run([*options, zero], [server_rate], seeds)
+            row[arm] = by_seed(results, "loss", "clipped")
+            if zero and mechanism != "none":
+                row["zeroed"] = [zeroed_by_quarter(result) for result in results]
         print(row, flush=True)
         rows.append(row)
     return rows

@@ -57,7 +57,8 @@ The paper found that training diverged unless updates with an entry above 100 cl
 (Table 2, Figure 11). Here, in the same configuration by speaker, are growing rates of the local steps and of
 the server, {seeds} seeds. A run diverged if its test loss is above {diverged:.2f} (that of equal probabilities for all
 symbols is {uniform:.2f}) or not a number. *Clipped* is the share of updates longer than the clip norm; one that was
-replaced by zero is not. Without noise updates are not clipped either (a clip norm of 1e9).
+replaced by zero is not. *Zeroed by quarter* is the share of updates that were replaced, in each quarter of the
+rounds. Without noise updates are not clipped either (a clip norm of 1e9).
 
     {command}
 
@@ -191,6 +192,10 @@ def diverged(losses):
     return sum(loss is None or loss > DIVERGED for loss in losses)
 
 
+def percent(share):
+    return f"{100 * share:.0f}%"
+
+
 def arm_of_zeroing(losses):
     """The mean loss, and the number of diverged runs if there are some."""
     finite = [loss for loss in losses if loss is not None]
@@ -208,15 +213,19 @@ def section_of_zeroing(rows):
         "without",
         "clipped, with",
         "without",
+        "zeroed by quarter",
     ]
     seeds, cells = len(rows[0]["with"]["loss"]), []
     for row in rows:
         arms = [row["with"], row["without"]]
         is_noisy = row["mechanism"] != "none"
-        shares = [f"{100 * statistics.mean(arm['clipped']):.0f}%" if is_noisy else "" for arm in arms]
+        shares = [percent(statistics.mean(arm["clipped"])) if is_noisy else "" for arm in arms]
         name = NAMES.get(row["mechanism"], f"`{row['mechanism']}`") + ("" if is_noisy else ", not clipped")
         losses = [arm_of_zeroing(arm["loss"]) for arm in arms]
-        cells.append([name, f"{row['server_rate']:g}", f"{row['local_rate']:g}", *losses, *shares])
+        quarters = zip(*row.get("zeroed", []))
+        zeroed = ", ".join(percent(statistics.mean(of_seeds)) for of_seeds in quarters)
+        rates = [f"{row['server_rate']:g}", f"{row['local_rate']:g}"]
+        cells.append([name, *rates, *losses, *shares, zeroed])
     command = f"{SCRIPT} --part zeroing"
     return ZEROING.format(
         seeds=seeds, uniform=UNIFORM, diverged=DIVERGED, command=command, table=table(head, cells)

@@ -158,13 +158,23 @@ impl Parts {
     }
 }
 
-/// The parameters of one run, the fraction of clipped updates, and the mean number of users per round.
+/// A run that is done. Without privacy, shares and counts are not measured.
+struct Run {
+    parameters: Vec<f32>,
+    /// The share of clipped updates.
+    clipped: f64,
+    /// The mean number of users in a round.
+    came: f64,
+    /// The number of updates that became 0, by round.
+    zeroed: Vec<usize>,
+}
+
 fn trained(
     options: &Options,
     population: &UserTexts,
     plan: Option<&VerifiedPlan>,
     (rate, seed): (f64, u64),
-) -> Result<(Vec<f32>, f64, f64), Failed> {
+) -> Result<Run, Failed> {
     let (local, optimizer) = (options.local()?, options.optimizer(rate)?);
     let key = Key::from_seed_insecure(seed);
     let start = population.model().initial_parameters(&mut KeyedRng::new(
@@ -183,7 +193,8 @@ fn trained(
             min_sep: options.get("min-sep")?,
             clip_norm: Some(options.get("clip-norm")?),
         };
-        return Ok((reference.train(start, &key)?, f64::NAN, f64::NAN));
+        let parameters = reference.train(start, &key)?;
+        return Ok(Run { parameters, clipped: f64::NAN, came: f64::NAN, zeroed: Vec::new() });
     };
     let setup = FederatedSetup { plan, population, local, optimizer };
     let temporary = match Path::new("/dev/shm") {
@@ -201,16 +212,19 @@ fn trained(
         let key = if kept { Key::from_os()? } else { key };
         Federation::begin(setup, folder, RunId::default(), start, key)?
     };
-    let (every, mut came) = (options.get::<usize>("save-every")?, 0);
+    let (every, mut came, mut zeroed) = (options.get::<usize>("save-every")?, 0, Vec::new());
     while run.step_count() < plan.steps {
-        came += run.round(|_, _| true)?.cohort.len();
+        let round = run.round(|_, _| true)?;
+        came += round.cohort.len();
+        zeroed.push(round.zeroed);
         if run.step_count() == plan.steps || kept && run.step_count().is_multiple_of(every) {
             run.save()?;
         }
     }
     let shares = &run.history().clipped_shares;
     let clipped = shares.iter().sum::<f64>() / shares.len() as f64;
-    Ok((run.parameters().to_vec(), clipped, came as f64 / plan.steps as f64))
+    let came = came as f64 / plan.steps as f64;
+    Ok(Run { parameters: run.parameters().to_vec(), clipped, came, zeroed })
 }
 
 fn main() -> Result<(), Failed> {
@@ -233,14 +247,14 @@ fn main() -> Result<(), Failed> {
     runs.par_iter().try_for_each(|&(rate, seed)| {
         let clock = Instant::now();
         let plan = planned.as_ref().map(|(plan, ..)| plan);
-        let (parameters, clipped, came) = trained(options, training, plan, (rate, seed))?;
+        let Run { parameters, clipped, came, zeroed } = trained(options, training, plan, (rate, seed))?;
         let seconds = clock.elapsed().as_secs_f64();
         let [validation, test] = [&parts.validation, &parts.test].map(|part| part.evaluate(&parameters));
         let number = |x: f64| if x.is_finite() { format!("{x:.6}") } else { "null".into() };
         let (rms, independent) = planned.as_ref().map_or((f64::NAN, f64::NAN), |(_, rms, independent)| (*rms, *independent));
         println!(
             "{{\"mechanism\": {:?}, \"rate\": {rate}, \"seed\": {seed}, \"users\": {}, \"parameters\": {}, \"accuracy\": {}, \
-             \"loss\": {}, \"validation_accuracy\": {}, \"validation_loss\": {}, \"clipped\": {}, \"came\": {}, \
+             \"loss\": {}, \"validation_accuracy\": {}, \"validation_loss\": {}, \"clipped\": {}, \"came\": {}, \"zeroed\": {zeroed:?}, \
              \"rms_loss\": {}, \"independent_rms_loss\": {}, \"seconds\": {seconds:.1}}}",
             options.text("mechanism"),
             training.users(),

@@ -1,5 +1,7 @@
 //! The cohort of a round: drawn at random, and the sum of its clipped updates.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use antinoise_input::InvalidParameter;
 use antinoise_noise::KeyedRng;
 use antinoise_plan::Batches;
@@ -7,7 +9,7 @@ use antinoise_train::clip::{GradientSum, sum_clipped_vectors};
 use rand_core::Rng;
 
 use crate::Error;
-use crate::local_steps::{LocalSteps, Workspace};
+use crate::local_steps::{LocalSteps, Trained, Workspace};
 use crate::population::Population;
 
 /// Draws at most `size` of `users`, uniformly among all such sets. The cohort has the order of `users`: a
@@ -80,7 +82,8 @@ pub fn clipped_update_sum<E: From<InvalidParameter> + Send>(
 }
 
 /// The sum over `cohort` of u_i min(1, clip_norm / |u_i|), for updates u_i from the parameters `start`;
-/// without `clip_norm`, of the updates themselves. `rng` returns the random generator of a user.
+/// without `clip_norm`, of the updates themselves. `rng` returns the random generator of a user. Also returns
+/// the number of updates that became 0, as they were beyond the bound of `local`.
 pub(crate) fn cohort_sum<P: Population>(
     population: &P,
     local: LocalSteps,
@@ -88,19 +91,22 @@ pub(crate) fn cohort_sum<P: Population>(
     cohort: &[usize],
     clip_norm: Option<f64>,
     rng: impl Fn(usize) -> KeyedRng + Sync,
-) -> Result<GradientSum, Error> {
-    sum_clipped_vectors(
+) -> Result<(GradientSum, usize), Error> {
+    let zeroed = AtomicUsize::new(0);
+    let sum = sum_clipped_vectors(
         cohort,
         CHUNK,
         start.len(),
         clip_norm.map(Into::into),
         || Workspace::new(population),
         |room, user, add| {
-            let loss = local.update(population, room, start, user, &mut rng(user))?;
+            let Trained { loss, is_zeroed } = local.update(population, room, start, user, &mut rng(user))?;
+            zeroed.fetch_add(usize::from(is_zeroed), Ordering::Relaxed);
             add(&room.update, loss);
             Ok(())
         },
-    )
+    );
+    sum.map(|sum: GradientSum| (sum, zeroed.into_inner()))
 }
 
 #[cfg(test)]

@@ -61,8 +61,7 @@ impl LocalSteps {
         Ok(self)
     }
 
-    /// Computes the update of `user` from `start`; returns the loss of the first batch before any step. For a
-    /// user without examples, update and loss are 0.
+    /// Computes the update of `user` from `start`. For a user without examples, update and loss are 0.
     pub(crate) fn update<P: Population>(
         self,
         population: &P,
@@ -70,12 +69,12 @@ impl LocalSteps {
         start: &[f32],
         user: usize,
         rng: &mut impl Rng,
-    ) -> Result<f64, Error> {
+    ) -> Result<Trained, Error> {
         let Workspace { memory, moved, gradient, update } = room;
         update.fill(0.0);
         let examples = population.examples(user);
         if examples == 0 {
-            return Ok(0.0);
+            return Ok(Trained { loss: 0.0, is_zeroed: false });
         }
         let (rate, groups) = (self.learning_rate as f32, examples.div_ceil(self.batch_size));
         let mut first_loss = None;
@@ -91,11 +90,20 @@ impl LocalSteps {
             }
             left = left.saturating_sub(groups);
         }
-        if self.zero_beyond.is_some_and(|bound| is_beyond(update, bound)) {
+        let is_zeroed = self.zero_beyond.is_some_and(|bound| is_beyond(update, bound));
+        if is_zeroed {
             update.fill(0.0);
         }
-        Ok(first_loss.unwrap_or(0.0))
+        Ok(Trained { loss: first_loss.unwrap_or(0.0), is_zeroed })
     }
+}
+
+/// The measurements of a user's local training.
+pub(crate) struct Trained {
+    /// The loss of the first batch before any step.
+    pub(crate) loss: f64,
+    /// Whether the update was beyond the bound and became 0.
+    pub(crate) is_zeroed: bool,
 }
 
 /// The memory of a thread for computing updates.

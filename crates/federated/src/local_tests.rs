@@ -59,7 +59,7 @@ fn rng(user: usize) -> KeyedRng {
 }
 
 fn sum(population: &Pulls, local: LocalSteps, cohort: &[usize], clip_norm: f64) -> GradientSum {
-    cohort_sum(population, local, &[0.0; DIM], cohort, Some(clip_norm), rng).unwrap()
+    cohort_sum(population, local, &[0.0; DIM], cohort, Some(clip_norm), rng).unwrap().0
 }
 
 fn length(x: impl Iterator<Item = f64>) -> f64 {
@@ -103,7 +103,10 @@ fn updates_beyond_the_bound_become_zero() {
     let population = Pulls { scale: 1.0, broken: f32::NAN };
     let update = |user: usize, zero_beyond| {
         let local = LocalSteps { zero_beyond, ..LOCAL };
-        cohort_sum(&population, local, &[0.0; DIM], &[user], None, rng).unwrap().gradient
+        let (sum, zeroed) = cohort_sum(&population, local, &[0.0; DIM], &[user], None, rng).unwrap();
+        let is_nothing = sum.gradient == vec![0.0; DIM] && population.examples(user) > 0;
+        assert_eq!(zeroed, usize::from(zero_beyond.is_some() && is_nothing), "{user}");
+        sum.gradient
     };
     let mut kept = 0;
     for user in (0..23).filter(|&user| user != BROKEN) {
@@ -154,7 +157,7 @@ fn one_local_step_of_rate_one_is_the_mean_gradient() {
     let users = UserExamples::new(&model, &dataset.train, &named).unwrap();
     let cohort = [0, 3, 7, 11];
     let clip_norm = 0.8;
-    let found = cohort_sum(&users, LocalSteps::FEDSGD, &start, &cohort, Some(clip_norm), rng).unwrap();
+    let (found, _) = cohort_sum(&users, LocalSteps::FEDSGD, &start, &cohort, Some(clip_norm), rng).unwrap();
     let mut expected = vec![0.0; start.len()];
     let mut clipped = 0;
     for user in cohort {
@@ -176,7 +179,7 @@ fn steps_are_as_many_as_said() {
     // With a zero vector, theta - u shrinks by 1 - rate a step: u counts the steps.
     let population = Pulls { scale: 0.0, broken: 0.0 };
     let steps = |user: usize, local: LocalSteps| {
-        let sum = cohort_sum(&population, local, &[1.0; DIM], &[user], None, rng).unwrap();
+        let (sum, _) = cohort_sum(&population, local, &[1.0; DIM], &[user], None, rng).unwrap();
         ((1.0 - sum.gradient[0]).ln() / (1.0 - local.learning_rate).ln()).round()
     };
     // User 11 has 3 examples, in 2 batches; user 1 has one, user 4 none.

@@ -52,8 +52,8 @@ impl<P: Population> NonPrivateFederation<'_, P> {
             let own = |user| {
                 KeyedRng::new(key, &run, Purpose::DataOrder, 1 + round as u64 * users as u64 + user as u64)
             };
-            let sum = cohort_sum(self.population, local, &parameters, &cohort, self.clip_norm, own)?.gradient;
-            let mean: Vec<f32> = sum.iter().map(|x| (x / self.cohort as f64) as f32).collect();
+            let (sum, _) = cohort_sum(self.population, local, &parameters, &cohort, self.clip_norm, own)?;
+            let mean: Vec<f32> = sum.gradient.iter().map(|x| (x / self.cohort as f64) as f32).collect();
             optimizer.step(&mut parameters, &mean);
         }
         Ok(parameters)

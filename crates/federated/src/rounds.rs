@@ -59,6 +59,8 @@ pub struct Round {
     pub cohort: Vec<usize>,
     /// Number of users whose update was longer than the clip norm, or not finite.
     pub clipped: usize,
+    /// Number of users whose update became 0, as an entry was beyond [`LocalSteps::zero_beyond`](crate::LocalSteps::zero_beyond).
+    pub zeroed: usize,
     /// Mean of the users' losses before their first local step, in nats; NaN for an empty cohort.
     pub loss: f64,
 }
@@ -111,7 +113,7 @@ impl<P: Population> Federation<'_, P> {
         }
         let base = hex(&digest(&self.run.parameters));
         let Cohort { users: cohort, charged } = self.cohort(step, &base, available)?;
-        let sum = {
+        let (sum, zeroed) = {
             let (noise, users) = (&self.run.noise, self.setup.population.users() as u64);
             let own = |user| noise.rng(Purpose::DataOrder, 1 + step as u64 * users + user as u64);
             let FederatedSetup { population, local, .. } = self.setup;
@@ -140,7 +142,7 @@ impl<P: Population> Federation<'_, P> {
         self.run.history.losses.push(loss);
         self.run.history.clipped_shares.push(sum.clipped as f64 / count);
         self.run.history.seconds += start.elapsed().as_secs_f64();
-        Ok(Round { step, cohort, clipped: sum.clipped, loss })
+        Ok(Round { step, cohort, clipped: sum.clipped, zeroed, loss })
     }
 
     /// Refuses a repeated noisy sum that differs from the one recorded in the ledger.
