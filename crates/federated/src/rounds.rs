@@ -59,7 +59,8 @@ pub struct Round {
     pub cohort: Vec<usize>,
     /// Number of users whose update was longer than the clip norm, or not finite.
     pub clipped: usize,
-    /// Number of users whose update became 0, as an entry was beyond [`LocalSteps::zero_beyond`](crate::LocalSteps::zero_beyond).
+    /// Number of users whose update became 0, as an entry was beyond
+    /// [`LocalSteps::zero_beyond`](crate::LocalSteps::zero_beyond).
     pub zeroed: usize,
     /// Mean of the users' losses before their first local step, in nats; NaN for an empty cohort.
     pub loss: f64,
