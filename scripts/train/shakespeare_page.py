@@ -58,7 +58,7 @@ The paper found that training diverged unless updates with an entry above 100 cl
 the server, {seeds} seeds. A run diverged if its test loss is above {diverged:.2f} (that of equal probabilities for all
 symbols is {uniform:.2f}) or not a number. *Clipped* is the share of updates longer than the clip norm; one that was
 replaced by zero is not. *Zeroed by quarter* is the share of updates that were replaced, in each quarter of the
-rounds. Without noise updates are not clipped either (a clip norm of 1e9).
+rounds; empty where they were not counted. Without noise updates are not clipped either (a clip norm of 1e9).
 
     {command}
 
