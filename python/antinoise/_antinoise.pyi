@@ -872,6 +872,8 @@ class Ledger:
         """The next step; all earlier steps are finished."""
     def eligible(self, users: Iterable[str]) -> list[str]:
         """The users among `users` who may take part in the next step."""
+    def charged(self) -> list[str]:
+        """The users who were recorded for the next step before a failure, in the order of their names."""
     def charge(self, users: Iterable[str]) -> None:
         """Records that users take part in the next step, before their updates are used.
 

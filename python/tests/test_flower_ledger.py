@@ -16,7 +16,19 @@ from corruption import refuses_all
 
 pytest.importorskip("flwr")
 
-from federated import DIM, START, FakeGrid, Seen, Watched, arrays_of, federated_plan, key, naive_means, row_of
+from federated import (
+    COHORT,
+    DIM,
+    START,
+    FakeGrid,
+    Seen,
+    Watched,
+    arrays_of,
+    federated_plan,
+    key,
+    naive_means,
+    row_of,
+)
 from flower_run import PLAN, begun, check_schedule, path, train, wrapped
 from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import FedAdam
@@ -43,7 +55,7 @@ def test_a_round_that_failed_half_way_ends_the_strategy_and_not_the_run(path, mo
     later = wrapped(path, key=None)
     assert later.step == 0
     train(later, grid, 1)
-    assert later.step == 1 and not set(grid.asked[0]) & set(grid.asked[1])
+    assert later.step == 1 and grid.asked[0] == grid.asked[1]
 
 
 def test_the_ledger_is_its_owners_and_one_servers(path):
@@ -290,6 +302,27 @@ def test_the_ledger_refuses_what_the_plan_does(path):
     assert again.participations() == [("a", 0), ("a", 3), ("b", 0)]
 
 
+def test_a_charged_cohort_is_asked_again_by_those_who_are_connected(path):
+    def fail(replies):
+        raise OSError("the network is down")
+
+    with pytest.raises(OSError, match="the network is down"):
+        train(wrapped(path), FakeGrid(change=fail), 1)
+    gone, grid = Ledger(path, PLAN), FakeGrid()
+    cohort = gone.charged()
+    assert len(cohort) == COHORT and gone.participations() == [(user, 0) for user in cohort]
+    gone.close()
+    nodes, grid.nodes = grid.nodes, {}
+    with pytest.raises(RuntimeError, match="None of the 4 users who were charged for step 0 is connected"):
+        train(wrapped(path, key=None), grid, 1)
+    grid.nodes = {node: [user for user in users if user != cohort[1]] for node, users in nodes.items()}
+    strategy = wrapped(path, key=None)
+    train(strategy, grid, 1)
+    there = [user for user in cohort if user != cohort[1]]
+    assert grid.asked == [there] and strategy.ledger.charged() == [] and strategy.step == 1
+    assert strategy.ledger.participations() == [(user, 0) for user in cohort]
+
+
 POINTS = [
     "before the charge",
     "after the charge",
@@ -312,29 +345,29 @@ def served(folder, attempt, point, step):
 
 
 def check_run(folder):
-    """After kills and restarts: each step's noise was in one noisy sum, and the ledger counts every user who
-    was asked."""
+    """After kills and restarts: the cohorts and the bits of a run that was never killed; and each step's
+    noise was in one noisy sum.
+    """
     seen, asked = defaultdict(set), defaultdict(list)
-    last = {}
     for line in (folder / "log.jsonl").read_text().splitlines():
         entry = json.loads(line)
         if entry["kind"] == "asked":
-            asked[entry["step"]].append(entry["users"])
-            last[entry["step"]] = entry["users"]
+            asked[entry["step"]].append(sorted(entry["users"]))
         else:
             seen[entry["step"]].add(tuple(entry["row"]))
     assert sorted(seen) == list(range(PLAN.steps)) and {len(found) for found in seen.values()} == {1}
-    # The updates in the noisy sum are those of the cohort asked last.
-    wanted = list(naive_means(PLAN, [last[t] for t in range(PLAN.steps)]))
-    for t, row in enumerate(wanted):
+    undisturbed, grid = wrapped(folder / "undisturbed.db"), FakeGrid()
+    train(undisturbed, grid, PLAN.steps)
+    for t, (cohort, replies) in enumerate(zip(grid.asked, undisturbed._strategy.seen, strict=True)):
+        assert set(map(tuple, asked[t])) == {tuple(cohort)}, t
+        assert np.array_equal(next(iter(seen[t])), row_of(replies[0].content["arrays"])), t
+    for t, row in enumerate(naive_means(PLAN, grid.asked)):
         assert np.allclose(next(iter(seen[t])), row, atol=1e-3), t
     ledger = Ledger(folder / "ledger.db", PLAN)
-    steps = check_schedule(ledger)
-    charged = {(user, t) for user, found in steps.items() for t in found}
-    assert {(user, t) for t, cohorts in asked.items() for cohort in cohorts for user in cohort} <= charged
-    assert ledger.step == PLAN.steps
+    check_schedule(ledger)
+    assert ledger.participations() == undisturbed.ledger.participations() and ledger.step == PLAN.steps
     ledger.close()
-    assert np.allclose(np.load(folder / "model.npy"), wanted[-1], atol=1e-3)
+    assert np.array_equal(np.load(folder / "model.npy"), row_of(replies[0].content["arrays"]))
 
 
 @pytest.mark.parametrize("points", [POINTS[:4], POINTS[4:8], POINTS[8:]], ids=["before", "in", "after"])

@@ -77,6 +77,11 @@ impl Ledger {
         })
     }
 
+    /// The users who were recorded for the next step before a failure, in the order of their names.
+    fn charged(&self) -> Result<Vec<String>> {
+        self.held.with(|state| Ok(state.ledger.participants(state.ledger.step())?))
+    }
+
     /// Records that these users take part in the next step, before their updates are used. If one of them may
     /// not take part, nobody is recorded.
     fn charge(&self, py: Python<'_>, users: &Bound<'_, PyAny>) -> Result<()> {

@@ -48,10 +48,11 @@ class CorrelatedNoise(NotCopied, Strategy):
     clipped updates. Its further use of that model costs no privacy.
 
     Each round draws the plan's cohort by the key from the users who may take part, and charges them in the
-    ledger before it asks them. Each user's update is clipped to the plan's clip norm; the updates are summed
-    in double precision, in the order of users' names, the step's noise is added, and the result is divided
-    by the plan's expected batch size, however many users reply. Clients' metrics are dropped, since they are
-    not private. With the same key, users, updates and `optimizer`, a run has the same bits as in Rust.
+    ledger before it asks them; after a failure it asks the same cohort again. Each user's update is clipped
+    to the plan's clip norm; the updates are summed in double precision, in the order of users' names, the
+    step's noise is added, and the result is divided by the plan's expected batch size, however many users
+    reply. Clients' metrics are dropped, since they are not private. With the same key, users, updates and
+    `optimizer`, a run has the same bits as in Rust.
 
     The step counter is in the ledger file, which outlives the server; the noise's state is in a second file
     (`ledger.db.noise`). Both are **as secret as the key**. A step's noisy sum is kept until the next one:
@@ -206,9 +207,11 @@ class CorrelatedNoise(NotCopied, Strategy):
         if self.step == self._plan.steps:
             raise RuntimeError(f"all {self._plan.steps} steps of this plan have been made")
         self._check_arrays(model)
-        asked = self._sampled(grid)
+        charged = self._ledger.charged()
+        asked = self._by_node(self._again(charged, grid) if charged else self._sampled(grid))
         messages = self._messages(server_round, arrays, config, grid, asked)
-        self._ledger.charge([user for users in asked.values() for user in users])
+        if not charged:
+            self._ledger.charge([user for users in asked.values() for user in users])
         self._round = Round(model, asked)
         return messages
 
@@ -292,26 +295,61 @@ class CorrelatedNoise(NotCopied, Strategy):
             )
             raise ValueError(f"{self._noise_file} is {got} but must be {must_be}")
 
-    def _sampled(self, grid: Grid) -> dict[int, list[str]]:
-        """The step's cohort: users by node."""
+    def _sampled(self, grid: Grid) -> dict[str, int]:
+        """The step's cohort, drawn from the users who may take part: the node of each."""
         assert self._stream is not None
-        cohort, deadline = self._plan.batch_size, time.monotonic() + self._timeout
+        cohort = self._plan.batch_size
+        nodes, eligible = self._connected(grid, self._ledger.eligible, cohort)
+        if len(eligible) < cohort:
+            raise RuntimeError(
+                f"Of {len(nodes)} connected users {len(eligible)} may take part in step {self.step}, which"
+                f" needs a cohort of {cohort}: start again when more are connected or eligible, or with a"
+                " larger timeout."
+            )
+        return {user: nodes[user] for user in _draw_cohort(self._stream, self.step, sorted(eligible), cohort)}
+
+    def _again(self, charged: list[str], grid: Grid) -> dict[str, int]:
+        """The connected users of the cohort that was charged for this step before a failure: the node of
+        each. Those who are absent count as users without a reply.
+        """
+        nodes, there = self._connected(
+            grid, lambda nodes: [user for user in charged if user in nodes], len(charged)
+        )
+        if not there:
+            raise RuntimeError(
+                f"None of the {len(charged)} users who were charged for step {self.step} is connected: start"
+                " again when they are, or with a larger timeout."
+            )
+        log(
+            INFO,
+            "Step %d: its cohort of %d was charged before; %d are asked again",
+            self.step,
+            len(charged),
+            len(there),
+        )
+        return {user: nodes[user] for user in there}
+
+    def _connected(
+        self, grid: Grid, chosen: Callable[[Mapping[str, int]], list[str]], wanted: int
+    ) -> tuple[Mapping[str, int], list[str]]:
+        """The nodes of connected users, and those `chosen` among the users, once they are `wanted` or the
+        time is over.
+        """
+        deadline = time.monotonic() + self._timeout
         while True:
             nodes = self._users(grid)
-            eligible = self._ledger.eligible(nodes)
-            if len(eligible) >= cohort:
-                break
-            if time.monotonic() >= deadline:
-                raise RuntimeError(
-                    f"Of {len(nodes)} connected users {len(eligible)} may take part in step {self.step},"
-                    f" which needs a cohort of {cohort}: start again when more are connected or eligible, or"
-                    " with a larger timeout."
-                )
+            found = chosen(nodes)
+            if len(found) >= wanted or time.monotonic() >= deadline:
+                return nodes, found
             time.sleep(min(1.0, self._timeout))
-        asked: dict[int, list[str]] = {}
-        for user in _draw_cohort(self._stream, self.step, sorted(eligible), cohort):
-            asked.setdefault(nodes[user], []).append(user)
-        return asked
+
+    @staticmethod
+    def _by_node(nodes: Mapping[str, int]) -> dict[int, list[str]]:
+        """The users of each node."""
+        users: dict[int, list[str]] = {}
+        for user, node in nodes.items():
+            users.setdefault(node, []).append(user)
+        return users
 
     def _messages(
         self,
