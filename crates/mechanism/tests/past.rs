@@ -162,16 +162,21 @@ fn leaves(steps: usize) -> impl Strategy<Value = Recursion> {
         }),
         (
             prop::collection::vec(0.0..4.0f64, 1..5),
-            prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 5 * steps)
+            prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 5 * steps),
+            prop_oneof![Just(0.0), 0.0..1.0f64],
         )
-            .prop_map(move |(digits, weights)| {
+            .prop_map(move |(digits, weights, slope)| {
                 let decay = rounded(digits.iter().map(|digits| 1.0 - 10f64.powf(-digits)).collect());
-                let of_steps = |w: fn(&(f64, f64)) -> f64| -> Vec<f64> {
-                    let of_buffer = |i: usize| (1.0 - decay[i % decay.len()]) / decay.len() as f64;
+                // What steps read falls, and what they write rises, by `slope`.
+                let of_steps = |w: fn(&(f64, f64)) -> f64, slope: f64| -> Vec<f64> {
+                    let of_buffer = |i: usize| {
+                        let size = (1.0 - decay[i % decay.len()]) / decay.len() as f64;
+                        size.sqrt() * (slope * (i / decay.len()) as f64).exp()
+                    };
                     let weights = weights.iter().take(decay.len() * steps).enumerate();
-                    rounded(weights.map(|(i, both)| w(both) * of_buffer(i).sqrt()).collect())
+                    rounded(weights.map(|(i, both)| w(both) * of_buffer(i)).collect())
                 };
-                let (reads, writes) = (of_steps(|both| both.0), of_steps(|both| both.1));
+                let (reads, writes) = (of_steps(|both| both.0, -slope), of_steps(|both| both.1, slope));
                 Recursion::VaryingBlt { decay, reads, writes }
             }),
         prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..5).prop_map(|pairs| {
@@ -213,6 +218,12 @@ fn the_bound_is_not_far_from_what_happens() {
             decay: vec![0.5, 0.9375],
             reads: [0.25, 0.125].repeat(steps),
             writes: [1.0, 0.5].repeat(steps),
+        },
+        // Decays of 0.5 and 0.625, by weights that fall and rise by ten orders of magnitude.
+        Recursion::VaryingBlt {
+            decay: vec![0.75, 0.9375],
+            reads: (0..steps as i32).flat_map(|t| [0.25, 0.125].map(|x| x * 1.5f64.powi(-t))).collect(),
+            writes: (0..steps as i32).flat_map(|t| [1.0, 0.5].map(|x| x * 1.5f64.powi(t + 1))).collect(),
         },
         Recursion::Rational { gain: vec![0.25, 0.0625], feedback: vec![0.5, 0.0625] },
     ] {

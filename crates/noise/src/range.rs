@@ -166,14 +166,18 @@ impl Reach {
                 Self { row, weights: buffers.sum(), feeds_back: true }
             }
             Leaf::VaryingBlt(StepWeights { rate, reads, writes }) => {
-                let most = |weights: &[f64], i: usize| {
-                    largest(weights[i..].iter().step_by(rate.len()).map(|w| w.abs()))
-                };
-                let buffers = rate.iter().enumerate().map(|(i, rate)| {
-                    larger(most(reads, i), HARDLY_READ) * most(writes, i) * (1.0 / rate).min(steps as f64)
-                });
+                let (mut kept, mut weights) = (vec![0.0; rate.len()], 0.0);
+                let order = rate.len().max(1);
+                for (reads, writes) in reads.chunks_exact(order).zip(writes.chunks_exact(order)).take(steps) {
+                    let read =
+                        kept.iter().zip(reads).map(|(kept, read)| kept * larger(read.abs(), HARDLY_READ));
+                    weights = larger(weights, read.sum());
+                    for ((kept, rate), write) in kept.iter_mut().zip(rate).zip(writes) {
+                        *kept = (1.0 - rate).abs() * *kept + write.abs();
+                    }
+                }
                 let row = RowNorms::new(recursion, steps).inner.1;
-                Self { row, weights: buffers.sum(), feeds_back: true }
+                Self { row, weights, feeds_back: true }
             }
             Leaf::Rational { gain, feedback } => {
                 let (row, sizes) = rational_response(gain, feedback, steps);

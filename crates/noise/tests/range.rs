@@ -126,6 +126,26 @@ fn leaf(steps: usize) -> impl Strategy<Value = Recursion> {
             let (gain, feedback) = pairs.into_iter().unzip();
             Recursion::Rational { gain, feedback }
         }),
+        (proptest::collection::vec(0.0..1.0f64, 0..4), proptest::collection::vec(coefficient(), 6 * steps))
+            .prop_map(move |(decay, mut reads)| {
+                reads.truncate(2 * decay.len() * steps);
+                let writes = reads.split_off(decay.len() * steps);
+                Recursion::VaryingBlt { decay, reads, writes }
+            }),
+        // What steps read falls, and what they write rises, or the other way round.
+        (
+            proptest::collection::vec(0.0..1.0f64, 1..4),
+            -2.0..2.0f64,
+            proptest::collection::vec(0.0..1.0f64, 6 * steps)
+        )
+            .prop_map(move |(decay, slope, sizes)| {
+                let of_steps = |slope: f64| {
+                    let weight = |(i, size): (usize, &f64)| size * (slope * (i / decay.len()) as f64).exp();
+                    sizes.iter().take(decay.len() * steps).enumerate().map(weight).collect()
+                };
+                let (reads, writes) = (of_steps(-slope), of_steps(slope));
+                Recursion::VaryingBlt { decay, reads, writes }
+            }),
         (1..4usize).prop_flat_map(move |bands| {
             proptest::collection::vec(coefficient(), bands * steps)
                 .prop_map(move |rows| Recursion::Banded { bands, rows })

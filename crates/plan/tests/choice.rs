@@ -2,7 +2,8 @@
 
 use antinoise_mechanism::Class;
 use antinoise_mechanism::design::Objective;
-use antinoise_plan::{Candidate, Choice, Length, Request, Setting, choose};
+use antinoise_noise::{Key, NoiseStream};
+use antinoise_plan::{ArithmeticKind, Candidate, Choice, Length, Request, Setting, choose};
 use proptest::prelude::*;
 
 /// What no state up to it is weighed for.
@@ -123,6 +124,30 @@ fn buffers_with_varying_weights_are_chosen_where_memory_is_short_and_examples_co
     let others = choice.candidates.iter().filter(fits).filter(|c| c.spec.class != Class::VaryingBlt);
     let next = others.map(loss).fold(f64::INFINITY, f64::min);
     assert!(loss(chosen) < 0.98 * next, "{} and {next}", loss(chosen));
+}
+
+/// A few steps an epoch and many epochs: what steps read of buffers falls, and what they write rises, by ten
+/// orders of magnitude. Plans are for noise that runs, and the stated loss is that of their noise.
+#[test]
+fn the_stated_loss_is_that_of_the_noise_where_weights_vary_by_orders_of_magnitude() {
+    let mut varying = 0;
+    for (a, epochs) in [(2, 15), (2, 20), (2, 30), (2, 40), (3, 8), (5, 9)] {
+        for arithmetic in [ArithmeticKind::Grid, ArithmeticKind::PlainFloatingPoint] {
+            let mut request = Request::new(1000 * a, 1000, Length::Epochs(epochs), Setting::Cyclic);
+            (request.epsilon, request.dim, request.arithmetic) = (2.0, 1_000_000_000, arithmetic);
+            let choice = choose(&request).unwrap();
+            let (chosen, plan) = (&choice.candidates[choice.chosen], &choice.plan);
+            let steps = a * epochs;
+            varying += usize::from(chosen.spec.class == Class::VaryingBlt);
+            assert!(plan.rounding_factor < 1.001, "{steps} steps, {arithmetic:?}: {}", plan.rounding_factor);
+            assert!(chosen.relative_to_independent < 0.9, "{steps} steps, {}", chosen.spec);
+            let recursion = plan.strategy.recursion().unwrap();
+            let stream = NoiseStream::builder(recursion, steps, 3, plan.noise_std());
+            let stream = stream.grid(plan.arithmetic.grid().unwrap()).build(Key::from_seed_insecure(0));
+            assert!(stream.is_ok(), "{steps} steps, {arithmetic:?}: {:?}", stream.err());
+        }
+    }
+    assert!(varying >= 6, "{varying}");
 }
 
 #[test]

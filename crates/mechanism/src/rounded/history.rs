@@ -11,7 +11,7 @@
 //!    term. By Young's convolution inequality, the l2 norm of the errors over all steps is at most the l1
 //!    norm of the weights times the l2 norm of the stored vectors.
 
-use antinoise_input::largest;
+use antinoise_input::{larger, largest};
 
 use super::precision::UNIT_ROUNDOFF;
 use crate::numeric::vector::dot;
@@ -80,17 +80,7 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
             ROUNDINGS_PER_TERM * row + norms.into_iter().zip(scale).zip(decay).map(of_buffer).sum::<f64>()
         }
         Recursion::VaryingBlt { decay, reads, writes } => {
-            let deviations = varying::deviations(decay, reads, writes, steps);
-            let of_buffer = |(i, lambda): (usize, &f64)| {
-                let most = |weights: &[f64]| {
-                    largest(weights[i..].iter().step_by(decay.len()).take(steps).map(|w| w.abs()))
-                };
-                let norm = largest(deviations.iter().map(|(_, buffers)| buffers[i]));
-                let lasts = (1.0 - lambda.abs()).recip().min(steps as f64);
-                let updated = 4.0 * lasts * (norm + most(writes) * row);
-                most(reads) * (updated + (decay.len() as f64 + ROUNDINGS_PER_TERM) * norm)
-            };
-            ROUNDINGS_PER_TERM * row + decay.iter().enumerate().map(of_buffer).sum::<f64>()
+            ROUNDINGS_PER_TERM * row + errors_of_buffers((decay, reads, writes), steps, row)
         }
         Recursion::Rational { gain, feedback } => {
             let deviations = deviations_of_sums(gain, feedback, steps);
@@ -109,6 +99,24 @@ fn of_leaf(leaf: &Recursion, steps: usize, row: f64, column_norm: f64) -> f64 {
         Recursion::Circulant { .. } => f64::INFINITY,
         Recursion::Scaled { .. } | Recursion::Restarted { .. } => unreachable!("a leaf is neither"),
     }
+}
+
+/// Returns the largest error, over steps, of the sum of all that a step reads of its buffers. What a step
+/// writes with an error decays until a later step reads it: weights may fall as the others rise, so that the
+/// largest of both, of different steps, would bound nothing of use.
+fn errors_of_buffers((decay, reads, writes): (&[f64], &[f64], &[f64]), steps: usize, row: f64) -> f64 {
+    let order = decay.len();
+    let (mut errors, mut most) = (vec![0.0; order], 0.0);
+    for (t, (_, norms)) in varying::deviations(decay, reads, writes, steps).into_iter().enumerate() {
+        let mut read = 0.0;
+        for (i, norm) in norms.into_iter().enumerate() {
+            let at = t * order + i;
+            read += reads[at].abs() * (errors[i] + (order as f64 + ROUNDINGS_PER_TERM) * norm);
+            errors[i] = decay[i].abs() * errors[i] + 4.0 * (norm + writes[at].abs() * row);
+        }
+        most = larger(most, read);
+    }
+    most
 }
 
 /// Returns the sum of |weight| times the number of roundings of its term. Terms are added from the oldest,

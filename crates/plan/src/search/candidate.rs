@@ -15,6 +15,8 @@ use crate::{ArithmeticKind, Error, Figure, Request, Result, Schedule, VerifiedPl
 /// claim.
 const MAX_RETRIES: u32 = 20;
 const NOISE_INCREMENT: f64 = 0.005;
+/// Relative increase of the noise for rounding errors that losses leave out.
+const NEGLIGIBLE_ROUNDING: f64 = 1e-3;
 
 /// A mechanism for a request, with calibrated noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +53,8 @@ pub struct Candidate {
     pub noise_seconds: f64,
     /// The plan for which Monte Carlo certified the noise multiplier.
     certified: Option<Box<VerifiedPlan>>,
+    /// The part of the noise that covers rounding errors and is in the losses; 1 where it is negligible.
+    rounding_factor: f64,
 }
 
 impl Candidate {
@@ -100,6 +104,7 @@ impl Candidate {
             status,
             unit_loss,
             certified: None,
+            rounding_factor: 1.0,
         })
     }
 
@@ -170,6 +175,24 @@ impl Candidate {
         let times = noise_multiplier / self.noise_multiplier;
         let (max_loss, rms_loss) = (self.max_loss * times, self.rms_loss * times);
         Self { noise_multiplier, max_loss, rms_loss, certified: None, ..self }
+    }
+
+    /// Adds to the losses the noise that covers rounding errors in the candidate's `plan`, unless it is
+    /// negligible or was added before. Returns whether it did.
+    pub(crate) fn add_rounding(
+        &mut self,
+        plan: &VerifiedPlan,
+        request: &Request,
+        independent: &Self,
+    ) -> bool {
+        let factor = plan.rounding_factor / self.rounding_factor;
+        if factor <= 1.0 + NEGLIGIBLE_ROUNDING {
+            return false;
+        }
+        self.rounding_factor = plan.rounding_factor;
+        (self.max_loss, self.rms_loss) = (self.max_loss * factor, self.rms_loss * factor);
+        self.relative_to(independent, request.objective);
+        true
     }
 
     pub(crate) fn relative_to(&mut self, independent: &Self, objective: Objective) {

@@ -137,13 +137,26 @@ pub fn choose_with(request: &Request, progress: &(dyn Fn(f64, f64) + Sync)) -> R
     for candidate in candidates.iter_mut().chain(&mut baselines) {
         candidate.relative_to(&independent, request.objective);
     }
-    let chosen = chosen(request, &candidates)?;
     let mut rejected: Vec<_> =
         failures.into_iter().map(|(spec, error)| Rejected { spec, reason: error.to_string() }).collect();
+    let (chosen, plan) = loop {
+        let chosen = chosen(request, &candidates)?;
+        match candidates[chosen].plan(request, &|_, _| ()) {
+            Ok(plan) if !candidates[chosen].add_rounding(&plan, request, &independent) => {
+                break (chosen, plan);
+            }
+            Ok(_) => {} // chosen anew, by its loss with its rounding errors
+            // No request names this mechanism: another will do.
+            Err(error) if chosen > 0 && !request.names_mechanisms() => {
+                let spec = candidates.remove(chosen).spec;
+                rejected.push(Rejected { spec, reason: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
+    };
     rejected.extend(
         candidates.iter().filter_map(|c| Some(Rejected { spec: c.spec, reason: c.excess(request)? })),
     );
-    let plan = candidates[chosen].plan(request, &|_, _| ())?;
     Ok(Choice { candidates, baselines, chosen, plan, rejected })
 }
 
