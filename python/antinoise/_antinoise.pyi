@@ -216,6 +216,7 @@ def calibrate(
 def _squared_lengths(vectors: _Row, squares: _Row, threads: int) -> None: ...
 def _add_weighted(vectors: _Row, factors: _Row, sums: _Row, threads: int) -> None: ...
 def _draw_cohort(noise: NoiseStream, step: int, users: Iterable[str], size: int) -> list[str]: ...
+def _similar_names(users: Iterable[str]) -> str | None: ...
 def _clipped_update_sum(
     update: Callable[[int], NDArray[np.float32] | None], count: int, dim: int, clip_norm: float
 ) -> NDArray[np.float64]: ...
@@ -552,10 +553,15 @@ class OwnedExamples:
     examples: ownership is not protected.
 
     Args:
-        owners: The names of each example's owners.
+        owners: The names of each example's owners. 7, 7.0 and 007 are one user, and spaces around a name do
+            not count.
 
     Raises:
-        ValueError: There is no example, or one has no owner or an empty name.
+        ValueError: There is no example, or one has no owner, or a name is empty, stands for a missing one or
+            is a number that is not whole.
+
+    Warns:
+        UserWarning: Names of users differ only in case, spaces or Unicode form.
     """
 
     def __init__(self, owners: Sequence[Sequence[str]]) -> None: ...
@@ -875,13 +881,15 @@ class Ledger:
     def charged(self) -> list[str]:
         """The users who were recorded for the next step before a failure, in the order of their names."""
     def charge(self, users: Iterable[str]) -> None:
-        """Records that users take part in the next step, before their updates are used.
+        """Records that users take part in the next step, before their updates are used. A user keeps one
+        name: 7, 7.0 and 007 are one user, and so are names with spaces around them.
 
         Args:
             users: Their names, each once.
 
         Raises:
-            ValueError: One of them may not take part; then nobody is recorded.
+            ValueError: One of them may not take part, or is named in another way than before; then nobody is
+                recorded.
         """
     def record_noisy_sum(self, step: int, base: str, noisy_sum: bytes) -> None:
         """Records the noisy sum of the next step in place of the previous one.

@@ -7,7 +7,7 @@ use antinoise_plan::VerifiedPlan;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::chain::{self, Held, Part, Users};
-use crate::past::{Limits, Past};
+use crate::past::{Limits, Past, form};
 use crate::rows::read_rows;
 use crate::{Error, Result, file};
 
@@ -182,6 +182,9 @@ impl Ledger {
     /// Records that these users take part in the next step. If one of them may not take part, nobody is
     /// recorded. Call this before any of their data are used.
     ///
+    /// A user has one name: 7, 7.0 and 007 are one user, and so are names with spaces around them. The first
+    /// spelling stays; others are refused.
+    ///
     /// Before the noisy sum of a step is recorded, further users may be charged for the step; users who were
     /// charged earlier stay charged.
     ///
@@ -212,6 +215,7 @@ impl Ledger {
     }
 
     fn check_participants(&self, sorted: &[&str]) -> Result<()> {
+        self.check_spellings(sorted)?;
         let twice = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
         let refused: Vec<&str> =
             sorted.iter().copied().filter(|user| !self.past.may(user, self.step)).chain(twice).collect();
@@ -224,6 +228,21 @@ impl Ledger {
             "different users who took part fewer than {most} times, last at least {min_sep} steps ago"
         );
         Err(InvalidParameter::new(what, format!("{refused:?}"), must_be).into())
+    }
+
+    /// Refuses two spellings of one user's name, which would take part as two users.
+    fn check_spellings(&self, users: &[&str]) -> Result<()> {
+        let mut forms: Vec<_> = users.iter().map(|&user| (form(user), user)).collect();
+        forms.sort_unstable();
+        let here = forms.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| (pair[1].1, pair[0].1));
+        let before = users.iter().filter_map(|&user| Some((user, self.past.other_spelling(user)?)));
+        match here.chain(before).find(|(user, other)| user != other) {
+            None => Ok(()),
+            Some((user, other)) => {
+                let must_be = format!("{other:?}, as which this user takes part: one user has one name");
+                Err(InvalidParameter::new("name of a user", format!("{user:?}"), must_be).into())
+            }
+        }
     }
 
     /// Records the noisy sum of the step of `charged`, and deletes the previous noisy sum. `base` is a digest

@@ -153,3 +153,36 @@ fn schedules_are_those_of_a_naive_list() {
     });
     drawn.unwrap();
 }
+
+/// A user who is named in two ways, in one round or in two, before and after the ledger is opened again.
+#[test]
+fn a_user_takes_part_under_one_name() {
+    let plan = common::plan(2);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let mut ledger = Ledger::open(&path, &plan, "0").unwrap();
+    let refused = |ledger: &mut Ledger, users: &[&str], named: &str| {
+        let error = ledger.charge(users).unwrap_err().to_string();
+        assert!(error.starts_with("name of a user is ") && error.contains(named), "{users:?}: {error}");
+    };
+    refused(&mut ledger, &["7", "7.0"], "\"7.0\" but must be \"7\", as which");
+    refused(&mut ledger, &["ada", " ada"], "must be \" ada\", as which");
+    let charged = ledger.charge(&["007", "ada"]).unwrap();
+    ledger.record_noisy_sum(charged, "", &[]).unwrap();
+    let all = ["007", "7", "7.0", "+7", "ada", "ada ", "Ada", "8"];
+    for reopened in [false, true] {
+        if reopened {
+            drop(ledger);
+            ledger = Ledger::open(&path, &plan, "0").unwrap();
+        }
+        assert_eq!(ledger.eligible(all), ["Ada", "8"]);
+        for (other, first) in [("7", "007"), ("7e0", "007"), ("ada\t", "ada")] {
+            refused(&mut ledger, &[other], &format!("must be {first:?}, as which"));
+        }
+    }
+    for _ in 0..2 {
+        let charged = ledger.charge::<&str>(&[]).unwrap();
+        ledger.record_noisy_sum(charged, "", &[]).unwrap();
+    }
+    assert_eq!(ledger.eligible(all), ["007", "ada", "Ada", "8"]);
+}

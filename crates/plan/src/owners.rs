@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use antinoise_input::InvalidParameter;
+use antinoise_input::tables::{SimilarNames, user_name};
 use rand_core::Rng;
 
 use crate::{Batches, Result, VerifiedPlan};
@@ -62,34 +63,33 @@ impl OwnedExamples {
          in the contents of one user's examples: batches depend on ownership, which is not protected.";
 
     /// The owners of examples 0, 1, ..., by name. A name that is repeated for an example counts once. Owners
-    /// are numbered in the order of their first examples.
+    /// are numbered in the order of their first examples. Spellings of one whole number are one user, as
+    /// [`user_name`] has it, and spaces around a name do not count.
     ///
     /// # Errors
-    /// When there is no example, or an example without an owner or with an empty name.
+    /// When there is no example, or an example without an owner, or a name that is empty, stands for a
+    /// missing cell (NA, null) or is a number that is not whole.
     pub fn new<'a, E: IntoIterator<Item = &'a str>>(
         of_examples: impl IntoIterator<Item = E>,
     ) -> Result<Self> {
         let mut number = HashMap::new();
         let mut found = Self { owners: Vec::new(), names: Vec::new() };
         for (example, names) in of_examples.into_iter().enumerate() {
-            let refused = |got: &str| {
-                let must_be = "one or more names, none of them empty";
-                InvalidParameter::new(format!("owners of example {example}"), got, must_be)
-            };
             let mut owners = Vec::new();
             for name in names {
-                if name.is_empty() {
-                    return Err(refused("with an empty name").into());
-                }
-                owners.push(*number.entry(name).or_insert_with(|| {
-                    found.names.push(name.to_owned());
+                let name = user_name(&format!("owner of example {example}"), name.trim())?;
+                owners.push(*number.entry(name).or_insert_with_key(|name| {
+                    found.names.push(name.to_string());
                     found.names.len() - 1
                 }));
             }
             owners.sort_unstable();
             owners.dedup();
             if owners.is_empty() {
-                return Err(refused("absent").into());
+                let must_be = "one or more names";
+                return Err(
+                    InvalidParameter::new(format!("owners of example {example}"), "absent", must_be).into()
+                );
             }
             found.owners.push(owners);
         }
@@ -113,6 +113,11 @@ impl OwnedExamples {
     /// Unless `user < self.users()`.
     pub fn name(&self, user: usize) -> &str {
         &self.names[user]
+    }
+
+    /// The users whose names are nearly the same as another user's. Each takes part as a user of its own.
+    pub fn similar_names(&self) -> SimilarNames {
+        SimilarNames::among(self.names.iter().map(String::as_str))
     }
 
     /// The owners of an example, in increasing order.

@@ -255,7 +255,7 @@ fn bad_numbers_are_refused_by_name_and_good_ones_give_the_definition() {
                 for steps in NUMBERS {
                     let is_good = one_of_each(examples, number, batch_size, steps);
                     taken += is_good;
-                    refused += 6 - is_good;
+                    refused += 7 - is_good;
                 }
             }
         }
@@ -263,7 +263,8 @@ fn bad_numbers_are_refused_by_name_and_good_ones_give_the_definition() {
     assert!(taken > 10_000 && refused > 10_000, "{taken} taken, {refused} refused");
 }
 
-/// The six samplers with these numbers; how many are taken.
+/// The seven samplers with these numbers, of which `steps` is also the maximum size of a batch; how many are
+/// taken.
 fn one_of_each(examples: usize, number: usize, batch_size: usize, steps: usize) -> usize {
     let fits =
         |k: usize, size: usize| k >= 1 && size >= 1 && k.checked_mul(size).is_some_and(|all| all <= examples);
@@ -278,6 +279,10 @@ fn one_of_each(examples: usize, number: usize, batch_size: usize, steps: usize) 
                 && steps.div_ceil(number) * examples <= 1 << 31,
         ),
         (Sampler::Poisson { groups: number }, fits(number, batch_size)),
+        (
+            Sampler::TruncatedPoisson { groups: number, max_batch_size: steps },
+            fits(number, batch_size) && steps >= 1,
+        ),
         (Sampler::BallsInBins { bins: number }, fits(number, 1)),
         (Sampler::BMinSep { min_sep: number }, fits(number, batch_size) && (1..=1 << 26).contains(&steps)),
         (Sampler::Stream, fits(1, batch_size)),
@@ -296,7 +301,8 @@ fn one_of_each(examples: usize, number: usize, batch_size: usize, steps: usize) 
             }
             Err(error) => {
                 assert!(!(has_meaning && is_held), "{case}: {error}");
-                let names = ["examples", "groups", "bins", "batch_size", "min_sep", "steps"];
+                let names =
+                    ["examples", "groups", "bins", "batch_size", "max_batch_size", "min_sep", "steps"];
                 assert!(names.contains(&&*error.parameter), "{case}: {error}");
             }
         }
@@ -323,6 +329,7 @@ fn obeys(
                 (examples / groups..=examples.div_ceil(groups)).contains(&batch.len())
             }
             Sampler::Stream => batch.len() == if step < examples / batch_size { batch_size } else { 0 },
+            Sampler::TruncatedPoisson { max_batch_size, .. } => batch.len() <= max_batch_size,
             _ => true,
         };
         if !is_of_its_size {
@@ -343,7 +350,9 @@ fn obeys(
             turns.windows(2).all(|pair| pair[1] / groups == pair[0] / groups + 1)
                 && turns.len() >= steps / groups
         }),
-        Sampler::Poisson { groups } => apart(|gap, groups| gap % groups == 0, groups),
+        Sampler::Poisson { groups } | Sampler::TruncatedPoisson { groups, .. } => {
+            apart(|gap, groups| gap % groups == 0, groups)
+        }
         Sampler::BMinSep { min_sep } => apart(|gap, min_sep| gap >= min_sep, min_sep),
         _ => turns.iter().all(|turns| turns.len() <= 1),
     };

@@ -4,7 +4,6 @@ use std::ffi::CString;
 
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Length, Request, Setting, choose, default_delta};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::design::{GivenStrategy, read_workload};
@@ -84,15 +83,14 @@ pub fn plan(
 
 /// Warns of a delta so large that publishing one random example in full would satisfy it.
 fn warn_of_delta(py: Python<'_>, examples: usize, delta: f64) -> PyResult<()> {
-    if delta * (examples as f64) < 1.0 {
-        return Ok(());
-    }
     let bound = 1.0 / examples as f64;
-    let text = format!(
-        "delta is {delta} but should be well below 1 / examples = {bound:.2e}: publishing one example in full, \
-         drawn at random, would reach it"
-    );
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
+    let warning = || {
+        format!(
+            "delta is {delta} but should be well below 1 / examples = {bound:.2e}: publishing one example in full, \
+             drawn at random, would reach it"
+        )
+    };
+    warn(py, (delta * (examples as f64) >= 1.0).then(warning))
 }
 
 fn length(epochs: Option<usize>, steps: Option<usize>) -> Result<Length> {

@@ -9,11 +9,10 @@ use antinoise_input::InvalidParameter;
 use antinoise_release::{
     Columns, Found, Handling, Late, Period, Query, Release, Settings, Status, published, query_while,
 };
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{Result, warn};
 use crate::events;
 use crate::held::Held;
 use crate::key::no_copy;
@@ -164,10 +163,7 @@ impl RunningCounts {
             // A closure that runs without Python's lock must be `Send`, which an exclusive reference to the
             // value is and a shared one is not.
             let read = &mut freezing;
-            if let Some(warning) = py.detach(move || read.similar_users())?.warning() {
-                let message = std::ffi::CString::new(warning.replace('\0', " ")).map_err(Raised::failed)?;
-                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
-            }
+            warn(py, py.detach(move || read.similar_users())?.warning())?;
             let skipped = freezing.skipped();
             py.detach(|| freezing.commit())?;
             let report = dict(py, &found)?;

@@ -1,12 +1,13 @@
 //! Maps errors to Python exceptions: `ValueError` for bad input, `OSError` with path and number for files,
-//! `RuntimeError` for all others. The message is the Rust library's.
+//! `RuntimeError` for all others; and warnings. The message is the Rust library's.
 
+use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
 use antinoise_input::{BadInput, InvalidParameter, sqlite};
-use pyo3::PyErr;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
+use pyo3::prelude::*;
 
 /// An error of any crate, as a Python exception.
 #[derive(Debug)]
@@ -50,6 +51,12 @@ impl Raised {
             None => Self::failed(error),
         }
     }
+}
+
+/// Emits a `UserWarning`, if there is one.
+pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
+    let Some(warning) = warning else { return Ok(()) };
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(warning.replace('\0', " "))?, 1)
 }
 
 impl From<Raised> for PyErr {

@@ -2,6 +2,7 @@
 //! the same key and updates, rounds in Python have the bits of rounds in Rust.
 
 use antinoise_federated::{clipped_update_sum, draw_cohort};
+use antinoise_input::tables::SimilarNames;
 use antinoise_input::{InvalidParameter, at_least};
 use antinoise_noise::Purpose;
 use antinoise_train::optimizer::{Optimizer, OptimizerConfig, Schedule, UpdateRule};
@@ -28,6 +29,13 @@ pub fn _draw_cohort(
     let users: Vec<&str> = users.iter().map(String::as_str).collect();
     let mut rng = noise.rng(Purpose::BatchSampling, step)?;
     Ok(draw_cohort(&users, size, &mut rng)?.into_iter().map(String::from).collect())
+}
+
+/// A warning of users whose names are nearly the same, if there are any.
+#[pyfunction]
+pub fn _similar_names(users: &Bound<'_, PyAny>) -> Result<Option<String>> {
+    let users = names(users)?;
+    Ok(SimilarNames::among(users.iter().map(String::as_str)).warning())
 }
 
 /// The sum, float64, of a cohort's updates, each clipped to `clip_norm`. `update(i)` returns the update of

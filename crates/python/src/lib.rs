@@ -72,7 +72,7 @@ mod _antinoise {
     #[pymodule_export]
     use crate::design::{Strategy, compare, loss};
     #[pymodule_export]
-    use crate::federated::{_clipped_update_sum, _draw_cohort, ServerOptimizer};
+    use crate::federated::{_clipped_update_sum, _draw_cohort, _similar_names, ServerOptimizer};
     #[pymodule_export]
     use crate::key::Key;
     #[pymodule_export]

@@ -5,7 +5,7 @@ use antinoise_plan::OwnedExamples as Owned;
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 
-use crate::errors::Result;
+use crate::errors::{Result, warn};
 use crate::key::{Key, run_named};
 use crate::participations::numbers;
 use crate::plan::Plan;
@@ -24,9 +24,10 @@ fn array<'py>(py: Python<'py>, of: &[usize]) -> Bound<'py, PyArray1<i64>> {
 impl OwnedExamples {
     /// The owners of examples 0, 1, ..., by name.
     #[new]
-    fn new(owners: Vec<Vec<String>>) -> Result<Self> {
-        let owners = owners.iter().map(|of| of.iter().map(String::as_str));
-        Ok(Self { owned: Owned::new(owners)? })
+    fn new(py: Python<'_>, owners: Vec<Vec<String>>) -> Result<Self> {
+        let owned = Owned::new(owners.iter().map(|of| of.iter().map(String::as_str)))?;
+        warn(py, owned.similar_names().warning())?;
+        Ok(Self { owned })
     }
 
     /// The names of the users, in the order of their numbers.

@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from .. import Key, Ledger, NoiseStream, Plan
-from .._antinoise import _draw_cohort
+from .._antinoise import _draw_cohort, _similar_names
 from .._once import NotCopied
 from .._relied import relied
 from .._sums import check_terms
@@ -117,6 +117,8 @@ class CorrelatedNoise(NotCopied, Strategy):
         self._stream: NoiseStream | None = None
         self._round: Round | None = None
         self._unsure = False
+        # Number of users whose names were compared with each other.
+        self._compared = 0
         # The last noisy sum: the earlier process may have ended before its caller saved the new model.
         last = self._ledger.last_noisy_sum()
         self._pending = None if last is None else NoisySum(*last)
@@ -300,6 +302,10 @@ class CorrelatedNoise(NotCopied, Strategy):
         assert self._stream is not None
         cohort = self._plan.batch_size
         nodes, eligible = self._connected(grid, self._ledger.eligible, cohort)
+        if len(nodes) > self._compared:
+            self._compared = len(nodes)
+            if warning := _similar_names(nodes):
+                log(WARNING, "Of the connected users, %s", warning)
         if len(eligible) < cohort:
             raise RuntimeError(
                 f"Of {len(nodes)} connected users {len(eligible)} may take part in step {self.step}, which"

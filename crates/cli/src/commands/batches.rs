@@ -106,8 +106,11 @@ fn owned_examples(path: &Path) -> Result<OwnedExamples> {
         let got = format!("{} ({error})", path.display());
         InvalidParameter::new("owners", got, "a text file with the owners of one example a line")
     })?;
-    let of_lines = text.lines().map(|line| line.split(',').map(str::trim));
-    Ok(OwnedExamples::new(of_lines)?)
+    let examples = OwnedExamples::new(text.lines().map(|line| line.split(',')))?;
+    if let Some(warning) = examples.similar_names().warning() {
+        eprintln!("warning: {warning}");
+    }
+    Ok(examples)
 }
 
 impl fmt::Display for DrawnBatches {
