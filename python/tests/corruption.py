@@ -4,10 +4,15 @@ import random
 from collections import Counter
 
 BLOCK = 4096
-# Number of cases of each kind of damage; all blocks of a file that has fewer.
+# Number of cases of each kind of damage.
 FLIPS, CUTS, BLOCKS, SWAPS = 200, 50, 15, 12
 # The documented errors for wrong states.
 REFUSED = (ValueError, RuntimeError)
+
+
+def block_of(content):
+    """The size of a block: of a file system, or a sixteenth of a shorter file."""
+    return min(BLOCK, max(1, len(content) // 16))
 
 
 def damages(content, others):
@@ -22,16 +27,20 @@ def damages(content, others):
         for at in flips
     ]
     made += [("cut", content[:at]) for at in rng.sample(range(len(content)), CUTS)]
-    blocks = range(0, len(content), BLOCK)
-    zeroed = [content[:at] + bytes(len(content[at : at + BLOCK])) + content[at + BLOCK :] for at in blocks]
+    block = block_of(content)
+    zeroed = [
+        content[:at] + bytes(len(content[at : at + block])) + content[at + block :]
+        for at in range(0, len(content), block)
+    ]
     made += [("zeros", file) for file in rng.sample(zeroed, min(BLOCKS, len(zeroed)))]
-    swapped = 0
+    swapped = attempt = 0
     while swapped < SWAPS:
         size = rng.choice([64, 512, BLOCK])
         size = min(size, len(content) // 4)
         a, b = sorted(rng.sample(range(0, len(content) - size, size), 2))
-        if swapped % 2:
-            other = others[swapped // 2 % len(others)]
+        attempt += 1
+        if attempt % 2:
+            other = others[attempt // 2 % len(others)]
             file = content[:a] + other[a : a + size] + content[a + size :]
         else:
             file = (
@@ -69,7 +78,7 @@ def survey(content, others, load, resume, expected):
     assert tried == {
         "flip": FLIPS,
         "cut": CUTS,
-        "zeros": min(BLOCKS, -(-len(content) // BLOCK)),
+        "zeros": min(BLOCKS, -(-len(content) // block_of(content))),
         "swap": SWAPS,
     }
     return refused

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from corruption import refuses_all
 
 pytest.importorskip("flwr")
 
@@ -13,6 +14,7 @@ from flwr.app import Message, RecordDict
 
 import antinoise as an
 from antinoise.flower import CorrelatedNoise, ServerOptimizer, requested_users, user_record_key
+from antinoise.flower.server_optimizer import ServerState
 
 RECIPE = dict(momentum=0.9, schedule="cooldown:0.5,0.1", weight_decay=0.01)
 
@@ -122,15 +124,23 @@ def test_a_state_of_another_run_or_optimizer_is_refused(path, tmp_path):
     assert strategy.step == 4
 
 
-def test_a_damaged_or_lost_state_is_refused_before_users_are_asked(path):
+def test_a_damaged_or_lost_state_is_refused_before_users_are_asked(path, tmp_path):
+    begun(tmp_path / "other.db", key=4)
+    optimizer = ServerOptimizer(0.5, **RECIPE)
+    cycle(path, wrapped(path, key=an.Key.from_seed_insecure(3), optimizer=optimizer), START)
+    earlier = tmp_path / "earlier"
+    earlier.write_bytes(state_of(path).read_bytes())
+    path.unlink()
+    path.with_name(f"{path.name}.noise").unlink()
     left = begun(path)
-    held = state_of(path).read_bytes()
-    for at in range(0, len(held), 7):
-        state_of(path).write_bytes(held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :])
-        refused(path, left, RuntimeError, "is not the file that was saved")
-    for cut in (0, 1, len(held) // 2, len(held) - 1):
-        state_of(path).write_bytes(held[:cut])
-        refused(path, left, RuntimeError, "is not the file that was saved")
+    held, ledger = state_of(path).read_bytes(), an.Ledger(path, PLAN)
+    run = ledger.bound("token")
+    ledger.close()
+    others = [state_of(tmp_path / "other.db"), earlier]
+    read = lambda: ServerState(optimizer, PLAN, state_of(path), any_arrays=False).load(2, DIM, run)  # noqa: E731
+    refuses_all(state_of(path), others, read)
+    state_of(path).write_bytes(held[:-1])
+    refused(path, left, RuntimeError, "is not the file that was saved")
     state_of(path).unlink()
     refused(path, left, ValueError, "is absent but must be of step 2; any_arrays=True continues without it")
     unfinished = path.with_name(f".{path.name}.optimizer.abcd_123")

@@ -306,12 +306,13 @@ def test_a_state_in_a_file_that_was_damaged_is_refused_or_the_same(states):
     )
 
 
+@pytest.mark.parametrize("kind", ["*.distcp", ".metadata"])
 @pytest.mark.filterwarnings("ignore:torch.distributed is")
-def test_a_distributed_checkpoint_that_was_damaged_is_refused_or_the_same(states, tmp_path):
+def test_a_distributed_checkpoint_that_was_damaged_is_refused_or_the_same(states, tmp_path, kind):
     plan, state, others = states
     for number, each in enumerate([state, *others]):
         dcp.save({"noise": each}, checkpoint_id=tmp_path / str(number))
-    (name,) = (file.name for file in (tmp_path / "0").glob("*.distcp"))
+    (name,) = (file.name for file in (tmp_path / "0").glob(kind))
     template = wide(plan, 0, an.Key.from_seed_insecure(9))
 
     def load(content):

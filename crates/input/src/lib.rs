@@ -17,13 +17,15 @@
 //! ```layers
 //! error: the error for a bad parameter, and the trait that tells bad input from other failures
 //! checks, numbers: checks of parameters; maxima, numbers and bytes as text
-//! files, tables, sqlite: whole files, permissions and locks; cells of tables; databases
+//! files, tables, sqlite, damage: whole files, permissions and locks; cells of tables; databases; damaged files
 //! arrays: arrays of numbers and text, and tables of them
 //! ```
 
 #[cfg(feature = "arrays")]
 pub mod arrays;
 mod checks;
+#[cfg(feature = "damage")]
+pub mod damage;
 mod error;
 pub mod files;
 mod numbers;

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antinoise_input::BadInput;
+use antinoise_input::damage::damages;
 use antinoise_release::{Error, Period, Published, Release, Result, Settings, Unit, published};
 use folder::copy;
 use rusqlite::Connection;
@@ -199,41 +200,39 @@ fn whatever_is_altered_in_the_database_is_named() {
 }
 
 #[test]
-fn two_hundred_flipped_bytes_of_the_database_and_its_seal_are_named_or_change_nothing() {
+fn damage_of_the_database_the_seal_or_the_secret_is_named_or_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let (base, folder) = (root.path().join("base"), root.path().join("case"));
+    let [base, other, folder] = ["base", "other", "case"].map(|name| root.path().join(name));
     begun(&base);
+    begun(&other);
     copy(&base, &folder);
     let wanted = ended(&folder).unwrap();
-    let (mut random, mut refused) = (7u64, [0, 0]);
-    for round in 0..400 {
-        std::fs::remove_dir_all(&folder).unwrap();
-        copy(&base, &folder);
-        let file = usize::from(round >= 200);
-        let path = folder.join(["release.db", "seal"][file]);
-        let mut bytes = std::fs::read(&path).unwrap();
-        let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let at = used[(random >> 33) as usize % used.len()];
-        bytes[at] ^= 1 << (random >> 30 & 7);
-        std::fs::write(&path, bytes).unwrap();
-        match ended(&folder) {
-            Ok(figures) => assert_eq!(figures, wanted, "byte {at}"),
-            Err(error) => {
-                refused[file] += 1;
-                let words = [
-                    "damaged",
-                    "another database",
-                    "another file",
-                    "of version",
-                    "older than its seal",
-                    "a writable file in a writable folder, with its first bytes as they were",
-                ];
-                check_named(&format!("byte {at}"), &error, &words);
+    for (file, least) in [("release.db", 90), ("seal", 260), ("secret", 260)] {
+        let [whole, another] = [&base, &other].map(|folder| std::fs::read(folder.join(file)).unwrap());
+        let (mut refused, mut tried) = (0, 0);
+        for (kind, damaged) in damages(&whole, &[another]) {
+            std::fs::remove_dir_all(&folder).unwrap();
+            copy(&base, &folder);
+            std::fs::write(folder.join(file), damaged).unwrap();
+            tried += 1;
+            match ended(&folder) {
+                Ok(figures) => assert_eq!(figures, wanted, "{file}: {kind} {tried}"),
+                Err(error) => {
+                    refused += 1;
+                    let words = [
+                        "damaged",
+                        "another database",
+                        "another file",
+                        "of version",
+                        "older than its seal",
+                        "a writable file in a writable folder, with its first bytes as they were",
+                    ];
+                    check_named(&format!("{file}: {kind} {tried}"), &error, &words);
+                }
             }
         }
+        assert!(tried > 260 && refused >= least, "{file}: {refused} of {tried}");
     }
-    assert!(refused[0] > 120 && refused[1] == 200, "{refused:?} of 200 each");
 }
 
 /// A byte of the header can forbid writing. SQLite's own message, "attempt to write a readonly database",
