@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from transformers import masking_utils
+from transformers import PretrainedConfig, masking_utils
 
 from ._relied import relied
 from .torch.data.trees import examples_in, portion_of
@@ -94,7 +94,12 @@ class ByExample(TorchFunctionMode):
 
 def follow_masks(model: nn.Module) -> bool:
     """Whether masks of padding can be kept in this model; makes `kept_masks` work."""
-    of = {getattr(getattr(part, "config", None), "_attn_implementation", None) for part in model.modules()}
+    configs = [
+        config
+        for part in model.modules()
+        if isinstance(config := getattr(part, "config", None), PretrainedConfig)
+    ]
+    of = {relied("transformers", config, "_attn_implementation") for config in configs}
     if not of <= {None, *_MASKED} or not all(hasattr(masking_utils, name) for name in _SKIPS):
         return False
     for name in _SKIPS:

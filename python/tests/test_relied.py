@@ -127,6 +127,23 @@ def test_padding_of_convolutions_is_asserted():
         )
 
 
+def test_the_implementation_of_attention_is_never_guessed():
+    """If a release renames it, whether masks of padding can be kept is unknown."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    from antinoise._hf_losses import follow_masks
+
+    class Config(transformers.PretrainedConfig):
+        __qualname__ = "Config"
+        _attn_implementation = property(
+            lambda self: _nothing("_attn_implementation"), lambda self, value: None
+        )
+
+    model = torch.nn.Module()
+    model.config = Config()
+    with pytest.raises(RuntimeError, match=message("transformers", "Config", "_attn_implementation")):
+        follow_masks(model)
+
+
 STATE = [
     "_get_fsdp_state",
     "_mp_policy",

@@ -28,6 +28,8 @@ PLANS = {
     "poisson": dict(setting="poisson", mechanism="identity"),
     "groups": dict(setting="poisson", mechanism="banded-toeplitz:4"),
     "b-min-sep": dict(setting="b-min-sep", mechanism="banded-toeplitz:4"),
+    "truncated": dict(setting="poisson", mechanism="banded-toeplitz:4", max_batch_size="auto"),
+    "shuffled": dict(setting="shuffled", mechanism="blt:2"),
     "single": dict(setting="single", epochs=1),
 }
 
