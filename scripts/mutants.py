@@ -86,13 +86,13 @@ DRAWN_OF = {
     "ledger": "crates/ledger/src/**/*.rs",
 }
 TESTS = {
-    "accounting": "gdp others sampled b_min_sep bounds",
-    "mechanism": "laws forms extremes figures queries past",
-    "plan": "altered claims bins b_min_sep by_step sampled sampler_laws rounding",
-    "noise": "key_file keys checkpoint stream",
-    "train": "clipping groups sensitivity",
+    "accounting": "allocated b_min_sep bounds changed curves fixed_size gdp others sampled truncated",
+    "mechanism": "each_epoch extremes figures forms last_iterate laws order past queries rows running trees",
+    "plan": "altered b_min_sep bins by_step claims given observed owners rounding sampled sampler_laws truncated",
+    "noise": "checkpoint corruption key_file keys range stream",
+    "train": "checkpoints clipping groups sensitivity users",
     "release": "bad_input streams values copies left_out users ledger damage checks moved segments",
-    "ledger": "damage laws federation",
+    "ledger": "damage laws federation stored",
 }
 # Features without which some of the tests are not built.
 FEATURES = {"train": "antinoise-train/parquet,antinoise-train/candle", "release": "antinoise-release/parquet"}

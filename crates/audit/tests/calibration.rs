@@ -7,7 +7,7 @@ use antinoise_audit::{
 };
 use antinoise_mechanism::design::StrategySpec;
 use antinoise_mechanism::{Adjacency, Class, Participation};
-use antinoise_plan::{ArithmeticKind, Length, Request, Setting, VerifiedPlan, choose};
+use antinoise_plan::{ArithmeticKind, Length, MaxBatchSize, Request, Setting, VerifiedPlan, choose};
 use common::{design, schemas};
 use rayon::prelude::*;
 
@@ -58,14 +58,17 @@ const BY_CHANCE: f64 = 1e-6;
 
 fn plans() -> Vec<VerifiedPlan> {
     let settings = [
-        (Setting::Cyclic, "banded-toeplitz:4"),
-        (Setting::Poisson, "identity"),
-        (Setting::Poisson, "banded-toeplitz:4"),
-        (Setting::Poisson, "blt:2"),
-        (Setting::BMinSep, "banded-toeplitz:4"),
+        (Setting::Cyclic, "banded-toeplitz:4", false),
+        (Setting::Shuffled, "blt:2", false),
+        (Setting::Poisson, "identity", false),
+        (Setting::Poisson, "identity", true),
+        (Setting::Poisson, "banded-toeplitz:4", false),
+        (Setting::Poisson, "blt:2", false),
+        (Setting::BMinSep, "banded-toeplitz:4", false),
     ];
-    let plan = |(setting, strategy): (Setting, &str)| {
+    let plan = |(setting, strategy, is_cut): (Setting, &str, bool)| {
         let mut request = Request::new(400, 20, Length::Epochs(2), setting);
+        request.max_batch_size = is_cut.then_some(MaxBatchSize::Auto);
         (request.epsilon, request.delta) = (4.0, 1e-4);
         request.specs = Some(vec![strategy.parse().unwrap()]);
         choose(&request).unwrap().plan

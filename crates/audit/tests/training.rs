@@ -6,13 +6,14 @@ use antinoise_audit::{
     audit_with_training,
 };
 use antinoise_noise::{Key, KeyedRng, NoiseStream, Purpose, RunId};
-use antinoise_plan::{Batches, Length, Request, Sampler, Setting, VerifiedPlan, choose};
+use antinoise_plan::{Batches, Length, MaxBatchSize, Request, Sampler, Setting, VerifiedPlan, choose};
 use antinoise_train::optimizer::UpdateRule;
 
 const ALPHA: f64 = 1e-3;
 
-fn plan(setting: Setting, epochs: usize, strategy: &str) -> VerifiedPlan {
+fn plan(setting: Setting, epochs: usize, strategy: &str, is_cut: bool) -> VerifiedPlan {
     let mut request = Request::new(1200, 60, Length::Epochs(epochs), setting);
+    request.max_batch_size = is_cut.then_some(MaxBatchSize::Auto);
     (request.epsilon, request.delta) = (4.0, 1e-5);
     request.specs = Some(vec![strategy.parse().unwrap()]);
     choose(&request).unwrap().plan
@@ -21,15 +22,17 @@ fn plan(setting: Setting, epochs: usize, strategy: &str) -> VerifiedPlan {
 /// One plan for each sampler.
 fn plans() -> Vec<VerifiedPlan> {
     [
-        (Setting::Cyclic, 4, "banded-toeplitz:5"),
-        (Setting::Single, 1, "blt:2"),
-        (Setting::Stream, 1, "toeplitz"),
-        (Setting::Poisson, 4, "identity"),
-        (Setting::Poisson, 4, "banded-toeplitz:5"),
-        (Setting::Poisson, 4, "blt:2"),
-        (Setting::BMinSep, 4, "banded-toeplitz:5"),
+        (Setting::Cyclic, 4, "banded-toeplitz:5", false),
+        (Setting::Shuffled, 4, "blt:2", false),
+        (Setting::Single, 1, "blt:2", false),
+        (Setting::Stream, 1, "toeplitz", false),
+        (Setting::Poisson, 4, "identity", false),
+        (Setting::Poisson, 4, "banded-toeplitz:5", false),
+        (Setting::Poisson, 4, "banded-toeplitz:5", true),
+        (Setting::Poisson, 4, "blt:2", false),
+        (Setting::BMinSep, 4, "banded-toeplitz:5", false),
     ]
-    .map(|(setting, epochs, strategy)| plan(setting, epochs, strategy))
+    .map(|(setting, epochs, strategy, is_cut)| plan(setting, epochs, strategy, is_cut))
     .into()
 }
 
@@ -55,7 +58,8 @@ fn audited(training: &mut dyn Training) -> Report {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// Examples are shuffled again in each round, so that some come again too soon.
+    /// Examples are shuffled again in each round, or in each half of an epoch, so that some come again too
+    /// soon.
     Separation,
     /// Examples are assigned to bins again in each round.
     BinsAnew,
@@ -127,11 +131,16 @@ impl<'a> Broken<'a> {
         let (mut order, mut draws) = (0, step as u64);
         let round = match sampler {
             Sampler::Cyclic { groups }
+            | Sampler::Shuffled { groups }
             | Sampler::Poisson { groups }
+            | Sampler::TruncatedPoisson { groups, .. }
             | Sampler::BallsInBins { bins: groups } => groups,
             _ => plan.steps,
         };
         match self.fault {
+            Fault::Separation if matches!(sampler, Sampler::Shuffled { .. }) => {
+                order = (step / (round / 2)) as u64;
+            }
             Fault::Separation | Fault::BinsAnew => order = (step / round) as u64,
             Fault::GroupsIgnored => sampler = Sampler::Poisson { groups: 1 },
             Fault::RateTooHigh => size += size / 3,
@@ -200,9 +209,16 @@ fn the_trainer_is_accepted_under_every_sampler() {
         let written_out = audited(&mut Broken::new(&inputs, Fault::Nothing));
         assert!(written_out.accepted, "{written_out:#?}");
     }
-    for kind in
-        ["Cyclic", "Poisson { groups: 1 }", "Poisson { groups: 5 }", "BallsInBins", "BMinSep", "Stream"]
-    {
+    for kind in [
+        "Cyclic",
+        "Shuffled",
+        "Poisson { groups: 1 }",
+        "Poisson { groups: 5 }",
+        "TruncatedPoisson { groups: 5",
+        "BallsInBins",
+        "BMinSep",
+        "Stream",
+    ] {
         assert!(
             samplers.iter().any(|sampler| format!("{sampler:?}").starts_with(kind)),
             "{kind}: {samplers:?}"
@@ -217,14 +233,19 @@ type CanHave<'a> = &'a dyn Fn(Sampler) -> bool;
 #[test]
 fn every_fault_of_a_training_is_rejected() {
     let any = |_: Sampler| true;
-    let drawn = |sampler| matches!(sampler, Sampler::Poisson { .. } | Sampler::BMinSep { .. });
+    let coins = |sampler| matches!(sampler, Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. });
+    let drawn = |sampler| coins(sampler) || matches!(sampler, Sampler::BMinSep { .. });
+    let grouped = |sampler| {
+        matches!(sampler, Sampler::Poisson { groups: 2.. } | Sampler::TruncatedPoisson { groups: 2.., .. })
+    };
+    let ordered = |sampler| matches!(sampler, Sampler::Cyclic { .. } | Sampler::Shuffled { .. });
     let secret = |sampler| !matches!(sampler, Sampler::Stream);
     let table: [(Fault, &str, CanHave); 11] = [
-        (Fault::Separation, "schema", &|sampler| matches!(sampler, Sampler::Cyclic { .. })),
+        (Fault::Separation, "schema", &ordered),
         (Fault::BinsAnew, "group", &|sampler| matches!(sampler, Sampler::BallsInBins { .. })),
-        (Fault::GroupsIgnored, "group", &|sampler| matches!(sampler, Sampler::Poisson { groups: 2.. })),
+        (Fault::GroupsIgnored, "group", &grouped),
         (Fault::RateTooHigh, "how many", &drawn),
-        (Fault::DrawsReused, "who takes part", &|sampler| matches!(sampler, Sampler::Poisson { .. })),
+        (Fault::DrawsReused, "who takes part", &coins),
         (Fault::RunsShareBatches, "who takes part", &secret),
         (Fault::MomentumBeforeNoise, "clipped sum", &any),
         (Fault::OptimizerSeesSums, "optimizer", &any),

@@ -169,6 +169,7 @@ mod tests {
         progress.advance(3);
         drop(progress);
         drop(Progress::endless("planning"));
+        // A thread that slept until its next line would hold this one up for 30 seconds.
         assert!(start.elapsed() < BETWEEN_LINES / 2);
     }
 }

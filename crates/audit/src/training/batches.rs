@@ -112,12 +112,13 @@ fn sizes(plan: &VerifiedPlan, batches: &[&[usize]]) -> Vec<f64> {
         Sampler::Cyclic { groups } | Sampler::BallsInBins { bins: groups } if groups <= batches.len() => {
             found.push(far(plan.examples, total(&batches[..groups]), 1.0));
         }
-        Sampler::Poisson { .. } => {
-            let n = (0..batches.len()).map(|step| trials(plan, step).0).sum();
-            found.push(far(n, total(batches), trials(plan, 0).1));
+        Sampler::Poisson { .. } | Sampler::TruncatedPoisson { .. } => {
+            let n: usize = (0..batches.len()).map(|step| trials(plan, step).0).sum();
+            let (total, p) = (total(batches), trials(plan, 0).1);
+            // A cut makes batches smaller: too many examples are as unlikely as without it, too few are not.
+            let is_explained = plan.sampler.max_batch_size().is_some() && total as f64 <= n as f64 * p;
+            found.push(if is_explained { 0.0 } else { far(n, total, p) });
         }
-        // A batch that was cut says less about the others.
-        Sampler::TruncatedPoisson { .. } => (),
         // Each example has at most this number of turns, independently of other examples.
         other => {
             if let Some(Spacing { steps, is_exact: false }) = other.spacing() {

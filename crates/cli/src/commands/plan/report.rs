@@ -262,6 +262,10 @@ impl PlanChoice {
     }
 }
 
+/// The meaning of a mark of the table.
+const NOT_CONVERGED: &str = "Not converged: the design ended at its limit of iterations or where steps no longer helped. The \
+                             loss is\nthat of the strategy that it found; the best of the class may be a little better.";
+
 impl fmt::Display for PlanChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prose = |text: &str| self.markup.escaped(text);
@@ -273,6 +277,10 @@ impl fmt::Display for PlanChoice {
         writeln!(f, "{}", self.table())?;
         let explanation = self.explanation.replace(", and", ",\nand").replace(". ", ".\n");
         writeln!(f, "{}\n", prose(&explanation))?;
+        let shown = |i: &usize| self.long || self.is_in_short_form(*i);
+        if (0..self.candidates.len()).filter(shown).any(|i| !self.candidates[i].status.is_final()) {
+            writeln!(f, "{}\n", prose(NOT_CONVERGED))?;
+        }
         for LeftOut { strategy, why } in &self.left_out {
             writeln!(f, "{}", prose(&format!("{strategy} was left out: {why}.")))?;
         }
