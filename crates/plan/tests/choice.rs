@@ -150,6 +150,20 @@ fn the_stated_loss_is_that_of_the_noise_where_weights_vary_by_orders_of_magnitud
     assert!(varying >= 6, "{varying}");
 }
 
+/// The rounding errors of a long history for 4 10^15 parameters.
+#[test]
+fn a_stated_loss_includes_the_noise_for_rounding_errors() {
+    let mut request = Request::new(2000, 10, Length::Steps(400), Setting::Cyclic);
+    (request.epsilon, request.delta, request.dim) = (2.0, 1e-3, 4_000_000_000_000_000);
+    request.specs = Some(vec!["toeplitz".parse().unwrap()]);
+    let choice = choose(&request).unwrap();
+    let (chosen, plan) = (&choice.candidates[choice.chosen], &choice.plan);
+    assert!(plan.rounding_factor > 1.001, "{}", plan.rounding_factor);
+    let without =
+        chosen.unit_loss.rms_loss * plan.noise_multiplier * request.clip_norm / plan.expected_batch_size();
+    assert!((chosen.rms_loss / without / plan.rounding_factor - 1.0).abs() < 1e-9);
+}
+
 #[test]
 fn budgets_need_a_number_of_parameters() {
     let mut request = Request::new(100, 10, Length::Epochs(2), Setting::Cyclic);

@@ -1,13 +1,11 @@
 //! The choice of a plan.
 
-use std::ffi::CString;
-
 use antinoise_input::InvalidParameter;
 use antinoise_plan::{Length, Request, Setting, choose, default_delta};
 use pyo3::prelude::*;
 
 use crate::design::{GivenStrategy, read_workload};
-use crate::errors::Result;
+use crate::errors::{Result, warn};
 use crate::plan::Plan;
 use crate::process::interruptible;
 use crate::words::{Names, SizeLike, WorkloadLike, arithmetic, parsed, unit};

@@ -141,17 +141,9 @@ pub fn choose_with(request: &Request, progress: &(dyn Fn(f64, f64) + Sync)) -> R
         failures.into_iter().map(|(spec, error)| Rejected { spec, reason: error.to_string() }).collect();
     let (chosen, plan) = loop {
         let chosen = chosen(request, &candidates)?;
-        match candidates[chosen].plan(request, &|_, _| ()) {
-            Ok(plan) if !candidates[chosen].add_rounding(&plan, request, &independent) => {
-                break (chosen, plan);
-            }
-            Ok(_) => {} // chosen anew, by its loss with its rounding errors
-            // No request names this mechanism: another will do.
-            Err(error) if chosen > 0 && !request.names_mechanisms() => {
-                let spec = candidates.remove(chosen).spec;
-                rejected.push(Rejected { spec, reason: error.to_string() });
-            }
-            Err(error) => return Err(error),
+        let plan = candidates[chosen].plan(request, &|_, _| ())?;
+        if !candidates[chosen].add_rounding(&plan, request, &independent) {
+            break (chosen, plan);
         }
     };
     rejected.extend(
