@@ -75,6 +75,10 @@ def test_owners_take_part_as_the_plan_says_and_batches_are_those_of_the_command_
     how = ["--plan", tmp_path / "plan.toml", "--owners", tmp_path / "owners.txt", "--run", "b", "--json"]
     told = json.loads(antinoise("batches", "--key-file", key_file, *how).stdout)["batches"]
     assert told == [batch.tolist() for batch in batches]
+    with pytest.warns(UserWarning, match="1 user has a name that differs"):
+        assert an.OwnedExamples([["7"], ["7.0", "ada"], ["Ada ", "7e0"]]).users == ["7", "ada", "Ada"]
+    with pytest.raises(ValueError, match='owner of example 0 is "NA" but must be'):
+        an.OwnedExamples([["NA"]])
     with pytest.raises(ValueError, match="owners of example 1 is absent"):
         an.OwnedExamples([["a"], []])
     with pytest.raises(ValueError, match="examples of the plan is 11 but must be 1"):

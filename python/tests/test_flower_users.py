@@ -1,5 +1,6 @@
 """Users at nodes: which users are asked, and which records are used."""
 
+import logging
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from federated import COHORT, DIM, FakeGrid, Seen, arrays_of, naive_means, row_o
 from flower_run import PLAN, path, train, wrapped
 from flwr.app import Error, Message, RecordDict
 
+import antinoise.flower.strategy
 from antinoise.flower import QueryUsers, one_user_per_node, reply_with_users, user_record_key
 
 
@@ -105,6 +107,20 @@ def test_a_record_of_another_user_is_not_taken(path):
     strategy = wrapped(path)
     train(strategy, FakeGrid(nodes=40, change=change), 1)
     assert (strategy.reports[0].aggregated, strategy.reports[0].missing) == (COHORT - 1, 1)
+
+
+def test_a_user_has_one_name_and_similar_names_are_warned_of(path, monkeypatch):
+    said = []
+    monkeypatch.setattr(antinoise.flower.strategy, "log", lambda level, *words: said.append((level, words)))
+    names = ["Ada", "ada", "7", "8", "9", "10"]
+    strategy, grid = wrapped(path, users=lambda grid: dict.fromkeys(names, 100)), FakeGrid()
+    train(strategy, grid, 1)
+    warnings = [words[1] for level, words in said if level == logging.WARNING and "connected" in words[0]]
+    assert len(warnings) == 1 and '"Ada" and "ada"' in warnings[0]
+    first = grid.asked[0][0]
+    with pytest.raises(ValueError, match=f'must be "{first}", as which this user takes part'):
+        strategy.ledger.charge([f" {first}"])
+    assert f" {first}" not in strategy.ledger.eligible([f" {first}"])
 
 
 @pytest.mark.parametrize("name", ["half \ud83d", 7])
