@@ -9,8 +9,8 @@ pub const CASES: [(&str, usize); 4] = [("cut", 50), ("flip", 200), ("swap", 12),
 
 /// Kinds of damage and the damaged files, all different: bits that are flipped, ends that are cut off, blocks
 /// of zeros, and blocks that changed places within the file or with one of `others`, the same file of another
-/// run or step. [`CASES`] has the number of each kind; a short file has as many cuts as bytes, and a file with
-/// blocks of zeros no more cases of zeros than other blocks.
+/// run or step. [`CASES`] has the number of each kind; a short file has as many cuts as bytes, and a file
+/// with blocks of zeros no more cases of zeros than other blocks.
 ///
 /// # Panics
 /// If the file is shorter than 32 bytes, which have too few different cases.
