@@ -98,7 +98,7 @@ fn a_copy_on_another_fresh_tmpfs_is_refused() {
         Command::new("unshare").args([how, "true"]).status().is_ok_and(|status| status.success())
     };
     // As root, or as a user with a name space of one's own.
-    let Some(how) = ["-m", "-rm"].into_iter().find(|how| may(&how)) else {
+    let Some(how) = ["-m", "-rm"].into_iter().find(may) else {
         eprintln!(
             "no mounts are allowed here: the unit tests of `copy_detection` compare made-up file systems"
         );
