@@ -411,6 +411,35 @@ def test_a_checkpoint_goes_on_with_its_own_parameters_alone(layout, tmp_path):
         made.save(folder, {})
 
 
+def test_a_checkpoint_goes_on_with_its_own_data_alone(tmp_path):
+    params, folder = LAYOUTS[0][1], tmp_path / "state"
+    made = noise_of(params, PLAN, key(), run="d")
+    made.noisy_mean(jax.tree.map(lambda p: np.zeros(p.shape), params))
+    made.save(folder, params, data=(X, Y))
+    how = dict(plan=PLAN, run="d", external_batches=True)
+    changed = Y.copy()
+    changed[3, 4] += 1
+    for other in (
+        (X, changed),
+        (Y, X),
+        [X, Y],
+        {"x": X, "y": Y},
+        (X.astype(np.float64), Y),
+        (X, Y[1:]),
+        None,
+    ):
+        with pytest.raises(RuntimeError, match="^data are not as when the noise of step 1 was saved"):
+            Noise.resume(folder, params, data=other, **how)
+        assert Noise.resume(folder, params, data=other, reuse_noise_unprotected=True, **how).step == 1
+    moved = jax.tree.map(lambda p: p + 1, params)
+    with pytest.raises(RuntimeError, match="^params and data are not as when"):
+        Noise.resume(folder, moved, data=(X, changed), **how)
+    assert Noise.resume(folder, params, data=(jnp.asarray(X), Y), **how).step == 1
+    made.save(folder, params)
+    with pytest.raises(RuntimeError, match="^data are not as when"):
+        Noise.resume(folder, params, data=(X, Y), **how)
+
+
 def test_it_is_not_copied_and_a_key_makes_it_once():
     secret = an.Key.from_os()
     noise = noise_of(tree(), PLAN, secret)

@@ -54,6 +54,24 @@ def longer(plan, steps=STEPS):
     return now
 
 
+def test_a_run_resumes_with_its_own_data_and_the_same_bits(tmp_path):
+    (x, y), now = data(), params()
+    run = make_private(loss, params(), data(), key=key(), run="s", **ASKED)
+    for examples, _ in zip(run.batches(), range(9)):
+        now = step(now, run.gradient(now, x[examples], y[examples]))
+    run.save(tmp_path, now)
+    with pytest.raises(RuntimeError, match="^data are not as when the noise of step 9 was saved"):
+        Noise.resume(tmp_path, now, run.plan, data=(x + 1, y), run="s")
+    later = PrivateRun(loss, Noise.resume(tmp_path, now, run.plan, data=(x, y), run="s"), data=(x, y))
+    for examples in later.batches():
+        now = step(now, later.gradient(now, x[examples], y[examples]))
+    whole = make_private(loss, params(), data(), key=key(), run="s", **ASKED)
+    then = params()
+    for examples in whole.batches():
+        then = step(then, whole.gradient(then, x[examples], y[examples]))
+    assert later.noise.step == run.plan.steps and equal(now, then)
+
+
 @pytest.mark.parametrize("form", ["arguments", "a mapping"])
 @pytest.mark.parametrize("setting", [None, "poisson"])
 def test_it_makes_the_bits_of_the_longer_way(setting, form):

@@ -232,7 +232,7 @@ class Noise(NotCopied):
             )
         return self._handed.handed_out(padded)
 
-    def save(self, folder: str | os.PathLike[str], params: Any) -> None:
+    def save(self, folder: str | os.PathLike[str], params: Any, *, data: Any = None) -> None:
         """Saves step, noise state and the run's key to a folder. **As secret as the key**: files have mode
         0600.
 
@@ -241,6 +241,8 @@ class Noise(NotCopied):
         Args:
             folder: An existing or new folder.
             params: The parameters at which the next step's gradients are taken; `resume` accepts no others.
+            data: The examples that batches are taken from, a tree of arrays, all of which is read; `resume`
+                then accepts no others.
         """
         # A jitted function makes its step in a callback, which may not have run yet.
         jax.effects_barrier()  # type: ignore[no-untyped-call]
@@ -250,7 +252,8 @@ class Noise(NotCopied):
         self._stream.save(noise)
         # This file names the noise file: the previous checkpoint stays valid until it is replaced.
         with new_sealed(_layout_file(folder)) as layout:
-            layout.write(json.dumps([self._stream.commitment, self._layout.shapes(), weights]).encode())
+            told = [self._stream.commitment, self._layout.shapes(), weights, _digest_of(data)]
+            layout.write(json.dumps(told).encode())
         for other in folder.glob(f"noise-{jax.process_index()}-*"):
             if other != noise:
                 other.unlink()
@@ -268,6 +271,7 @@ class Noise(NotCopied):
         params: Any,
         plan: Plan,
         *,
+        data: Any = None,
         run: str | None = None,
         threads: int | None = None,
         trust_float32_sums: bool = False,
@@ -282,25 +286,26 @@ class Noise(NotCopied):
         Args:
             folder: The folder of `save`.
             params: The parameters that were saved with it, in the same shardings.
+            data: The examples that were given to `save`, if they were.
             plan, run, threads, trust_float32_sums, external_batches: As in `Noise`.
-            reuse_noise_unprotected: Allow other parameters, and other sums for noise that was used. The
+            reuse_noise_unprotected: Allow other parameters and data, and other sums for noise that was used. The
                 caller asserts that nobody sees the noisy sums made with that noise.
 
         Raises:
-            RuntimeError: A file was altered or is another checkpoint's, or the parameters are not the saved
-                ones.
+            RuntimeError: A file was altered or is another checkpoint's, or parameters or data are not the
+                saved ones.
             ValueError: The state is of another plan, run or tree of parameters.
         """
         noise = cls.__new__(cls)
         noise._plan, noise._trusted, noise._layout = plan, trust_float32_sums, Layout(params)
         found = json.loads(content_of(_layout_file(Path(folder))))
-        if len(found) != 3:
+        if len(found) != 4:
             must_be = (
                 "of this version, whose states name the parameters: finish the run with the version that"
                 " saved it"
             )
             raise RuntimeError(f"state in {folder} is of an earlier version but must be {must_be}")
-        commitment, shapes, weights = found
+        commitment, shapes, weights, examples = found
         if shapes != noise._layout.shapes():
             raise ValueError(
                 "params is a tree of other names or shapes but must be what the noise was saved for"
@@ -315,15 +320,33 @@ class Noise(NotCopied):
         noise._stream = stream
         if reuse_noise_unprotected:
             stream._forget_noisy_sums(stream.step)
-        elif weights != noise._weights(params):
+        elif other := [
+            name
+            for name, saved, given in (
+                ("params", weights, noise._weights(params)),
+                ("data", examples, _digest_of(data)),
+            )
+            if saved != given
+        ]:
             raise RuntimeError(
-                f"params are not as when the noise of step {stream.step} was saved: another sum would be"
-                " added to the noise of the run that saved it, and the difference of both has none."
-                " Give the parameters of the same checkpoint, or begin a run with another key or name;"
+                f"{' and '.join(other)} are not as when the noise of step {stream.step} was saved: another sum"
+                " would be added to the noise of the run that saved it, and the difference of both has none."
+                " Give those of the same checkpoint, or begin a run with another key or name;"
                 " if nobody sees the noisy sums that the run made since, pass reuse_noise_unprotected=True"
             )
         noise._use(stream, external_batches)
         return noise
+
+
+def _digest_of(data: Any) -> str | None:
+    """The digest of a tree of arrays; None for no data."""
+    if data is None:
+        return None
+    digest = hashlib.sha256(str(jax.tree.structure(data)).encode())
+    for leaf in map(np.ascontiguousarray, jax.tree.leaves(data)):
+        digest.update(f" {leaf.dtype} {leaf.shape} ".encode())
+        digest.update(leaf.reshape(-1).view(np.uint8))
+    return digest.hexdigest()
 
 
 def _layout_file(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -24,16 +25,23 @@ class PrivateRun(NotCopied):
     Args:
         loss: `loss(params, *batch)`, a scalar.
         noise: The run's noise: a new one, or that of `Noise.resume`.
+        data: The examples, as in `make_private`, which `save` binds the noise to.
         microbatch_size, groups: As in `clipped_sum`.
 
     Attributes:
-        noise: The run's `Noise`; `noise.save` saves it.
+        noise: The run's `Noise`.
     """
 
     def __init__(
-        self, loss: Callable[..., jax.Array], noise: Noise, *, microbatch_size: int = 64, groups: Asked = None
+        self,
+        loss: Callable[..., jax.Array],
+        noise: Noise,
+        *,
+        data: Any = None,
+        microbatch_size: int = 64,
+        groups: Asked = None,
     ) -> None:
-        self.noise, self._loss = noise, loss
+        self.noise, self._loss, self._data = noise, loss, data
         self._how: dict[str, Any] = dict(microbatch_size=microbatch_size, groups=groups)
         # By the number of arguments of a batch: a function compiles its own functions once.
         self._clipped: dict[int, Callable[..., ClippedSum]] = {}
@@ -47,6 +55,10 @@ class PrivateRun(NotCopied):
     def statement(self) -> str:
         """The privacy statement of the run."""
         return self.noise.statement
+
+    def save(self, folder: str | os.PathLike[str], params: Any) -> None:
+        """Saves the noise, bound to these parameters and to the data (`Noise.save`)."""
+        self.noise.save(folder, params, data=self._data)
 
     def batches(self, *, padded: bool = False) -> Iterator[NDArray[np.int64]]:
         """Yields each step's example numbers, from the next step on (`Noise.batches`)."""
@@ -141,8 +153,8 @@ def make_private(
         loss: `loss(params, *batch)`, a scalar. Each example is a batch of one, so that a mean over the batch
             is that example's loss.
         params: A tree of arrays.
-        data: The examples, a tree of arrays with the examples in the first dimension of each. Only their
-            number is taken.
+        data: The examples, a tree of arrays with the examples in the first dimension of each. Their number
+            is taken, and `save` binds the noise to them.
         epsilon, delta: The privacy to reach. Left out with `plan`, as are the next arguments up to `setting`.
         batch_size: (Expected) number of examples in a batch.
         epochs, steps: The length of the training: one of them.
@@ -178,7 +190,7 @@ def make_private(
             "key is None but must be given where several processes train: one key in all of them"
         )
     noise = Noise(params, planned, Key.from_os() if key is None else key, run=run)
-    return PrivateRun(loss, noise, microbatch_size=microbatch_size, groups=groups)
+    return PrivateRun(loss, noise, data=data, microbatch_size=microbatch_size, groups=groups)
 
 
 def _planned(params: Any, examples: int, clip_norm: float, asked: dict[str, Any]) -> Plan:
