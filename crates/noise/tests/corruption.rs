@@ -8,7 +8,7 @@ use std::path::Path;
 
 use antinoise_input::damage::{CASES, damages};
 use antinoise_mechanism::Recursion;
-use antinoise_noise::{Error, Grid, Key, NoiseStream, RunId, StateAt, StreamBuilder};
+use antinoise_noise::{Error, Grid, Key, NoiseStream, StateAt, StreamBuilder};
 use common::{STEPS, cases};
 use sha2::{Digest, Sha256};
 
