@@ -288,8 +288,8 @@ class Noise(NotCopied):
             params: The parameters that were saved with it, in the same shardings.
             data: The examples that were given to `save`, if they were.
             plan, run, threads, trust_float32_sums, external_batches: As in `Noise`.
-            reuse_noise_unprotected: Allow other parameters and data, and other sums for noise that was used. The
-                caller asserts that nobody sees the noisy sums made with that noise.
+            reuse_noise_unprotected: Allow other parameters and data, and other sums for noise that was used.
+                The caller asserts that nobody sees the noisy sums made with that noise.
 
         Raises:
             RuntimeError: A file was altered or is another checkpoint's, or parameters or data are not the
