@@ -219,5 +219,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         vec![4, 0, 200, 10, 7],
         // The byte of the header that says whether a file may be written.
         vec![0, 0, 18, 0, 3],
+        // A window so large that a period more, or one that leaves it, is too much.
+        vec![5, 11, 1, 35, 7, 128],
+        vec![5, 11, 1, 35, 7, 127],
     ]
 }

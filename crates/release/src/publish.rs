@@ -148,12 +148,15 @@ impl Release {
         match reading.query {
             Query::Window { width } => {
                 let name = reading.query.to_string();
-                let mut window = self.state.running(&name, cells.len())?;
-                window.iter_mut().zip(increments).for_each(|(window, r)| *window += r);
-                if let Some(left) = points.step.checked_sub(*width) {
-                    let left = self.state.noisy(left, points.noisy.len())?;
-                    window.iter_mut().zip(&left[cells]).for_each(|(window, r)| *window -= r);
-                }
+                let before = self.state.running(&name, cells.len())?;
+                let left = match points.step.checked_sub(*width) {
+                    Some(left) => self.state.noisy(left, points.noisy.len())?[cells].to_vec(),
+                    None => vec![0; before.len()],
+                };
+                let moved =
+                    |((window, r), left): ((&i64, &i64), i64)| window.checked_add(*r)?.checked_sub(left);
+                let window: Option<Vec<i64>> = before.iter().zip(increments).zip(left).map(moved).collect();
+                let window = window.ok_or_else(too_large)?;
                 let told = window.iter().map(|points| reading.cell(*points as f64, noise)).collect();
                 memories.push(Memory { name, cells: window });
                 Ok(told)
