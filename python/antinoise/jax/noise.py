@@ -345,7 +345,7 @@ def _digest_of(data: Any) -> str | None:
     digest = hashlib.sha256(str(jax.tree.structure(data)).encode())
     for leaf in map(np.ascontiguousarray, jax.tree.leaves(data)):
         digest.update(f" {leaf.dtype} {leaf.shape} ".encode())
-        digest.update(leaf.reshape(-1).view(np.uint8))
+        digest.update(leaf.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
