@@ -139,8 +139,12 @@ def test_a_damaged_or_lost_state_is_refused_before_users_are_asked(path, tmp_pat
     others = [state_of(tmp_path / "other.db"), earlier]
     read = lambda: ServerState(optimizer, PLAN, state_of(path), any_arrays=False).load(2, DIM, run)  # noqa: E731
     refuses_all(state_of(path), others, read)
-    state_of(path).write_bytes(held[:-1])
-    refused(path, left, RuntimeError, "is not the file that was saved")
+    for at in range(0, len(held), 7):
+        state_of(path).write_bytes(held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :])
+        refused(path, left, RuntimeError, "is not the file that was saved")
+    for cut in (0, 1, len(held) // 2, len(held) - 1):
+        state_of(path).write_bytes(held[:cut])
+        refused(path, left, RuntimeError, "is not the file that was saved")
     state_of(path).unlink()
     refused(path, left, ValueError, "is absent but must be of step 2; any_arrays=True continues without it")
     unfinished = path.with_name(f".{path.name}.optimizer.abcd_123")

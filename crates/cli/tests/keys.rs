@@ -192,7 +192,7 @@ fn batches_of_examples_with_several_owners_keep_the_plan_of_the_owners() {
     std::fs::write(folder.path("nobody.txt"), "ada\n\nbob").unwrap();
     for (options, words) in [
         ("", "--owners is absent"),
-        ("--owners nobody.txt", "owner of example 1 is "),
+        ("--owners nobody.txt", "owner of example 1 is empty but must be given"),
         ("--owners none.txt", "--owners is none.txt"),
     ] {
         let output = folder.antinoise(&format!("batches --plan owners.toml --key-file key {options}"));

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 /// The size of a block of a file system, the largest that is zeroed.
 const BLOCK: usize = 4096;
 /// Number of cases of each kind of damage.
-pub const CASES: [(&str, usize); 4] = [("cut", 50), ("flip", 200), ("swap", 12), ("zeros", 15)];
+pub const CASES: [(&str, usize); 5] =
+    [("cut", 50), ("flip", 200), ("flip in use", 200), ("swap", 12), ("zeros", 15)];
 
-/// Kinds of damage and the damaged files, all different: bits that are flipped, ends that are cut off, blocks
-/// of zeros, and blocks that changed places within the file or with one of `others`, the same file of another
-/// run or step. [`CASES`] has the number of each kind; a short file has as many cuts as bytes, and a file
-/// with blocks of zeros no more cases of zeros than other blocks.
+/// Kinds of damage and the damaged files, those of a kind all different: bits that are flipped anywhere
+/// (first at the start, in the middle and at the end) and in bytes other than 0, ends that are cut off,
+/// blocks of zeros, and blocks that changed places within the file or with one of `others`, the same file of
+/// another run or step. [`CASES`] has the number of each kind; a short file has as many cuts as bytes, and a
+/// file with blocks of zeros no more cases of zeros than other blocks.
 ///
 /// # Panics
 /// If the file is shorter than 32 bytes, which have too few different cases.
@@ -32,6 +34,8 @@ pub fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> 
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % end
     };
+    let mut edges = [0, 9, file.len() / 2, file.len() - 5, file.len() - 1].into_iter();
+    let used: Vec<usize> = (0..file.len()).filter(|&at| file[at] != 0).collect();
     let block = BLOCK.min(file.len() / 16);
     let blocks = file.chunks(block).filter(|block| block.iter().any(|&byte| byte != 0)).count();
     let mut made: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
@@ -46,7 +50,11 @@ pub fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> 
             let mut damaged = file.to_vec();
             match kind {
                 "cut" => damaged.truncate(below(file.len())),
-                "flip" => damaged[below(file.len())] ^= 1 << below(8),
+                "flip" => match edges.next() {
+                    Some(at) => damaged[at] ^= 1,
+                    None => damaged[below(file.len())] ^= 1 << below(8),
+                },
+                "flip in use" => damaged[used[below(used.len())]] ^= 1 << below(8),
                 "zeros" => {
                     let first = below(file.len().div_ceil(block)) * block;
                     damaged[first..file.len().min(first + block)].fill(0);
@@ -63,7 +71,8 @@ pub fn damages(file: &[u8], others: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> 
                     }
                 }
             }
-            if damaged != file && !of_kind.contains(&damaged) {
+            // Where files differ in a block alone, a swap of it makes the other file, which is not damaged.
+            if damaged != file && !others.contains(&damaged) && !of_kind.contains(&damaged) {
                 of_kind.push(damaged);
             }
         }

@@ -42,6 +42,9 @@ impl Past {
     pub(crate) fn other_spelling(&self, user: &str) -> Option<&str> {
         let form = form(user);
         let spelled = self.spellings.get(form.as_ref()).map(Box::as_ref);
+        if form == user {
+            return spelled;
+        }
         let own = || self.of.get_key_value(form.as_ref()).map(|(name, _)| name.as_ref());
         spelled.or_else(own).filter(|&other| other != user)
     }

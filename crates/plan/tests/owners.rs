@@ -110,7 +110,7 @@ fn bad_owners_and_other_plans_are_refused() {
     let refused = |of: Vec<Vec<&str>>| OwnedExamples::new(of).unwrap_err().to_string();
     assert!(refused(vec![]).starts_with("number of examples is 0"));
     assert!(refused(vec![vec!["a"], vec![]]).starts_with("owners of example 1 is absent"));
-    assert!(refused(vec![vec!["a", ""]]).starts_with("owner of example 0 is "));
+    assert!(refused(vec![vec!["a", ""]]).starts_with("owner of example 0 is empty but must be given"));
     let examples = OwnedExamples::new([vec!["a", "b", "a"], vec!["c"]]).unwrap();
     assert_eq!(examples.of(0), [0, 1]);
     let error = examples.batches(&plan(4, 2, 3, (2, 2), "identity"), &mut rng(0)).unwrap_err().to_string();

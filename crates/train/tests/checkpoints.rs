@@ -185,7 +185,7 @@ fn a_damaged_file_is_refused_by_name() {
         }
         fs::write(&path, whole).unwrap();
     }
-    assert!(tried > 3 * (200 + 50 + 12 + 5), "{tried}");
+    assert!(tried > 3 * (400 + 50 + 12 + 5), "{tried}");
     assert_eq!(Trainer::resume(case.setup(), &open(folder.path())).unwrap().step_count(), 8);
 }
 

@@ -252,8 +252,8 @@ class Noise(NotCopied):
         self._stream.save(noise)
         # This file names the noise file: the previous checkpoint stays valid until it is replaced.
         with new_sealed(_layout_file(folder)) as layout:
-            told = [self._stream.commitment, self._layout.shapes(), weights, _digest_of(data)]
-            layout.write(json.dumps(told).encode())
+            contents = [self._stream.commitment, self._layout.shapes(), weights, _digest_of(data)]
+            layout.write(json.dumps(contents).encode())
         for other in folder.glob(f"noise-{jax.process_index()}-*"):
             if other != noise:
                 other.unlink()

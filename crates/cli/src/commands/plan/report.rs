@@ -225,6 +225,11 @@ impl PlanChoice {
         i == self.chosen || is_baseline || if self.has_dim { row.on_front } else { less < 3 }
     }
 
+    /// The rows of the table, by candidate.
+    fn shown(&self) -> impl Iterator<Item = (usize, &Row)> {
+        self.candidates.iter().enumerate().filter(|&(i, _)| self.long || self.is_in_short_form(i))
+    }
+
     /// The table, with the columns that are known; in the short form, only with the loss of the objective.
     fn table(&self) -> String {
         let long = self.long;
@@ -255,8 +260,7 @@ impl PlanChoice {
                 row.mark(i == self.chosen, self.has_dim),
             ])
         };
-        let shown = self.candidates.iter().enumerate().filter(|&(i, _)| long || self.is_in_short_form(i));
-        let rows: Vec<Vec<String>> = shown.map(row).collect();
+        let rows: Vec<Vec<String>> = self.shown().map(row).collect();
         let header = kept(columns.map(|(name, _)| name.to_string()));
         output::marked_table(self.markup, &header.iter().map(String::as_str).collect::<Vec<_>>(), &rows)
     }
@@ -277,8 +281,7 @@ impl fmt::Display for PlanChoice {
         writeln!(f, "{}", self.table())?;
         let explanation = self.explanation.replace(", and", ",\nand").replace(". ", ".\n");
         writeln!(f, "{}\n", prose(&explanation))?;
-        let shown = |i: &usize| self.long || self.is_in_short_form(*i);
-        if (0..self.candidates.len()).filter(shown).any(|i| !self.candidates[i].status.is_final()) {
+        if self.shown().any(|(_, row)| !row.status.is_final()) {
             writeln!(f, "{}\n", prose(NOT_CONVERGED))?;
         }
         for LeftOut { strategy, why } in &self.left_out {
