@@ -17,5 +17,5 @@ pub use fashion_mnist::fashion_mnist;
 pub use idx::{idx, idx_test};
 pub use images::{class_folders, image_files, images, images_of_persons};
 pub use remarks::remarks;
-pub use table::{Column, Labels, Missing, Schema, TableFile, TestPart, Values};
+pub use table::{Column, Labels, Missing, Schema, TableFile, TestPart, TextRows, Values};
 pub use users::Users;

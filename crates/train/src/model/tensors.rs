@@ -18,6 +18,13 @@ pub struct NamedTensor {
     pub indices: Vec<usize>,
 }
 
+impl NamedTensor {
+    /// A tensor of a model of another crate.
+    pub fn new(name: impl Into<String>, shape: Vec<usize>, indices: Vec<usize>) -> Self {
+        Self { name: name.into(), shape, indices }
+    }
+}
+
 impl Model {
     /// The layers, as [`Model::new`] takes them.
     ///

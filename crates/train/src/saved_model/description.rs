@@ -41,20 +41,16 @@ impl Description {
         }
     }
 
-    /// Reads a description and the model that it describes.
-    pub(super) fn read(text: &str) -> Result<(Self, Model), InvalidParameter> {
-        let description: Self = toml::from_str(text).map_err(|error| {
-            let got = format!("unreadable ({})", error.message());
-            InvalidParameter::new("model.toml", got, "a description that `antinoise train` wrote")
-        })?;
-        let Self { version, kind, classes, input, layers, table, .. } = &description;
+    /// The model that is described.
+    pub(super) fn model(&self) -> Result<Model, InvalidParameter> {
+        let Self { version, kind, classes, input, layers, table, .. } = self;
         if *version != VERSION {
             let must_be = format!("{VERSION}, the version that this program reads");
             return Err(InvalidParameter::new("version of model.toml", version, must_be));
         }
         let model = Model::new(kind, *input, classes.len(), layers)?;
         check(&model, classes, table.as_ref())?;
-        Ok((description, model))
+        Ok(model)
     }
 }
 

@@ -7,11 +7,16 @@ use antinoise_input::InvalidParameter;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::model::Model;
+use crate::model::NamedTensor;
 
-/// The bytes of a file with the model's tensors.
-pub(super) fn written(model: &Model, parameters: &[f32]) -> Result<Vec<u8>, InvalidParameter> {
-    let tensors = model.tensors();
+/// The bytes of a safetensors file with these tensors of a vector of parameters.
+///
+/// # Errors
+/// If the format cannot hold the tensors.
+///
+/// # Panics
+/// If an index of a tensor is beyond the parameters.
+pub fn tensors_to_bytes(tensors: &[NamedTensor], parameters: &[f32]) -> Result<Vec<u8>, InvalidParameter> {
     let bytes: Vec<Vec<u8>> = tensors
         .iter()
         .map(|tensor| tensor.indices.iter().flat_map(|&index| parameters[index].to_le_bytes()).collect())
@@ -31,24 +36,28 @@ pub(super) fn written(model: &Model, parameters: &[f32]) -> Result<Vec<u8>, Inva
     safetensors::serialize(views, Some(metadata)).map_err(refused)
 }
 
-/// The parameters in the bytes of a safetensors file.
-pub(super) fn read(path: &Path, model: &Model, bytes: &[u8]) -> Result<Vec<f32>, InvalidParameter> {
+/// The vector of parameters, each in one of these tensors, in the bytes of the safetensors file at `path`.
+pub(super) fn tensors_from_bytes(
+    path: &Path,
+    tensors: &[NamedTensor],
+    bytes: &[u8],
+) -> Result<Vec<f32>, InvalidParameter> {
+    let count = tensors.iter().map(|tensor| tensor.indices.len()).sum();
     let refused =
         |got: String, must_be: String| InvalidParameter::new(path.display().to_string(), got, must_be);
     // Checked before memory is allocated for parameters that the file cannot hold.
-    if bytes.len() / 4 < model.parameters() {
-        let must_be = format!("a file of {} numbers, the model's", model.parameters());
+    if bytes.len() / 4 < count {
+        let must_be = format!("a file of {count} numbers, the model's");
         return Err(refused(format!("{} bytes", bytes.len()), must_be));
     }
     let file = SafeTensors::deserialize(bytes)
         .map_err(|error| refused(format!("unreadable ({error})"), "a safetensors file".into()))?;
-    let tensors = model.tensors();
     let names = || tensors.iter().map(|tensor| &*tensor.name).collect::<Vec<_>>().join(", ");
     if file.len() != tensors.len() {
         return Err(refused(format!("a file of {} tensors", file.len()), format!("one of {}", names())));
     }
-    let mut parameters = vec![0.0; model.parameters()];
-    for tensor in &tensors {
+    let mut parameters = vec![0.0; count];
+    for tensor in tensors {
         let found = file
             .tensor(&tensor.name)
             .map_err(|_| refused(format!("without {}", tensor.name), format!("a file of {}", names())))?;

@@ -7,8 +7,11 @@
 
 mod description;
 mod files;
+mod folder;
 mod model;
 mod scores;
 
+pub use files::tensors_to_bytes;
+pub use folder::{ModelFolder, check_parameters};
 pub use model::SavedModel;
 pub use scores::{Prediction, Scores};

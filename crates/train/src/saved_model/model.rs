@@ -2,21 +2,16 @@
 
 use std::path::Path;
 
-use antinoise_input::files::{Access, write_whole};
 use antinoise_input::{InvalidParameter, hex};
 use sha2::{Digest, Sha256};
 
 use super::description::{Description, check};
-use super::files;
+use super::files::tensors_to_bytes;
+use super::folder::{ModelFolder, check_parameters};
 use super::scores::{Prediction, Scores};
 use crate::Error;
 use crate::data::{Examples, Schema};
 use crate::model::Model;
-
-const TENSORS: &str = "model.safetensors";
-const DESCRIPTION: &str = "model.toml";
-/// Largest description: a schema of 10^6 words.
-const MAX_DESCRIPTION: u64 = 1 << 26;
 
 /// A trained model with the names of its classes and, of a table, the schema that encodes rows.
 ///
@@ -53,13 +48,7 @@ impl SavedModel {
         schema: Option<Schema>,
     ) -> Result<Self, InvalidParameter> {
         check(&model, &classes, schema.as_ref())?;
-        if parameters.len() != model.parameters() {
-            let must_be = format!("{}, the model's", model.parameters());
-            return Err(InvalidParameter::new("number of parameters", parameters.len(), must_be));
-        }
-        if let Some(other) = parameters.iter().find(|x| !x.is_finite()) {
-            return Err(InvalidParameter::new("parameter", other, "a finite number"));
-        }
+        check_parameters(&parameters, model.parameters())?;
         Ok(Self { model, parameters, classes, schema })
     }
 
@@ -68,7 +57,7 @@ impl SavedModel {
     /// # Errors
     /// If the format cannot hold the tensors.
     pub fn to_safetensors(&self) -> Result<Vec<u8>, Error> {
-        Ok(files::written(&self.model, &self.parameters)?)
+        Ok(tensors_to_bytes(&self.model.tensors(), &self.parameters)?)
     }
 
     /// Writes `model.safetensors` and `model.toml` into an existing folder, each whole or not at all.
@@ -79,13 +68,7 @@ impl SavedModel {
         let Self { model, classes, schema, .. } = self;
         let tensors = self.to_safetensors()?;
         let description = Description::new(model, classes, schema.as_ref(), hex(&Sha256::digest(&tensors)));
-        let text = toml::to_string(&description)
-            .map_err(|error| InvalidParameter::new("model.toml", error, "a description in TOML"))?;
-        for (name, contents) in [(TENSORS, &tensors[..]), (DESCRIPTION, text.as_bytes())] {
-            let path = folder.join(name);
-            write_whole(&path, Access::Everyone, contents).map_err(Error::io(&path))?;
-        }
-        Ok(())
+        ModelFolder(folder).save(&tensors, &description)
     }
 
     /// Reads a folder that [`save`](Self::save) wrote.
@@ -93,27 +76,10 @@ impl SavedModel {
     /// # Errors
     /// If a file is absent or altered, or the two files are not of the same model.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(DESCRIPTION);
-        if !std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_DESCRIPTION) {
-            let inside = folder.join("model");
-            let must_be = match inside.join(DESCRIPTION).is_file() {
-                true => format!("{}, the folder of the model in it", inside.display()),
-                false => {
-                    format!("a folder with {DESCRIPTION}, as `antinoise train --out DIR` writes DIR/model")
-                }
-            };
-            return Err(InvalidParameter::new("model folder", folder.display(), must_be).into());
-        }
-        let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
-        let (description, model) = Description::read(&text)?;
-        let path = folder.join(TENSORS);
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
-        if hex(&Sha256::digest(&bytes)) != description.sha256 {
-            let must_be =
-                format!("the file that {DESCRIPTION} describes: its SHA-256 differs from the one there");
-            return Err(InvalidParameter::new(path.display().to_string(), "altered", must_be).into());
-        }
-        let parameters = files::read(&path, &model, &bytes)?;
+        let folder = ModelFolder(folder);
+        let description: Description = folder.description()?;
+        let model = description.model()?;
+        let parameters = folder.parameters(&model.tensors(), &description.sha256)?;
         Ok(Self { model, parameters, classes: description.classes, schema: description.table })
     }
 

@@ -6,16 +6,16 @@ use antinoise_input::InvalidParameter;
 use antinoise_input::arrays::{Archive, ArrayTable};
 
 use super::column::Column;
-use super::row::{RowReader, Rows, Wanted};
+use super::row::RowSink;
 use super::schema::Schema;
 use crate::Error;
 use crate::data::file::bad;
 
 /// Reads the rows of an `.npz` archive, in order.
-pub(super) fn array_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
-    let asked = wanted.roles();
+pub(super) fn array_rows<'a>(path: &Path, rows: &mut impl RowSink<'a>) -> Result<(), Error> {
+    let asked = rows.columns();
     let table = ArrayTable::open(path, &asked).map_err(|error| unusable(path, error))?;
-    let (mut rows, mut rooms) = (RowReader::new(path, wanted), vec![String::new(); asked.len()]);
+    let mut rooms = vec![String::new(); asked.len()];
     for row in 0..table.rows() {
         let texts = (0..asked.len())
             .zip(&mut rooms)
@@ -28,7 +28,7 @@ pub(super) fn array_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
             .collect::<Result<Vec<_>, _>>()?;
         rows.add(format_args!("row {row}"), |column| texts[column].as_bytes())?;
     }
-    rows.end()
+    Ok(())
 }
 
 /// The schema with the columns of each array that it names.

@@ -5,15 +5,18 @@ use std::path::Path;
 use antinoise_input::InvalidParameter;
 use antinoise_input::tables::{Batches, Cells, ColumnFormat, Role};
 
-use super::row::{RowReader, Rows, Wanted};
+use super::row::RowSink;
 use crate::Error;
 use crate::data::file::bad;
 
 /// Reads the rows of a Parquet or Arrow file, in order.
-pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> Result<Rows, Error> {
-    let asked = wanted.roles();
+pub(super) fn batch_rows<'a>(
+    path: &Path,
+    format: ColumnFormat,
+    rows: &mut impl RowSink<'a>,
+) -> Result<(), Error> {
+    let asked = rows.columns();
     let file = Batches::open("data", path, format, &asked)?;
-    let mut rows = RowReader::new(path, wanted);
     let (mut row, mut rooms) = (0u64, vec![String::new(); asked.len()]);
     for batch in file {
         let batch = batch?;
@@ -47,5 +50,5 @@ pub(super) fn batch_rows(path: &Path, format: ColumnFormat, wanted: Wanted) -> R
             row += 1;
         }
     }
-    rows.end()
+    Ok(())
 }

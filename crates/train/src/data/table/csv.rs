@@ -6,7 +6,7 @@ use std::path::Path;
 use ::csv::{ByteRecord, ReaderBuilder};
 use antinoise_input::tables::ends_lines_with_crlf;
 
-use super::row::{RowReader, Rows, Wanted};
+use super::row::RowSink;
 use crate::Error;
 use crate::data::file::{bad, open};
 
@@ -17,7 +17,7 @@ const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
 
 /// Reads the rows of a CSV file, plain or gzipped, whose first line holds names.
-pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Rows, Error> {
+pub(super) fn csv_rows<'a>(path: &Path, delimiter: u8, rows: &mut impl RowSink<'a>) -> Result<(), Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
@@ -31,8 +31,7 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
     if header.is_empty() {
         return Err(bad(path, "empty", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
-    let places = Places::new(path, wanted, &header)?;
-    let mut rows = RowReader::new(path, wanted);
+    let places = places(path, rows.columns().into_iter().map(|(name, _)| name), &header)?;
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
         let line = before + record.position().map_or(0, ::csv::Position::line);
@@ -40,37 +39,35 @@ pub(super) fn csv_rows(path: &Path, delimiter: u8, wanted: Wanted) -> Result<Row
             let got = format!("{} cells in line {line}", record.len());
             return Err(bad(path, got, format!("{} in each line, as in the first", header.len())));
         }
-        rows.add(format_args!("line {line}"), |i| &record[places.of[i]])?;
+        rows.add(format_args!("line {line}"), |i| &record[places[i]])?;
     }
-    rows.end()
+    Ok(())
 }
 
 /// The index of each wanted column in a file.
-struct Places {
-    of: Vec<usize>,
-}
-
-impl Places {
-    fn new(path: &Path, wanted: Wanted, header: &ByteRecord) -> Result<Self, Error> {
-        let name =
-            |cell: &'_ [u8]| String::from_utf8_lossy(cell).trim().trim_start_matches('\u{feff}').to_owned();
-        let names: Vec<String> = header.iter().map(name).collect();
-        let find = |wanted: &str| {
-            let mut found = (0..names.len()).filter(|&i| names[i] == wanted);
-            match (found.next(), found.next()) {
-                (Some(at), None) => Ok(at),
-                (Some(_), Some(_)) => {
-                    Err(bad(path, format!("with two columns {wanted:?}"), "with one of each name"))
-                }
-                (None, _) => Err(bad(
-                    path,
-                    format!("of columns {}", names.join(", ")),
-                    format!("with a column {wanted:?}{}", delimiter_of(&names)),
-                )),
+fn places<'a>(
+    path: &Path,
+    wanted: impl Iterator<Item = &'a str>,
+    header: &ByteRecord,
+) -> Result<Vec<usize>, Error> {
+    let name =
+        |cell: &'_ [u8]| String::from_utf8_lossy(cell).trim().trim_start_matches('\u{feff}').to_owned();
+    let names: Vec<String> = header.iter().map(name).collect();
+    let find = |wanted: &str| {
+        let mut found = (0..names.len()).filter(|&i| names[i] == wanted);
+        match (found.next(), found.next()) {
+            (Some(at), None) => Ok(at),
+            (Some(_), Some(_)) => {
+                Err(bad(path, format!("with two columns {wanted:?}"), "with one of each name"))
             }
-        };
-        Ok(Self { of: wanted.names().map(find).collect::<Result<_, _>>()? })
-    }
+            (None, _) => Err(bad(
+                path,
+                format!("of columns {}", names.join(", ")),
+                format!("with a column {wanted:?}{}", delimiter_of(&names)),
+            )),
+        }
+    };
+    wanted.map(find).collect()
 }
 
 /// A hint for an error about a missing column: the option for the file's delimiter if the first line was read

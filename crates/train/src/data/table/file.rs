@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use antinoise_input::InvalidParameter;
 #[cfg(feature = "parquet")]
 use antinoise_input::tables::ColumnFormat;
 
@@ -10,9 +11,10 @@ use super::arrays::{array_columns, array_rows};
 use super::batches::batch_rows;
 use super::csv::csv_rows;
 use super::json::json_rows;
-use super::row::{Labels, Rows, Wanted};
+use super::row::{Labels, RowReader, RowSink, Rows, Wanted};
 use super::schema::Schema;
-use super::split::{TestPart, split};
+use super::split::{TestPart, split, tested};
+use super::texts::{TextReader, TextRows};
 use crate::Error;
 use crate::data::examples::{Dataset, Examples, ImageShape};
 use crate::data::users::refuse_shared;
@@ -132,13 +134,60 @@ impl<'a> TableFile<'a> {
     fn rows(self, schema: &Schema, labels: Labels) -> Result<Rows, Error> {
         let wanted = Wanted { schema, labels, user: self.user };
         wanted.check()?;
+        let mut rows = RowReader::new(self.path, wanted);
+        self.read(&mut rows)?;
+        rows.end()
+    }
+
+    /// Reads all rows into `rows`.
+    fn read<'r>(self, rows: &mut impl RowSink<'r>) -> Result<(), Error> {
         match self.format {
-            Format::Csv { delimiter } => csv_rows(self.path, delimiter, wanted),
-            Format::JsonLines => json_rows(self.path, wanted),
-            Format::Arrays => array_rows(self.path, wanted),
+            Format::Csv { delimiter } => csv_rows(self.path, delimiter, rows),
+            Format::JsonLines => json_rows(self.path, rows),
+            Format::Arrays => array_rows(self.path, rows),
             #[cfg(feature = "parquet")]
-            Format::Columns(format) => batch_rows(self.path, format, wanted),
+            Format::Columns(format) => batch_rows(self.path, format, rows),
         }
+    }
+
+    /// The texts of users in the column `column`.
+    ///
+    /// # Errors
+    /// As [`examples`](Self::examples), and if the table is not one [`with_users`](Self::with_users).
+    pub fn texts(self, column: &str) -> Result<TextRows, Error> {
+        let Some(user) = self.user else {
+            let must_be = "the column with the user of each text";
+            return Err(InvalidParameter::new("user", "absent", must_be).into());
+        };
+        let mut rows = TextReader::new(self.path, user, column)?;
+        self.read(&mut rows)?;
+        rows.end()
+    }
+
+    /// The texts of the users to train on, and of those to test with.
+    ///
+    /// # Errors
+    /// As [`texts`](Self::texts), and if a part has no users, or a user has rows in this file and in a file
+    /// of test rows.
+    pub fn text_parts(self, column: &str, test: TestPart) -> Result<(TextRows, TextRows), Error> {
+        let all = self.texts(column)?;
+        match test {
+            TestPart::File(path) => {
+                let test = TableFile { path, ..self }.texts(column)?;
+                refuse_shared(path, Some(all.users()), Some(test.users()))?;
+                Ok((all, test))
+            }
+            TestPart::Last(_) | TestPart::Drawn { .. } => {
+                let is_tested = tested(self.path, all.len(), Some(all.users()), test)?;
+                Ok((all.part(|row| !is_tested[row])?, all.part(|row| is_tested[row])?))
+            }
+        }
+    }
+
+    /// The file's name, without its folder.
+    pub fn name(self) -> String {
+        let name = self.path.file_name();
+        name.map_or_else(|| "table".into(), |name| name.to_string_lossy().into_owned())
     }
 
     /// The classification problem of the file: rows to train on, in the file's order, with their users if the
@@ -157,9 +206,8 @@ impl<'a> TableFile<'a> {
             }
             TestPart::Last(_) | TestPart::Drawn { .. } => split(self.path, all, test)?,
         };
-        let name = self.path.file_name();
         Ok(Dataset {
-            name: name.map_or_else(|| "table".into(), |name| name.to_string_lossy().into_owned()),
+            name: self.name(),
             shape: ImageShape::row(schema.features()),
             classes: schema.classes.len(),
             class_names: schema.classes.clone(),

@@ -6,19 +6,18 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::row::{RowReader, Rows, Wanted};
+use super::row::RowSink;
 use crate::Error;
 use crate::data::file::{bad, open};
 
 const FORMAT: &str = "one JSON object in each line, whose keys are the names of columns";
 
 /// Reads the objects of a file, plain or gzipped; empty lines are skipped.
-pub(super) fn json_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
+pub(super) fn json_rows<'a>(path: &Path, rows: &mut impl RowSink<'a>) -> Result<(), Error> {
     if !path.is_file() {
         return Err(bad(path, "absent", format!("a file with {FORMAT}")));
     }
-    let mut rows = RowReader::new(path, wanted);
-    let names: Vec<&str> = wanted.names().collect();
+    let names: Vec<&str> = rows.columns().into_iter().map(|(name, _)| name).collect();
     for (at, line) in BufReader::new(open(path)?).split(b'\n').enumerate() {
         let line = line.map_err(Error::io(path))?;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -38,7 +37,7 @@ pub(super) fn json_rows(path: &Path, wanted: Wanted) -> Result<Rows, Error> {
             .collect::<Result<_, _>>()?;
         rows.add(format_args!("line {number}"), |i| cells[i].as_bytes())?;
     }
-    rows.end()
+    Ok(())
 }
 
 /// The text of a cell; `None` for a list or an object.

@@ -31,23 +31,44 @@ pub(super) struct Wanted<'a> {
     pub(super) user: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
-    /// The names of the columns: those of the schema, the label, the user.
-    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
-        let label = (self.labels == Labels::Required).then_some(&*self.schema.label);
-        self.schema.columns.iter().map(|column| &*column.name).chain(label).chain(self.user)
-    }
+/// A reader of a file's rows, whatever the file's format.
+pub(super) trait RowSink<'a> {
+    /// The names of the columns that are read, with their roles.
+    fn columns(&self) -> Vec<(&'a str, Role)>;
 
-    /// The names of the columns with their roles.
-    pub(super) fn roles(self) -> Vec<(&'a str, Role)> {
-        let columns = self.schema.columns.iter().map(|column| match column.values {
-            Values::Range(..) => Role::Value,
-            Values::Categories(_) | Values::Text(_) => Role::Name,
-        });
-        let label = (self.labels == Labels::Required).then_some(Role::Name);
-        self.names().zip(columns.chain(label).chain(self.user.map(|_| Role::User))).collect()
-    }
+    /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the i-th of the columns.
+    fn add<'c>(&mut self, place: Arguments<'_>, cell: impl Fn(usize) -> &'c [u8]) -> Result<(), Error>;
+}
 
+/// The text of a cell without spaces around it; an error for one that is not UTF-8.
+pub(super) fn trimmed<'c>(
+    path: &Path,
+    (place, column): (Arguments<'_>, &str),
+    cell: &'c [u8],
+) -> Result<&'c str, Error> {
+    std::str::from_utf8(cell)
+        .map(str::trim)
+        .map_err(|_| refused(path, (place, column), &String::from_utf8_lossy(cell), "text in UTF-8"))
+}
+
+/// The error of a cell.
+pub(super) fn refused(
+    path: &Path,
+    (place, column): (Arguments<'_>, &str),
+    cell: &str,
+    must_be: impl Into<String>,
+) -> Error {
+    bad(path, format!("{cell:?} in {place}, column {column:?}"), must_be)
+}
+
+/// The user that a cell names.
+pub(super) fn user_in(path: &Path, at: (Arguments<'_>, &str), cell: &[u8]) -> Result<String, Error> {
+    let cell = trimmed(path, at, cell)?;
+    let name = user_name("user", cell).map_err(|error| refused(path, at, cell, error.must_be))?;
+    Ok(name.into_owned())
+}
+
+impl Wanted<'_> {
     /// Refuses a column of users that is also a label or a feature.
     pub(super) fn check(self) -> Result<(), Error> {
         self.schema.check()?;
@@ -83,24 +104,36 @@ impl<'a> RowReader<'a> {
         Self { path, wanted, features: Vec::new(), labels: Vec::new(), users: Vec::new() }
     }
 
-    /// Adds the row at `place`, which error messages name. `cell(i)` is the cell of the i-th of the wanted
-    /// columns.
-    pub(super) fn add<'c>(
-        &mut self,
-        place: Arguments<'_>,
-        cell: impl Fn(usize) -> &'c [u8],
-    ) -> Result<(), Error> {
+    /// Returns all rows.
+    pub(super) fn end(self) -> Result<Rows, Error> {
+        if self.labels.is_empty() {
+            return Err(bad(self.path, "without rows", "a table with a row for each example"));
+        }
+        let Wanted { schema, user, .. } = self.wanted;
+        let users = user.map(|_| Users::new(self.users.iter().map(String::as_str))).transpose()?;
+        Ok(Rows { examples: Examples::new(self.features, self.labels, schema.features())?, users })
+    }
+}
+
+impl<'a> RowSink<'a> for RowReader<'a> {
+    /// The columns of the schema, the label, the user.
+    fn columns(&self) -> Vec<(&'a str, Role)> {
+        let Wanted { schema, labels, user } = self.wanted;
+        let features = schema.columns.iter().map(|column| match column.values {
+            Values::Range(..) => (&*column.name, Role::Value),
+            Values::Categories(_) | Values::Text(_) => (&*column.name, Role::Name),
+        });
+        let label = (labels == Labels::Required).then_some((&*schema.label, Role::Name));
+        features.chain(label).chain(user.map(|user| (user, Role::User))).collect()
+    }
+
+    fn add<'c>(&mut self, place: Arguments<'_>, cell: impl Fn(usize) -> &'c [u8]) -> Result<(), Error> {
         let (start, Wanted { schema, labels, user }) = (self.features.len(), self.wanted);
         self.features.resize(start + schema.features(), 0.0);
         let mut features = &mut self.features[start..];
-        let refused = |column: &str, cell: &str, must_be: String| {
-            bad(self.path, format!("{cell:?} in {place}, column {column:?}"), must_be)
-        };
-        let text = |i: usize, column: &str| {
-            let cell = cell(i);
-            let text = std::str::from_utf8(cell).map(str::trim);
-            text.map_err(|_| refused(column, &String::from_utf8_lossy(cell), "text in UTF-8".into()))
-        };
+        let refused =
+            |column, cell: &str, must_be: String| refused(self.path, (place, column), cell, must_be);
+        let text = |i, column| trimmed(self.path, (place, column), cell(i));
         for (i, column) in schema.columns.iter().enumerate() {
             let (own, rest) = features.split_at_mut(column.width());
             features = rest;
@@ -126,20 +159,8 @@ impl<'a> RowReader<'a> {
             }
         });
         if let Some(user) = user {
-            let cell = text(next, user)?;
-            let name = user_name("user", cell.trim()).map_err(|error| refused(user, cell, error.must_be))?;
-            self.users.push(name.into_owned());
+            self.users.push(user_in(self.path, (place, user), cell(next))?);
         }
         Ok(())
-    }
-
-    /// Returns all rows.
-    pub(super) fn end(self) -> Result<Rows, Error> {
-        if self.labels.is_empty() {
-            return Err(bad(self.path, "without rows", "a table with a row for each example"));
-        }
-        let Wanted { schema, user, .. } = self.wanted;
-        let users = user.map(|_| Users::new(self.users.iter().map(String::as_str))).transpose()?;
-        Ok(Rows { examples: Examples::new(self.features, self.labels, schema.features())?, users })
     }
 }

@@ -39,12 +39,29 @@ pub enum TestPart<'a> {
 
 /// The training rows, and the test rows, of the table at `path`.
 pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Examples), Error> {
+    let rows = all.examples.len();
+    let is_tested = tested(path, rows, all.users.as_ref(), test)?;
+    let (test, train): (Vec<usize>, Vec<usize>) = (0..rows).partition(|&row| is_tested[row]);
+    let users = all.users.map(|users| {
+        let of = users.numbers();
+        Users::new(train.iter().map(|&row| users.name(of[row])))
+    });
+    let trained = Rows { examples: all.examples.selected(&train), users: users.transpose()? };
+    Ok((trained, all.examples.selected(&test)))
+}
+
+/// Whether each of the rows of the table at `path` is for testing.
+pub(super) fn tested(
+    path: &Path,
+    rows: usize,
+    users: Option<&Users>,
+    test: TestPart,
+) -> Result<Vec<bool>, Error> {
     let (TestPart::Last(share) | TestPart::Drawn { share, .. }) = test else {
         unreachable!("`TestPart::File` is read from another file and is never split")
     };
-    let rows = all.examples.len();
     in_open_unit("test_share", share)?;
-    let (what, tested) = match (&all.users, test) {
+    let (what, tested) = match (users, test) {
         (Some(users), TestPart::Drawn { seed, .. }) => ("users", drawn_users(users, share, seed)),
         (Some(_), _) => {
             let must_be =
@@ -58,13 +75,10 @@ pub(super) fn split(path: &Path, all: Rows, test: TestPart) -> Result<(Rows, Exa
         let must_be = format!("enough {what} for both training and testing");
         return Err(bad(path, format!("{units} {what}, of which {count} to test with"), must_be));
     }
-    let unit_of = all.users.as_ref().map_or_else(|| (0..rows).collect(), Users::numbers);
-    let part =
-        |of_test: bool| -> Vec<usize> { (0..rows).filter(|&row| tested[unit_of[row]] == of_test).collect() };
-    let (train, test) = (part(false), part(true));
-    let users = all.users.map(|users| Users::new(train.iter().map(|&row| users.name(unit_of[row]))));
-    let trained = Rows { examples: all.examples.selected(&train), users: users.transpose()? };
-    Ok((trained, all.examples.selected(&test)))
+    Ok(match users {
+        Some(users) => users.numbers().into_iter().map(|user| tested[user]).collect(),
+        None => tested,
+    })
 }
 
 /// Whether each of `rows` rows is for testing.
