@@ -3,6 +3,9 @@
 /// Number of indices of [`char_index`].
 pub const VOCAB_SIZE: usize = 64;
 
+/// The characters of the vocabulary: the number of the first is 1, and 0 stands for all others.
+pub const CHARACTERS: &str = "\n !&',-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
 const PUNCTUATION: [u8; 11] = *b"\n !&',-.:;?";
 
 /// The number of a character: 0 for characters outside the vocabulary, then newline, space, `!&',-.:;?`, A to
@@ -29,6 +32,8 @@ mod tests {
     fn every_symbol_is_one_characters_alone() {
         let mut seen = [0; VOCAB_SIZE];
         (0..128u8).for_each(|c| seen[char_index(char::from(c)) as usize] += 1);
+        let numbers: Vec<u8> = CHARACTERS.chars().map(char_index).collect();
+        assert_eq!(numbers, (1..VOCAB_SIZE as u8).collect::<Vec<_>>());
         assert!(seen[1..].iter().all(|&count| count == 1) && seen[0] == 128 - 63, "{seen:?}");
     }
 }

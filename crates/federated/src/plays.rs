@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use antinoise_input::{InvalidParameter, at_least};
+use antinoise_train::data::TextRows;
 use sha2::{Digest, Sha256};
 
-pub use crate::characters::{VOCAB_SIZE, char_index};
+pub use crate::characters::{CHARACTERS, VOCAB_SIZE, char_index};
 
 /// The text of one user, as indices of characters ([`char_index`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,19 @@ pub fn parse_plays(plays: &str) -> Result<Vec<UserText>, InvalidParameter> {
     speakers.retain(|_, text| !text.is_empty());
     at_least("speakers of the plays", speakers.len(), 1)?;
     Ok(speakers.into_iter().map(|(user, symbols)| UserText { user: user.into(), symbols }).collect())
+}
+
+/// The text of each user of a table: the rows in the file's order, each with a newline after it. Users are
+/// sorted by name.
+pub fn texts_of_rows(rows: &TextRows) -> Vec<UserText> {
+    let users = rows.users();
+    let text = |user| UserText {
+        user: users.name(user).into(),
+        symbols: rows.of(user).flat_map(|row| row.chars().chain(['\n'])).map(char_index).collect(),
+    };
+    let mut texts: Vec<UserText> = (0..users.len()).map(text).collect();
+    texts.sort_by(|x, y| x.user.cmp(&y.user));
+    texts
 }
 
 /// Truncates every text to at most `most` symbols, so that no user costs much more time than others.

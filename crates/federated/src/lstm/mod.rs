@@ -7,6 +7,7 @@
 mod cells;
 mod pass;
 mod product;
+mod saved;
 mod scalar;
 mod shape;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod tests;
 mod users;
 
 pub use pass::Workspace;
+pub use saved::SavedLstm;
 pub use shape::Lstm;
 pub use users::{TextEvaluation, UserTexts};

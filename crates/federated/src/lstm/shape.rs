@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use antinoise_input::{InvalidParameter, at_least, between};
+use antinoise_train::model::NamedTensor;
 use rand_core::Rng;
 
 /// An LSTM over symbols: embedding, one layer of cells, a linear layer to the logits of the next symbol.
@@ -61,6 +62,49 @@ impl Lstm {
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.parts().output_bias.end
+    }
+
+    /// Number of symbols.
+    pub fn symbols(&self) -> usize {
+        self.symbols
+    }
+
+    /// Length of a symbol's vector.
+    pub fn embedding(&self) -> usize {
+        self.embedding
+    }
+
+    /// Number of cells.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// The parameters as the tensors of PyTorch's `Embedding`, `LSTM` (whose second bias is 0) and `Linear`,
+    /// called `embedding`, `lstm` and `linear`.
+    ///
+    /// ```
+    /// use antinoise_federated::lstm::Lstm;
+    /// let tensors = Lstm::new(64, 16, 64)?.tensors();
+    /// assert_eq!((&tensors[1].name[..], &tensors[1].shape[..]), ("lstm.weight_ih_l0", &[256, 16][..]));
+    /// # Ok::<(), antinoise_input::InvalidParameter>(())
+    /// ```
+    pub fn tensors(&self) -> Vec<NamedTensor> {
+        let Self { symbols, embedding, hidden } = *self;
+        let (parts, wide) = (self.parts(), 4 * hidden);
+        let plain = |name, shape, of: Range<usize>| NamedTensor::new(name, shape, of.collect());
+        // Here rows are inputs, in PyTorch outputs.
+        let turned = |name, of: Range<usize>, inputs: usize, outputs: usize| {
+            let at = |i| of.start + i % inputs * outputs + i / inputs;
+            NamedTensor::new(name, vec![outputs, inputs], (0..inputs * outputs).map(at).collect())
+        };
+        vec![
+            plain("embedding.weight", vec![symbols, embedding], parts.embedding),
+            turned("lstm.weight_ih_l0", parts.input, embedding, wide),
+            turned("lstm.weight_hh_l0", parts.hidden, hidden, wide),
+            plain("lstm.bias_ih_l0", vec![wide], parts.bias),
+            turned("linear.weight", parts.output, hidden, symbols),
+            plain("linear.bias", vec![symbols], parts.output_bias),
+        ]
     }
 
     pub(super) fn parts(&self) -> Parts {

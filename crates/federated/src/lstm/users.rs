@@ -80,6 +80,18 @@ impl UserTexts {
         self.model
     }
 
+    /// Number of symbols of all users.
+    pub fn symbols(&self) -> usize {
+        self.texts.iter().map(|text| text.symbols.len()).sum()
+    }
+
+    /// Share of the symbols that are the most frequent one; NaN if there are none.
+    pub fn largest_share(&self) -> f64 {
+        let mut counts = vec![0usize; self.model.symbols];
+        self.texts.iter().flat_map(|text| &text.symbols).for_each(|&symbol| counts[usize::from(symbol)] += 1);
+        counts.into_iter().max().unwrap_or(0) as f64 / self.symbols() as f64
+    }
+
     /// Loss and accuracy of `parameters` over all symbols of all users, each symbol with the same weight.
     ///
     /// # Panics
