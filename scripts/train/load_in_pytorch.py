@@ -6,10 +6,12 @@ predictions.
 
 It needs torch, numpy and safetensors (pip install torch numpy safetensors). A logistic regression, a
 perceptron and a convolutional network are trained on the embedded digits; probabilities of the 357 test
-images must agree to 1e-5.
+images must agree to 1e-5. An LSTM is trained on lines of this program's text, by the person who says them:
+the mean cross entropy of all characters must agree to 1e-5.
 """
 
 import argparse
+import csv
 import gzip
 import json
 import os
@@ -22,6 +24,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, TRAIN = 1797, 1440
+CHARACTERS = "\n !&',-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def test_images():
@@ -34,6 +37,29 @@ def test_images():
 def run(program, *arguments):
     command = [program, *map(str, arguments), "--json"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def text_loss_error(program, folder):
+    """Error of the mean cross entropy of a character, computed by the code of the model card."""
+    lines = [line.strip() for line in Path(__file__).read_text().splitlines() if line.strip()]
+    texts = [lines[person::30] for person in range(30)]
+    table, out = folder / "lines.csv", folder / "lstm"
+    with table.open("w", newline="") as file:
+        rows = ((person, line) for person, text in enumerate(texts) for line in text)
+        csv.writer(file).writerows([("person", "line"), *rows])
+    setting = ["--setting", "federated", "--min-sep", 2, "--batch-size", 10, "--steps", 8]
+    columns = ["--data", f"csv:{table}", "--user", "person", "--characters", "line"]
+    run(program, "train", *columns, *setting, "--learning-rate", 0.5, "--out", out)
+    expected = run(program, "evaluate", out / "model", "--data", f"csv:{table}")["loss"]
+    loss, count = 0.0, 0
+    for text in texts:
+        numbers = [1, *(1 + CHARACTERS.find(c) for line in text for c in f"{line}\n")]
+        for start in range(0, len(numbers) - 1, 40):
+            stretch = torch.tensor(numbers[start : start + 41])
+            given = probabilities(out / "model", stretch[None, :-1])[0]
+            loss -= given[torch.arange(len(stretch) - 1), stretch[1:]].log().sum().item()
+            count += len(stretch) - 1
+    return abs(loss / count - expected)
 
 
 def probabilities(folder, x):
@@ -65,6 +91,10 @@ def main():
             print(f"{model}: largest difference of a probability {difference:.1e}")
             if not difference < 1e-5:
                 raise SystemExit(f"{model} in PyTorch is another model")
+        difference = text_loss_error(program, Path(folder))
+        print(f"lstm: difference of the mean cross entropy {difference:.1e}")
+        if not difference < 1e-5:
+            raise SystemExit("lstm in PyTorch is another model")
 
 
 if __name__ == "__main__":

@@ -116,6 +116,7 @@ fn folder_of_pages() -> TempDir {
         ("docs/visits.csv", "docs/visits.csv"),
         ("docs/visits.csv", "visits.csv"),
         ("docs/flights.csv", "docs/flights.csv"),
+        ("docs/speeches.csv", "docs/speeches.csv"),
     ] {
         std::fs::copy(root().join(file), folder.path().join(copy)).unwrap();
     }

@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{}: {:.1}% of {} test rows are right; {:.1}% are of the largest class",
         trained.mechanism,
         100.0 * trained.test_accuracy,
-        trained.test_examples,
+        trained.tested.count(),
         100.0 * result.largest_class_share
     );
     println!("{}", Plan::load(&result.model.join("plan.toml"))?.statement().summary().join("\n"));

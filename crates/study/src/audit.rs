@@ -6,7 +6,6 @@ use std::hash::{BuildHasher, Hasher};
 use antinoise_audit::{Canary, OneRunReport, OneRunSettings, one_run};
 use antinoise_input::{InvalidParameter, short_down, short_up};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
-use antinoise_train::data::Dataset;
 use antinoise_train::model::Model;
 use antinoise_train::trainer::Setup;
 use serde::Serialize;
@@ -17,6 +16,7 @@ use crate::folder::Folder;
 use crate::named::NamedPlan;
 use crate::results::{Results, best_rate};
 use crate::study::Study;
+use crate::task::{Labels, Task};
 
 /// Maximum probability that a bound is above the truth.
 const ALPHA: f64 = 0.05;
@@ -56,18 +56,19 @@ impl Audited {
 /// Audits each plan at its best learning rate, unless a stored result exists.
 pub fn audits(
     study: &Study,
-    (dataset, model): (&Dataset, &Model),
+    task: &Task,
     results: &Results,
     (folder, on_event): (&Folder, OnEvent),
 ) -> Result<Vec<Option<Audited>>> {
     let Some(canaries) = study.audit() else { return Ok(vec![None; study.plans().len()]) };
+    let labels = task.labels("audit")?;
     let one = |(index, named): (usize, &NamedPlan)| -> Result<Option<Audited>> {
         let stated = named.plan.privacy.epsilon;
         let found = match folder.audit(&named.mechanism)? {
             Some(found) => found,
             None => {
                 let (rate, _) = best_rate(&results.of_plan(index));
-                let audit = || audit(study, (dataset, model), named, rate, canaries);
+                let audit = || audit(study, labels, named, rate, canaries);
                 let found = during("training with canaries", on_event, audit)?;
                 folder.save_audit(&named.mechanism, &found)?;
                 found
@@ -85,7 +86,7 @@ pub fn audits(
 
 fn audit(
     study: &Study,
-    (dataset, model): (&Dataset, &Model),
+    Labels { dataset, model, .. }: &Labels,
     named: &NamedPlan,
     rate: f64,
     canaries: usize,

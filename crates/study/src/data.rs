@@ -20,6 +20,8 @@ pub enum ModelName {
     Mlp,
     /// Two convolutions and two linear layers.
     Cnn,
+    /// An LSTM that predicts the next character of a text.
+    Lstm,
 }
 
 impl ModelName {
@@ -28,6 +30,7 @@ impl ModelName {
         (Self::Logistic, "logistic", "One linear layer"),
         (Self::Mlp, "mlp", "One hidden layer"),
         (Self::Cnn, "cnn", "Two convolutions and two linear layers"),
+        (Self::Lstm, "lstm", "An LSTM that predicts the next character of a text"),
     ];
 
     /// The model of this name for the data.
@@ -48,6 +51,11 @@ impl ModelName {
                 .into());
             }
             Self::Cnn => Model::cnn(shape, classes)?,
+            Self::Lstm => {
+                let must_be =
+                    "another one: lstm predicts the characters of users' texts, in federated rounds";
+                return Err(InvalidParameter::new("model", "lstm", must_be).into());
+            }
         })
     }
 }

@@ -9,13 +9,13 @@ use antinoise_noise::RunId;
 use antinoise_plan::write_atomically;
 use antinoise_train::checkpoint::{Checkpoints, FolderLock};
 use antinoise_train::reference::Measured;
-use antinoise_train::saved_model::SavedModel;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::study::{Study, plain};
+use crate::task::Saved;
 
 const STUDY: &str = "run.toml";
 pub const REPORT: &str = "report.html";
@@ -222,7 +222,7 @@ impl Folder {
     }
 
     /// Writes one run's final parameters.
-    pub fn save_model(&self, run: &str, model: &SavedModel) -> Result<()> {
+    pub fn save_model(&self, run: &str, model: &Saved) -> Result<()> {
         let models = self.path.join(MODELS);
         std::fs::create_dir_all(&models).map_err(Error::io(&models))?;
         Ok(write_atomically(&self.model(run), &model.to_safetensors()?)?)
@@ -239,7 +239,7 @@ impl Folder {
     }
 
     /// Writes the folder of the model to give away, and returns its path: the model, and texts by name.
-    pub fn save_model_folder(&self, model: &SavedModel, texts: &[(&str, String)]) -> Result<PathBuf> {
+    pub fn save_model_folder(&self, model: &Saved, texts: &[(&str, String)]) -> Result<PathBuf> {
         let folder = self.model_folder();
         std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         // The model last: no model is ever without its statement.

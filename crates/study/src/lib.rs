@@ -44,9 +44,11 @@
 //!
 //! ```layers
 //! error, event, named, around, results: errors; progress; mechanisms; settings of optimizers; results of runs
-//! clip_by, local, persons, published, table_file, search: parts of settings; the search for a learning rate
-//! rounds: federated rounds, tested
+//! tested: the examples or characters that accuracies are shares of
+//! clip_by, local, persons, published, table_file, texts, search: parts of settings; the search for a learning rate
 //! data: data and models by name
+//! task: the data with the model that is trained on them
+//! rounds: federated rounds, tested
 //! settings: all settings, and the requests for plans
 //! problem: the plans that follow
 //! study: the settings and plans that, with the keys, determine all runs
@@ -91,6 +93,9 @@ mod study_run;
 mod summary;
 mod sweep;
 mod table_file;
+mod task;
+mod tested;
+mod texts;
 mod training;
 
 pub use audit::{Audited, trained_with_canaries};
@@ -109,6 +114,8 @@ pub use settings::Settings;
 pub use study_run::{Outcome, StudyRun};
 pub use sweep::{AtEpsilon, EpsilonSweep, TOGETHER};
 pub use table_file::{COMMA, TABLES, Table, TableKind, table_file};
+pub use tested::Tested;
+pub use texts::Texts;
 
 /// The README, whose code runs as a test.
 #[cfg(doctest)]

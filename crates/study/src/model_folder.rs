@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use antinoise_input::hex;
-use antinoise_train::data::Dataset;
-use antinoise_train::model::Model;
 use sha2::{Digest, Sha256};
 
 use crate::card::{Card, card};
@@ -14,6 +12,7 @@ use crate::published::Published;
 use crate::result::MechanismResult;
 use crate::results::{Finished, Results};
 use crate::study::Study;
+use crate::task::Task;
 
 /// A model in its folder.
 pub struct Given {
@@ -51,7 +50,7 @@ fn chosen<'a>(study: &Study, results: &'a Results) -> Result<(&'a Finished, &'st
 /// Writes the folder of the model to give away.
 pub fn save(
     study: &Study,
-    (model, dataset): (&Model, &Dataset),
+    task: &Task,
     results: &Results,
     rows: &[MechanismResult],
     folder: &Folder,
@@ -59,7 +58,7 @@ pub fn save(
     let (run, how) = chosen(study, results)?;
     let (plan, row) = (&study.plans()[run.plan].plan, &rows[run.plan]);
     let private = row.private.as_ref().expect("the first rows are those of plans");
-    let saved = study.saved_model(model, dataset, run.results.parameters.clone())?;
+    let saved = task.saved(run.results.parameters.clone())?;
     let is = format!("{} at learning rate {}, {how}", row.mechanism, run.rule.learning_rate());
     let sha256 = hex(&Sha256::digest(saved.to_safetensors()?));
     let statement = private
@@ -68,7 +67,7 @@ pub fn save(
         .with_fact("this model", format!("{is}; SHA-256 of model.safetensors {sha256}"));
     let card = card(&Card {
         study,
-        dataset,
+        task,
         saved: &saved,
         statement: &statement,
         mechanism: &row.mechanism,

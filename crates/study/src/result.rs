@@ -11,6 +11,7 @@ use crate::audit::Audited;
 use crate::clip_by::ClipBy;
 use crate::named::Baseline;
 use crate::results::{accuracy_error, edge, mean_and_error};
+use crate::tested::Tested;
 
 /// The warning of a page or a card whose noise came from a seed.
 pub(crate) const NOT_PRIVATE: &str = "The noise came from a seed, which can be subtracted by anyone who knows it: this model is not private, and none of the following holds.";
@@ -25,7 +26,7 @@ pub struct StudyResult {
     pub report: PathBuf,
     /// The folder of the model to give away.
     pub model: PathBuf,
-    /// Share of the test examples with the most frequent label.
+    /// Share of the test examples with the most frequent label, or of the most frequent character.
     pub largest_class_share: f64,
     /// The default learning rate, which costs no privacy; none if rates were given.
     pub default_learning_rate: Option<f64>,
@@ -38,6 +39,9 @@ pub struct StudyResult {
     /// Trainings on the same data that epsilon does not cover.
     #[serde(skip)]
     pub uncovered: Option<String>,
+    /// The examples or characters that test accuracies are shares of.
+    #[serde(skip)]
+    pub tested: Tested,
     /// Whether the data are a table, a column of which may name persons.
     #[serde(skip)]
     pub is_of_table: bool,
@@ -55,9 +59,9 @@ pub struct MechanismResult {
     pub test_accuracy: f64,
     /// Standard error of the mean test accuracy over repeats; `None` for a single run.
     pub standard_error: Option<f64>,
-    /// Number of test examples.
+    /// The examples or characters that test accuracies are shares of.
     #[serde(skip)]
-    pub test_examples: usize,
+    pub tested: Tested,
     /// The privacy of the models; `None`, with these keys null, for training without privacy.
     #[serde(flatten, serialize_with = "or_null")]
     pub private: Option<PrivateResult>,
@@ -219,14 +223,14 @@ impl MechanismResult {
     /// The standard error of the test accuracy: over repeats, or of a single run that of a share of the test
     /// examples.
     pub fn error(&self) -> f64 {
-        self.standard_error.unwrap_or_else(|| accuracy_error(self.test_accuracy, self.test_examples))
+        self.standard_error.unwrap_or_else(|| accuracy_error(self.test_accuracy, self.tested.count()))
     }
 
     /// The source of [`MechanismResult::error`], as a phrase.
     pub fn error_is(&self) -> String {
         match self.standard_error {
             Some(_) => format!("standard error over {} repeats", self.test_accuracies.len()),
-            None => format!("standard error of a share of {} test examples", self.test_examples),
+            None => self.tested.error_is(),
         }
     }
 

@@ -1,29 +1,29 @@
 //! The rounds of a federated run, with tests on the test examples.
 
-use antinoise_federated::{Error, Federation, UserExamples};
+use antinoise_federated::{Federation, Population};
 use antinoise_train::checkpoint::History;
-use antinoise_train::data::Examples;
-use antinoise_train::model::Model;
 use antinoise_train::trainer::Run;
 
+use crate::error::Error;
+use crate::task::Task;
+
 /// A federated run whose users are always available.
-pub struct Rounds<'a> {
-    pub federation: Federation<'a, UserExamples<'a>>,
+pub struct Rounds<'a, P: Population> {
+    pub federation: Federation<'a, P>,
     /// Number of rounds of the plan.
     pub steps: usize,
-    pub model: &'a Model,
-    /// The test examples.
-    pub tests: &'a Examples,
+    /// The test examples, with the model.
+    pub task: &'a Task,
 }
 
-impl Rounds<'_> {
+impl<P: Population> Rounds<'_, P> {
     /// The measurements so far.
     pub fn history(&self) -> &History {
         self.federation.history()
     }
 }
 
-impl Run for Rounds<'_> {
+impl<P: Population> Run for Rounds<'_, P> {
     type Error = Error;
 
     fn steps(&self) -> usize {
@@ -35,16 +35,17 @@ impl Run for Rounds<'_> {
     }
 
     fn step(&mut self) -> Result<(), Error> {
-        self.federation.round(|_, _| true).map(drop)
+        self.federation.round(|_, _| true)?;
+        Ok(())
     }
 
     fn test(&mut self) -> Result<(), Error> {
-        let found = self.model.evaluate(self.federation.parameters(), self.tests)?;
-        self.federation.record_accuracy(found.accuracy);
+        let accuracy = self.task.accuracy(self.federation.parameters())?;
+        self.federation.record_accuracy(accuracy);
         Ok(())
     }
 
     fn save(&self) -> Result<(), Error> {
-        self.federation.save()
+        Ok(self.federation.save()?)
     }
 }

@@ -81,10 +81,10 @@ impl Session {
         if let Some(warning) = delta_warning(privacy.delta, plan.examples, &privacy.unit.to_string()) {
             on_event(Event::Warning(&warning));
         }
-        let (dataset, model) = study.problem()?;
+        let task = &study.task()?;
         let around = Around { folder, stop, metrics: metrics.as_ref(), on_event };
-        let results = training::train(study, (&dataset, &model), around)?;
-        let audits = audit::audits(study, (&dataset, &model), &results, (folder, on_event))?;
-        summary::summarize(study, &model, &dataset, (&results, &audits), folder)
+        let results = training::train(study, task, around)?;
+        let audits = audit::audits(study, task, &results, (folder, on_event))?;
+        summary::summarize(study, task, (&results, &audits), folder)
     }
 }

@@ -15,6 +15,8 @@ use crate::local::Local;
 use crate::persons::Persons;
 use crate::published::Published;
 use crate::table_file::{Table, table_file};
+use crate::task::{Source, for_labels};
+use crate::texts::Texts;
 
 /// Default maximum number of a user's examples in a step: enough for an accurate mean, without long steps
 /// because of a few users with many examples.
@@ -33,6 +35,8 @@ pub struct Settings {
     pub table: Option<Table>,
     /// The persons of data without columns, if persons are protected.
     pub persons: Option<Persons>,
+    /// The columns of users' texts and the model of their characters, if these are predicted.
+    pub texts: Option<Texts>,
     /// Whether mechanisms are compared, rather than one model trained.
     pub compares: bool,
     /// The model; `None`: the default of the data.
@@ -91,6 +95,7 @@ impl Settings {
             data: data.into(),
             table: None,
             persons: None,
+            texts: None,
             compares: false,
             model: None,
             plan: None,
@@ -129,7 +134,9 @@ impl Settings {
 
     /// Whether users are protected, rather than examples.
     fn has_users(&self) -> bool {
-        self.persons.is_some() || self.table.as_ref().is_some_and(|table| table.user.is_some())
+        self.persons.is_some()
+            || self.texts.is_some()
+            || self.table.as_ref().is_some_and(|table| table.user.is_some())
     }
 
     /// Refuses empty lists, and settings that would be ignored.
@@ -154,14 +161,50 @@ impl Settings {
                  local steps decide",
             ),
         ];
+        self.check_texts(is_federated)?;
         let found = refused.into_iter().find(|&(_, is_refused, ..)| is_refused);
         found.map_or(Ok(()), |(name, _, got, must_be)| Err(InvalidParameter::new(name, got, must_be).into()))
+    }
+
+    /// Refuses settings that do not go with the prediction of characters.
+    fn check_texts(&self, is_federated: bool) -> Result<()> {
+        if self.texts.is_none() {
+            return Ok(());
+        }
+        let is_other = self.model.is_some_and(|model| model != ModelName::Lstm);
+        let for_labels_alone = [
+            ("table", self.table.is_some()),
+            ("persons", self.persons.is_some()),
+            ("model", is_other),
+            ("without_noise", self.without_noise),
+            ("audit", self.audit.is_some()),
+        ];
+        if let Some((name, _)) = for_labels_alone.into_iter().find(|&(_, given)| given) {
+            return Err(for_labels(name).into());
+        }
+        let needed = [
+            ("setting", !is_federated && self.plan.is_none(), "federated where characters are predicted"),
+            (
+                "learning_rate",
+                self.learning_rates.is_empty(),
+                "given where characters are predicted: the default rate is for models of classes",
+            ),
+        ];
+        let absent = needed.into_iter().find(|&(_, is_absent, _)| is_absent);
+        absent.map_or(Ok(()), |(name, _, must_be)| Err(InvalidParameter::new(name, "absent", must_be).into()))
+    }
+
+    /// The source of the data.
+    pub(crate) fn source(&self) -> Source<'_> {
+        let Self { data, table, persons, texts, .. } = self;
+        Source { data, table: table.as_ref(), persons: persons.as_ref(), texts: texts.as_ref() }
     }
 
     /// The model's name, or the data's default.
     pub fn model_name(&self) -> ModelName {
         let default = match &self.data[..] {
             "digits" => ModelName::Mlp,
+            _ if self.texts.is_some() => ModelName::Lstm,
             table if table_file(table).is_some() => ModelName::Logistic,
             _ => ModelName::Cnn,
         };

@@ -4,13 +4,13 @@ use antinoise_accounting::PrivacyStatement;
 use antinoise_input::hex;
 use antinoise_plan::{VerifiedPlan, by_examples_in_words};
 use antinoise_train::clip::Groups;
-use antinoise_train::data::Dataset;
 
 use crate::clip_by::clipped_apart;
 use crate::cost::Cost;
 use crate::error::Result;
 use crate::results::Results;
 use crate::study::Study;
+use crate::task::Task;
 
 /// Text on the check of every batch by the trainer. It gives no numbers, because participation is secret
 /// under amplification by sampling.
@@ -29,7 +29,7 @@ pub fn statement(
     (plan, groups): (&VerifiedPlan, Option<&Groups>),
     cost: &Cost,
     (index, results): (usize, &Results),
-    dataset: &Dataset,
+    task: &Task,
 ) -> Result<PrivacyStatement> {
     let statement = plan.statement_among(&cost.among)?;
     let runs = results.finished.iter().filter(|run| run.plan == index);
@@ -46,7 +46,7 @@ pub fn statement(
         .with_fact("plan", format!("SHA-256 {}", hex(&plan.digest())))
         // Only the name, no digest: an observer who knows all other rows could test each possible value of
         // the remaining row against a digest.
-        .with_fact("training data", &dataset.name)
+        .with_fact("training data", task.name())
         .with_fact("participation observed", if study.local().is_some() { CHARGED } else { PARTICIPATION })
         .with_fact("finished", format!("{day} (UTC)"))
         .with_fact("key", key);

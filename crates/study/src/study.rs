@@ -3,21 +3,19 @@
 use std::collections::HashSet;
 
 use antinoise_audit::has_likelihood_ratio;
-use antinoise_federated::{FederatedSetup, UserExamples};
+use antinoise_federated::FederatedSetup;
 use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Sampler, VerifiedPlan};
-use antinoise_train::data::{Dataset, remarks};
-use antinoise_train::model::Model;
+use antinoise_train::data::{Schema, remarks};
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
-use antinoise_train::saved_model::SavedModel;
 use antinoise_train::trainer::{Setup, default_rate};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::around::Around;
 use crate::clip_by::ClipBy;
-use crate::data::{ModelName, load};
+use crate::data::ModelName;
 use crate::error::{Error, Result};
 use crate::event::{Event, OnEvent, during};
 use crate::local::Local;
@@ -27,6 +25,8 @@ use crate::problem::plans;
 use crate::published::Published;
 use crate::settings::Settings;
 use crate::table_file::Table;
+use crate::task::{Labels, Source, Task};
+use crate::texts::Texts;
 
 /// Maximum number of learning rates to which the search may widen.
 const MOST_RATES: usize = 8;
@@ -44,6 +44,9 @@ pub struct Study {
     /// The source of the users of data that are no table, if users are protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     persons: Option<Persons>,
+    /// The columns and the model, if characters of users' texts are predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    texts: Option<Texts>,
     model: ModelName,
     repeats: usize,
     seed: Option<u64>,
@@ -81,27 +84,26 @@ impl Study {
     /// The study by these settings; nothing is written yet.
     pub fn new(settings: &Settings, on_event: OnEvent<'_>) -> Result<Self> {
         settings.check()?;
-        let table = &settings.table;
-        let dataset = during("reading the data", on_event, || {
-            load(&settings.data, table.as_ref(), settings.persons.as_ref())
-        })?;
-        for remark in remarks(&dataset, table.as_ref().map(|table| &table.schema)) {
-            let warning = format!("{remark} (seen in the private rows: do not publish this line)");
-            on_event(Event::Warning(&warning));
+        let task = during("reading the data", on_event, || settings.source().read(settings.model_name()))?;
+        if let Task::Labels(labels) = &task {
+            for remark in remarks(&labels.dataset, labels.schema.as_ref()) {
+                let warning = format!("{remark} (seen in the private rows: do not publish this line)");
+                on_event(Event::Warning(&warning));
+            }
         }
-        let model = settings.model_name().build(&dataset)?;
-        let planned = during("planning", on_event, || plans(settings, dataset.units(), model.parameters()));
+        let planned = during("planning", on_event, || plans(settings, task.units(), task.parameters()));
         let (plans, chosen) = planned?;
         let rules = settings.rules(|rule| {
-            let norm =
-                table.as_ref().map_or_else(|| dataset.shape.input_norm(), |table| table.schema.input_norm());
-            Ok(default_rate(rule, &plans[chosen].plan, &model, norm)?)
+            let Labels { dataset, model, schema } = task.labels("default learning_rate")?;
+            let norm = schema.as_ref().map_or_else(|| dataset.shape.input_norm(), Schema::input_norm);
+            Ok(default_rate(rule, &plans[chosen].plan, model, norm)?)
         })?;
         let study = Self {
             id: fresh_id(settings.seed)?,
             data: settings.data.clone(),
-            table: table.clone(),
+            table: settings.table.clone(),
             persons: settings.persons.clone(),
+            texts: settings.texts.clone(),
             model: settings.model_name(),
             repeats: settings.repeats(),
             seed: settings.seed,
@@ -123,9 +125,9 @@ impl Study {
         };
         study.check()?;
         if let Some(canaries) = study.audit {
-            check_audit(canaries, &study.plans, &dataset, &model)?;
+            check_audit(canaries, &study.plans, &task)?;
         }
-        study.check_runs(&model, &dataset)?;
+        study.check_runs(&task)?;
         if study.local.is_some()
             && let Some(warning) = unfilled_rounds(&study.plans[chosen].plan)?
         {
@@ -135,17 +137,24 @@ impl Study {
     }
 
     /// Refuses plans, models, data and optimizers that do not fit each other.
-    fn check_runs(&self, model: &Model, dataset: &Dataset) -> Result<()> {
-        let (start, groups) = (vec![0.0; model.parameters()], self.clip_by.groups(model)?);
+    fn check_runs(&self, task: &Task) -> Result<()> {
+        let (start, groups) = (vec![0.0; task.parameters()], task.groups(self.clip_by)?);
         for (named, rule) in
             self.plans.iter().flat_map(|named| self.rules.iter().map(move |rule| (named, rule)))
         {
             let (plan, optimizer) = (&named.plan, self.optimizer(*rule));
-            match self.local {
-                None => Setup { plan, model, dataset, optimizer, groups: groups.as_ref() }.check(&start)?,
-                Some(local) => {
-                    let population = &population(model, dataset)?;
-                    FederatedSetup { plan, population, local: local.steps(), optimizer }.check(&start)?;
+            match (self.local.map(Local::steps), task) {
+                (None, _) => {
+                    let Labels { dataset, model, .. } = task.labels("setting without rounds")?;
+                    Setup { plan, model, dataset, optimizer, groups: groups.as_ref() }.check(&start)?;
+                }
+                (Some(local), Task::Labels(labels)) => {
+                    let population = &labels.population()?;
+                    FederatedSetup { plan, population, local, optimizer }.check(&start)?;
+                }
+                (Some(local), Task::Texts(texts)) => {
+                    let population = &texts.training;
+                    FederatedSetup { plan, population, local, optimizer }.check(&start)?;
                 }
             }
         }
@@ -200,17 +209,12 @@ impl Study {
         self.chosen
     }
 
-    /// A trained model with the names of its classes and, of a table, its schema.
-    pub fn saved_model(&self, model: &Model, dataset: &Dataset, parameters: Vec<f32>) -> Result<SavedModel> {
-        let schema = self.table.as_ref().map(|table| table.schema.clone());
-        Ok(SavedModel::new(model.clone(), parameters, dataset.class_names.clone(), schema)?)
-    }
-
     /// Which training examples are one user's, and whose the test examples are, in words; `None` if examples
     /// are protected.
     pub fn users_in_words(&self) -> Option<(String, &'static str)> {
         let of_others = "The test examples are those of other users";
-        match (&self.persons, self.table.as_ref().and_then(|table| table.user.as_ref())) {
+        let of_table = self.table.as_ref().and_then(|table| table.user.as_ref());
+        match (&self.persons, of_table.or(self.texts.as_ref().map(|texts| &texts.user))) {
             (_, Some(column)) => {
                 let column = printable(&format!("{column:?}"));
                 Some((format!("rows with one name in the column {column}"), of_others))
@@ -289,11 +293,10 @@ impl Study {
     }
 
     /// The data and the model.
-    pub fn problem(&self) -> Result<(Dataset, Model)> {
-        let dataset = load(&self.data, self.table.as_ref(), self.persons.as_ref())
-            .map_err(|error| Error::Data(Box::new(error)))?;
-        let model = self.model.build(&dataset)?;
-        Ok((dataset, model))
+    pub fn task(&self) -> Result<Task> {
+        let Self { data, table, persons, texts, .. } = self;
+        let source = Source { data, table: table.as_ref(), persons: persons.as_ref(), texts: texts.as_ref() };
+        source.read(self.model).map_err(|error| Error::Data(Box::new(error)))
     }
 
     /// Whether the search for the best learning rate may add rates to the given ones.
@@ -365,14 +368,6 @@ impl Study {
     }
 }
 
-/// The training examples by user, with the model.
-pub fn population<'a>(model: &'a Model, dataset: &'a Dataset) -> Result<UserExamples<'a>> {
-    let users = dataset.users.as_ref().ok_or_else(|| {
-        InvalidParameter::new("users", "absent", "named: the plan's batches are federated rounds of users")
-    })?;
-    Ok(UserExamples::new(model, &dataset.train, users)?)
-}
-
 /// The local training of users, if the plans' batches are federated rounds; refused settings are those that
 /// would be ignored.
 fn local(settings: &Settings, plans: &[NamedPlan]) -> Result<Option<Local>> {
@@ -407,7 +402,8 @@ fn unfilled_rounds(plan: &VerifiedPlan) -> Result<Option<String>> {
 }
 
 /// Refuses an audit that could not be made, before anything is trained.
-fn check_audit(canaries: usize, plans: &[NamedPlan], dataset: &Dataset, model: &Model) -> Result<()> {
+fn check_audit(canaries: usize, plans: &[NamedPlan], task: &Task) -> Result<()> {
+    let Labels { dataset, model, .. } = task.labels("audit")?;
     between("audit", canaries, 1, dataset.train.len(), "training examples")?;
     between("audit", canaries, 1, model.parameters(), "parameters, of which each canary needs its own")?;
     if dataset.users.is_some() {

@@ -4,8 +4,6 @@ use antinoise_input::printable;
 use antinoise_mechanism::Workload;
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::clip::Groups;
-use antinoise_train::data::Dataset;
-use antinoise_train::model::Model;
 use antinoise_train::trainer::mean_gradient_noise;
 
 use crate::audit::Audited;
@@ -16,9 +14,10 @@ use crate::model_folder;
 use crate::named::{Baseline, WITHOUT_NOISE};
 use crate::page::study_page;
 use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
-use crate::results::{Finished, Results, Unprotected, best_rate, largest_class_share, mean_and_error};
+use crate::results::{Finished, Results, Unprotected, best_rate, mean_and_error};
 use crate::statement::statement;
 use crate::study::Study;
+use crate::task::Task;
 
 /// Number of steps for which a report shows the epsilon up to the step.
 const SPENT: usize = 24;
@@ -27,31 +26,30 @@ const SPENT: usize = 24;
 /// the model to give away.
 pub fn summarize(
     study: &Study,
-    model: &Model,
-    dataset: &Dataset,
+    task: &Task,
     (results, audits): (&Results, &[Option<Audited>]),
     folder: &Folder,
 ) -> Result<StudyResult> {
-    let groups = study.clip_by().groups(model)?;
+    let groups = task.groups(study.clip_by())?;
     let mut runs = Vec::new();
     for (index, audit) in audits.iter().enumerate() {
-        let statement = (groups.as_ref(), dataset);
-        runs.push(mechanism(study, index, results, statement, audit.clone())?);
+        runs.push(mechanism(study, index, results, (groups.as_ref(), task), audit.clone())?);
     }
-    let given = model_folder::save(study, (model, dataset), results, &runs, folder)?;
+    let given = model_folder::save(study, task, results, &runs, folder)?;
     if !results.references.is_empty() {
-        runs.push(without_noise(results, runs[0].steps, dataset.test.len()));
+        runs.push(without_noise(results, runs[0].steps, task));
     }
     let mut result = StudyResult {
         runs,
         report: folder.report(),
         model: given.folder,
-        largest_class_share: largest_class_share(&dataset.test, dataset.classes),
+        largest_class_share: task.largest_class_share(),
         model_is: given.is,
         // The name of a folder may hold anything.
-        title: printable(&format!("{} on {}", model.name(), dataset.name)).replace('\n', " "),
+        title: printable(&format!("{} on {}", task.model_name(), task.name())).replace('\n', " "),
         default_learning_rate: study.default_rate(),
         uncovered: study.uncovered(),
+        tested: task.tested(),
         is_of_table: study.is_of_table(),
     };
     result.report = folder.save_report(&study_page(&result)?)?;
@@ -63,7 +61,7 @@ fn mechanism(
     study: &Study,
     index: usize,
     results: &Results,
-    (groups, dataset): (Option<&Groups>, &Dataset),
+    (groups, task): (Option<&Groups>, &Task),
     audit: Option<Audited>,
 ) -> Result<MechanismResult> {
     let (named, (rate, by_learning_rate)) = (&study.plans()[index], best_rate(&results.of_plan(index)));
@@ -89,7 +87,7 @@ fn mechanism(
         audit,
         insecure_seed: study.insecure_seed(),
         figures,
-        statement: statement(study, (plan, groups), &cost, (index, results), dataset)?,
+        statement: statement(study, (plan, groups), &cost, (index, results), task)?,
     };
     let test_accuracies: Vec<f64> = best.iter().map(|run| run.rate_and_accuracy().1).collect();
     let (test_accuracy, standard_error) = mean_and_error(&test_accuracies);
@@ -98,7 +96,7 @@ fn mechanism(
         baseline: named.baseline,
         test_accuracy,
         standard_error,
-        test_examples: dataset.test.len(),
+        tested: task.tested(),
         private: Some(private),
         steps: plan.steps,
         seconds: mean(&best, |run| run.results.history.seconds),
@@ -118,7 +116,7 @@ fn rms(values: &[f64]) -> f64 {
 }
 
 /// The result of training without privacy.
-fn without_noise(results: &Results, steps: usize, test_examples: usize) -> MechanismResult {
+fn without_noise(results: &Results, steps: usize, task: &Task) -> MechanismResult {
     let references = &results.references;
     let (rate, by_learning_rate) = best_rate(&results.without_privacy());
     let best: Vec<&Unprotected> = references.iter().filter(|run| run.rule.learning_rate() == rate).collect();
@@ -130,7 +128,7 @@ fn without_noise(results: &Results, steps: usize, test_examples: usize) -> Mecha
         baseline: Some(Baseline::None),
         test_accuracy,
         standard_error,
-        test_examples,
+        tested: task.tested(),
         private: None,
         steps,
         seconds: best.iter().map(|run| run.measured.seconds).sum::<f64>() / best.len() as f64,

@@ -3,13 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use antinoise_federated::{FederatedSetup, Federation, UserExamples};
+use antinoise_federated::{FederatedSetup, Federation, Population};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::VerifiedPlan;
 use antinoise_train::checkpoint::{self, Checkpoints, Committed, History, Identity};
 use antinoise_train::clip::Groups;
-use antinoise_train::data::Dataset;
-use antinoise_train::model::Model;
 use antinoise_train::optimizer::UpdateRule;
 use antinoise_train::reference::{Measured, Reference};
 use antinoise_train::trainer::{self, CheckpointInterval, Options, Outcome, Run, Setup, Trainer};
@@ -17,12 +15,14 @@ use antinoise_train::trainer::{self, CheckpointInterval, Options, Outcome, Run, 
 use crate::error::{Error, Result};
 use crate::event::{Event, OnEvent};
 use crate::folder::Folder;
+use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::named::{NamedPlan, WITHOUT_NOISE};
 use crate::results::{Finished, Results, Unprotected};
 use crate::rounds::Rounds;
 use crate::search::Search;
-use crate::study::{Study, population, run_name};
+use crate::study::{Study, run_name};
+use crate::task::{Labels, Task};
 
 /// Number of tests in a run.
 const TESTS: usize = 40;
@@ -33,12 +33,12 @@ const MOST_LOST: Duration = Duration::from_secs(30);
 const REST: u32 = 20;
 
 /// Completes all trainings of the study, including those at learning rates that the search adds.
-pub fn train(study: &Study, (dataset, model): (&Dataset, &Model), around: Around) -> Result<Results> {
-    let groups = study.clip_by().groups(model)?;
+pub fn train(study: &Study, task: &Task, around: Around) -> Result<Results> {
+    let groups = task.groups(study.clip_by())?;
     let mut steps: usize = study.plans().iter().map(|named| named.plan.steps).sum();
     steps += if study.without_noise() { study.plans()[0].plan.steps } else { 0 };
     (around.on_event)(Event::Training { steps: (steps * study.models_of_a_mechanism()) as u64 });
-    let results = Training { study, model, dataset, groups: groups.as_ref(), around }.all()?;
+    let results = Training { study, task, groups: groups.as_ref(), around }.all()?;
     (around.on_event)(Event::Ended);
     Ok(results)
 }
@@ -59,8 +59,7 @@ pub struct Around<'a> {
 /// All runs of a study, in its folder.
 struct Training<'a> {
     study: &'a Study,
-    model: &'a Model,
-    dataset: &'a Dataset,
+    task: &'a Task,
     groups: Option<&'a Groups>,
     around: Around<'a>,
 }
@@ -68,7 +67,7 @@ struct Training<'a> {
 impl Training<'_> {
     /// Runs every mechanism, and training without privacy.
     fn all(&self) -> Result<Results> {
-        let Self { study, model, dataset, .. } = *self;
+        let Self { study, task, .. } = *self;
         let mut finished = Vec::new();
         for (plan, named) in study.plans().iter().enumerate() {
             self.search(named.plan.steps, |rule, repeat| {
@@ -80,7 +79,7 @@ impl Training<'_> {
                         format!("{name} diverged: its parameters are not finite, and no model is saved");
                     (self.around.on_event)(Event::Warning(&warning));
                 } else {
-                    let saved = study.saved_model(model, dataset, run.results.parameters.clone())?;
+                    let saved = task.saved(run.results.parameters.clone())?;
                     self.around.folder.save_model(&name, &saved)?;
                 }
                 let accuracy = run.rate_and_accuracy().1;
@@ -93,11 +92,12 @@ impl Training<'_> {
 
     /// Trains without clipping and noise, if the study includes this.
     fn references(&self) -> Result<Vec<Unprotected>> {
-        let Self { study, model, dataset, .. } = *self;
+        let Self { study, task, .. } = *self;
         let mut found = Vec::new();
         if !study.without_noise() {
             return Ok(found);
         }
+        let Labels { dataset, model, .. } = task.labels("without_noise")?;
         let plan = &study.plans()[0].plan;
         let (batch_size, steps, test_every) = (plan.batch_size, plan.steps, plan.steps.div_ceil(TESTS));
         self.search(steps, |rule, repeat| {
@@ -116,7 +116,7 @@ impl Training<'_> {
     fn search(&self, steps: usize, mut run: impl FnMut(UpdateRule, usize) -> Result<f64>) -> Result<()> {
         let Self { study, around: Around { on_event, .. }, .. } = self;
         let rates: Vec<f64> = study.rules().iter().map(UpdateRule::learning_rate).collect();
-        let (repeats, tests) = (study.repeats(), self.dataset.test.len());
+        let (repeats, tests) = (study.repeats(), self.task.tested().count());
         let search = Search { rates: &rates, repeats, repeats_all: !study.widens(), tests };
         let may_try = |rate, tried| {
             let may = study.may_try(rate, tried);
@@ -141,7 +141,7 @@ impl Training<'_> {
         on_event(Event::Running { run: &name, accuracy: None });
         let (key, run) = (study.key(repeat)?, study.run_id(&name)?);
         let rng = |purpose| KeyedRng::new(&key, &run, purpose, 0);
-        let start = self.model.initial_parameters(&mut rng(Purpose::Initialization));
+        let start = self.task.initial_parameters(&mut rng(Purpose::Initialization));
         let mut order = rng(Purpose::DataOrder);
         let measured = reference.train(start, &mut order, stop, || on_event(Event::Stepped))?;
         let Some(measured) = measured else {
@@ -153,14 +153,19 @@ impl Training<'_> {
 
     /// The results of one run, which is started, resumed or was finished before.
     fn one(&self, named: &NamedPlan, rule: UpdateRule, repeat: usize) -> Result<checkpoint::Finished> {
-        let Self { study, model, dataset, groups, .. } = *self;
+        let Self { study, task, groups, .. } = *self;
         let (plan, optimizer) = (&named.plan, study.optimizer(rule));
         let run = OneRun { all: self, plan, name: &run_name(&named.mechanism, &rule, repeat), repeat };
-        match study.local() {
-            None => run.of_batches(Setup { plan, model, dataset, optimizer, groups }),
-            Some(local) => {
-                let population = &population(model, dataset)?;
-                run.of_rounds(FederatedSetup { plan, population, local: local.steps(), optimizer })
+        match (study.local().map(Local::steps), task) {
+            (None, _) => {
+                let Labels { dataset, model, .. } = task.labels("setting without rounds")?;
+                run.of_batches(Setup { plan, model, dataset, optimizer, groups })
+            }
+            (Some(local), Task::Labels(labels)) => {
+                run.of_rounds(FederatedSetup { plan, population: &labels.population()?, local, optimizer })
+            }
+            (Some(local), Task::Texts(texts)) => {
+                run.of_rounds(FederatedSetup { plan, population: &texts.training, local, optimizer })
             }
         }
     }
@@ -200,7 +205,7 @@ impl OneRun<'_> {
     }
 
     /// The results of a run of federated rounds.
-    fn of_rounds(&self, setup: FederatedSetup<UserExamples>) -> Result<checkpoint::Finished> {
+    fn of_rounds<P: Population>(&self, setup: FederatedSetup<P>) -> Result<checkpoint::Finished> {
         let run = self.all.study.run_id(self.name)?;
         let Around { folder, stop, .. } = self.all.around;
         let (path, open) =
@@ -218,8 +223,7 @@ impl OneRun<'_> {
         } else {
             Federation::resume(setup, &path, run.clone())?
         };
-        let (model, tests) = (self.all.model, &self.all.dataset.test);
-        let mut rounds = Rounds { federation, steps: self.plan.steps, model, tests };
+        let mut rounds = Rounds { federation, steps: self.plan.steps, task: self.all.task };
         self.begins(rounds.step_count())?;
         let mut told = Ok(());
         let outcome = trainer::run(&mut rounds, self.intervals(), stop, |rounds| {
@@ -236,7 +240,7 @@ impl OneRun<'_> {
         self.all.around.folder.refuse_trained(self.name)?;
         let key = self.all.study.key(self.repeat)?;
         let mut rng = KeyedRng::new(&key, run, Purpose::Initialization, 0);
-        let start = self.all.model.initial_parameters(&mut rng);
+        let start = self.all.task.initial_parameters(&mut rng);
         Ok((key, start))
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use antinoise_federated::Population;
+use antinoise_federated::lstm::SavedLstm;
 use antinoise_input::short;
 use antinoise_train::data::Labels;
 use antinoise_train::saved_model::{SavedModel, Scores};
@@ -30,9 +32,29 @@ pub struct Arguments {
     rows: RowOptions,
 }
 
-/// The scores of a model.
+/// The scores of a model of classes, or of characters.
 #[derive(Debug, Serialize)]
-pub struct Evaluation {
+#[serde(untagged)]
+pub enum Evaluation {
+    Classes(OfClasses),
+    Characters(OfCharacters),
+}
+
+/// The scores of a model of characters.
+#[derive(Debug, Serialize)]
+pub struct OfCharacters {
+    users: usize,
+    characters: usize,
+    accuracy: f64,
+    /// Mean of -ln p over the characters, in nats.
+    loss: f64,
+    /// Share of the most frequent character.
+    largest_class_share: f64,
+}
+
+/// The scores of a model of classes.
+#[derive(Debug, Serialize)]
+pub struct OfClasses {
     #[serde(flatten)]
     scores: Scores,
     /// The names of the rows and columns of `confusion`.
@@ -41,19 +63,60 @@ pub struct Evaluation {
 
 /// Measures the model.
 pub fn run(arguments: &Arguments) -> Result<Evaluation> {
+    if SavedLstm::is_in(&arguments.model) {
+        let model = SavedLstm::load(&arguments.model)?;
+        let texts = arguments.rows.texts(&model)?;
+        let found = texts.evaluate(model.parameters());
+        return Ok(Evaluation::Characters(OfCharacters {
+            users: texts.users(),
+            characters: found.symbols,
+            accuracy: found.accuracy,
+            loss: found.loss,
+            largest_class_share: texts.largest_share(),
+        }));
+    }
     let model = SavedModel::load(&arguments.model)?;
     let examples = arguments.rows.examples(&model, Labels::Required)?;
-    Ok(Evaluation { scores: model.evaluate(&examples)?, classes: model.classes().to_vec() })
+    let (scores, classes) = (model.evaluate(&examples)?, model.classes().to_vec());
+    Ok(Evaluation::Classes(OfClasses { scores, classes }))
 }
 
 /// Maximum number of classes for which the confusion matrix is printed; for more it is only in the JSON.
 const PRINTED: usize = 12;
 
+fn percent(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
+}
+
+fn figure(name: &str, value: String) -> Vec<String> {
+    vec![name.to_string(), value]
+}
+
 impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Classes(scores) => scores.fmt(f),
+            Self::Characters(scores) => scores.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for OfCharacters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = [
+            figure("users", self.users.to_string()),
+            figure("characters", self.characters.to_string()),
+            figure("accuracy", percent(self.accuracy)),
+            figure("most frequent character", percent(self.largest_class_share)),
+            figure("mean cross entropy (nats)", short(self.loss, 4)),
+        ];
+        write!(f, "{}", output::table(&["figure", "value"], &rows))
+    }
+}
+
+impl fmt::Display for OfClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scores, classes } = self;
-        let percent = |share: f64| format!("{:.2}%", 100.0 * share);
-        let figure = |name: &str, value: String| vec![name.to_string(), value];
         let rows = [
             figure("examples", scores.examples.to_string()),
             figure(

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use antinoise_federated::lstm::{SavedLstm, UserTexts};
+use antinoise_federated::plays::texts_of_rows;
 use antinoise_input::InvalidParameter;
 use antinoise_study::{TABLES, TableKind, table_file};
 use antinoise_train::data::{
@@ -43,6 +45,18 @@ impl RowOptions {
             }
             (None, None) => self.images(model, labels),
         }
+    }
+
+    /// The texts of users, as sequences for the model.
+    pub fn texts(&self, model: &SavedLstm) -> Result<UserTexts> {
+        let _progress = Progress::endless("reading the texts");
+        let Some((kind, path)) = table_file(&self.data) else {
+            return Err(self.refused(format!("{TABLES}: the model is one of texts in a table")).into());
+        };
+        check_delimiter(kind, self.delimiter)?;
+        let (text, user) = model.columns();
+        let rows = kind.file(path, self.delimiter)?.with_users(user).texts(text)?;
+        Ok(model.users_of(texts_of_rows(&rows))?)
     }
 
     /// The file of the rows, if they are a table.

@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use antinoise_federated::lstm::SavedLstm;
+use antinoise_input::InvalidParameter;
 use antinoise_train::data::Labels;
 use antinoise_train::saved_model::{Prediction, SavedModel};
 use clap::Args;
@@ -67,6 +69,11 @@ pub fn run(arguments: &Arguments) -> Result<Predictions> {
     if let Some(out) = &out {
         out.refuse_to_replace_in("the model's own", &arguments.model)?;
         arguments.rows.file().map_or(Ok(()), |data| out.refuse_to_be("data", data))?;
+    }
+    if SavedLstm::is_in(&arguments.model) {
+        let must_be = "that of a model of classes: use a model of characters from Rust or PyTorch, as its README.md says, or \
+                       `antinoise evaluate`";
+        return Err(InvalidParameter::new("model folder", arguments.model.display(), must_be).into());
     }
     let model = SavedModel::load(&arguments.model)?;
     let examples = arguments.rows.examples(&model, Labels::Ignored)?;

@@ -38,7 +38,7 @@ fn figure(sweep: &EpsilonSweep) -> Result<String, Error> {
     };
     section(
         "Accuracy against privacy",
-        "Share of the test examples that are recognised. Bands or bars: one standard error of the mean over repeats, to each side.",
+        "Share of the test data that is predicted. Bands or bars: one standard error of the mean over repeats, to each side.",
         WHOLE,
         chart,
     )

@@ -31,7 +31,7 @@ fn lead(result: &StudyResult) -> String {
     let mut private = result.private();
     let Some((first, _)) = private.next() else { return String::new() };
     let share = percent(result.largest_class_share);
-    let largest = format!("Always predicting the largest class would reach {share}.");
+    let largest = format!("Always predicting {} would reach {share}.", result.tested.most_frequent());
     let best = private.max_by(|x, y| x.0.test_accuracy.total_cmp(&y.0.test_accuracy));
     let Some((best, _)) = best else {
         return format!(
@@ -105,7 +105,7 @@ fn figures(result: &StudyResult) -> Result<String, Error> {
     };
     let whole = section(
         "Test accuracy",
-        &format!("Share of the test examples that are recognised.{bands}"),
+        &format!("Share of the test {} that are predicted.{bands}", result.tested.name()),
         WHOLE,
         chart(steps(), Axis::linear("test accuracy (percent)"), LineStyle::Line, accuracies),
     )? + &section(

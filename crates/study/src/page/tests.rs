@@ -8,6 +8,7 @@ use crate::audit::Audited;
 use crate::clip_by::ClipBy;
 use crate::named::Baseline;
 use crate::result::{Accuracy, MechanismFigures, MechanismResult, PrivateResult, StudyResult};
+use crate::tested::Tested;
 
 fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
     let steps = 480;
@@ -25,7 +26,7 @@ fn run(mechanism: &str, error: fn(f64) -> f64, tail: f64) -> MechanismResult {
         baseline: None,
         test_accuracy: last,
         standard_error: Some(0.01),
-        test_examples: 357,
+        tested: Tested::Examples(357),
         private: Some(PrivateResult {
             epsilon: 4.0,
             delta: 1e-5,
@@ -78,6 +79,7 @@ fn result() -> StudyResult {
         model_is: "the first".into(),
         title: "cnn on fashion-mnist".into(),
         uncovered: None,
+        tested: Tested::Examples(357),
         is_of_table: false,
     }
 }

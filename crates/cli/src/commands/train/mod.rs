@@ -6,6 +6,7 @@ mod options;
 mod printed;
 mod shown;
 mod table;
+mod texts;
 mod users;
 
 use antinoise_study::{Error, Event, StudyRun};

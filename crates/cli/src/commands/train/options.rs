@@ -6,13 +6,14 @@ use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::{Objective, StrategySpec};
 use antinoise_mechanism::{Adjacency, Workload};
 use antinoise_plan::{Length, Setting};
-use antinoise_study::{ClipBy, ModelName, Published, Settings, Table};
+use antinoise_study::{ClipBy, ModelName, Persons, Published, Settings, Table};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::federated::FederatedOptions;
 use super::optimizer::OptimizerOptions;
 use super::table::TableOptions;
+use super::texts::TextOptions;
 use super::users::UserOptions;
 use crate::arguments::{ArithmeticOptions, one_of, parsed, settings, workload};
 use crate::failure::Result;
@@ -83,12 +84,14 @@ pub struct Arguments {
     pub table: TableOptions,
     #[command(flatten)]
     pub users: UserOptions,
+    #[command(flatten)]
+    pub texts: TextOptions,
     /// Compare mechanisms, learning rates and repeats in a report, instead of training one model. Needed for
     /// several values of --mechanism, --learning-rate or --epsilon, and for --repeats and --published-models
     /// [default: only for digits and fashion-mnist without a folder, which are public].
     #[arg(long, conflicts_with = "resume")]
     pub compare: bool,
-    /// Model to train [default: mlp for digits, logistic for tables, cnn for images].
+    /// Model to train [default: mlp for digits, logistic for tables, cnn for images, lstm with --characters].
     #[arg(long, value_parser = one_of(ModelName::ALL))]
     pub model: Option<ModelName>,
     /// Run this plan, made by `antinoise plan --out`, instead of the options that follow.
@@ -209,14 +212,13 @@ impl Arguments {
             (Some(steps), _) => Some(Length::Steps(steps)),
             (None, epochs) => epochs.map(Length::Epochs),
         };
-        let (table, persons) = match self.table.table(&self.data)? {
-            Some(table) => (Some(Table { user: self.users.column()?, ..table }), None),
-            None => (None, self.users.persons(&self.data)?),
-        };
+        let texts = self.texts.texts(&self.data, &self.table, || self.users.column())?;
+        let (table, persons) = if texts.is_some() { (None, None) } else { self.table_or_persons()? };
         let defaults = Settings::new(&self.data);
         let settings = Settings {
             table,
             persons,
+            texts,
             compares: self.compare,
             model: self.model,
             plan: self.plan.clone(),
@@ -245,6 +247,14 @@ impl Arguments {
         };
         self.refuse_several_without_compare(&settings)?;
         Ok(settings)
+    }
+
+    /// The table, or the persons of data without columns.
+    fn table_or_persons(&self) -> Result<(Option<Table>, Option<Persons>)> {
+        Ok(match self.table.table(&self.data)? {
+            Some(table) => (Some(Table { user: self.users.column()?, ..table }), None),
+            None => (None, self.users.persons(&self.data)?),
+        })
     }
 
     /// The settings whose plans are compared.
@@ -341,7 +351,10 @@ impl Arguments {
             ("audit", self.audit.is_some()),
         ];
         let given = given.into_iter().find_map(|(name, given)| given.then_some(name));
-        let given = given.or_else(|| self.table.given()).or_else(|| self.users.given());
+        let given = given
+            .or_else(|| self.table.given())
+            .or_else(|| self.users.given())
+            .or_else(|| self.texts.given());
         match given.or_else(|| self.federated.given()) {
             Some(name) => {
                 let must_be = "left out with --resume: a resumed run keeps the options it was started with";

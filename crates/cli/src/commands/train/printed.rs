@@ -58,7 +58,8 @@ fn one(f: &mut fmt::Formatter<'_>, result: &StudyResult) -> fmt::Result {
     }
     writeln!(
         f,
-        "Always predicting the largest class would reach {}.",
+        "Always predicting {} would reach {}.",
+        result.tested.most_frequent(),
         percent(result.largest_class_share, None)
     )?;
     warnings(result).iter().try_for_each(|warning| writeln!(f, "{warning}"))?;

@@ -93,7 +93,12 @@ enum MissingName {
 impl TableOptions {
     /// Name of the first option that is given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
+        self.all_given().into_iter().find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// Each option, and whether it is given.
+    fn all_given(&self) -> [(&'static str, bool); 11] {
+        [
             ("label", self.label.is_some()),
             ("range", !self.range.is_empty()),
             ("category", !self.category.is_empty()),
@@ -105,8 +110,7 @@ impl TableOptions {
             ("test_rows", self.test_rows.is_some()),
             ("test_seed", self.test_seed.is_some()),
             ("delimiter", self.delimiter.is_some()),
-        ];
-        given.into_iter().find_map(|(name, given)| given.then_some(name))
+        ]
     }
 
     /// The table's schema and test rows by these options; `None` if `data` names no table.
@@ -142,6 +146,23 @@ impl TableOptions {
             user: None,
             schema: kind.file(path, self.delimiter)?.with_columns_of_arrays(self.schema(asked)?)?,
         }))
+    }
+
+    /// The settings of a table of texts in a file of this kind: a file of test texts, or the share of users
+    /// to test on and its seed; and the delimiter. Options about a label are refused.
+    pub fn of_texts(&self, kind: TableKind) -> Result<(Option<PathBuf>, f64, u64, u8)> {
+        check_delimiter(kind, self.delimiter)?;
+        let is_allowed = |name| ["test", "test_share", "test_seed", "delimiter"].contains(&name);
+        let drawn = self.test_rows == Some(TestRows::Drawn);
+        let given = self
+            .all_given()
+            .into_iter()
+            .find(|&(name, given)| given && !is_allowed(name) && !(drawn && name == "test_rows"));
+        if let Some((name, _)) = given {
+            return Err(InvalidParameter::new(name, "given", "left out with --characters").into());
+        }
+        let (share, seed) = (self.test_share.unwrap_or(0.2), self.test_seed.unwrap_or(0));
+        Ok((self.test.clone(), share, seed, self.delimiter.unwrap_or(COMMA)))
     }
 
     /// The schema; `asked` is the error for an option that is absent.
