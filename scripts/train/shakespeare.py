@@ -5,6 +5,7 @@ docs/results/shakespeare.json and writes docs/results/shakespeare.md from it.
     python3 scripts/train/shakespeare.py PLAYS --part momentum [--unit speakers] [--seeds 10]
     python3 scripts/train/shakespeare.py PLAYS --part zeroing [--seeds 3]
     python3 scripts/train/shakespeare.py PLAYS --part damping [--unit speakers] [--seeds 5]
+    python3 scripts/train/shakespeare.py PLAYS --part command [--seeds 10]
     python3 scripts/train/shakespeare.py --page
 
 PLAYS is a text in which a line NAME: opens a speech and an empty line ends it: tiny Shakespeare, in the
@@ -13,6 +14,7 @@ public domain. The parts:
 momentum  the multi-epoch paper's configuration: updates with a large entry replaced by zero, clipping,
           momentum and a cooldown on the server
 zeroing   the same with and without replacing updates by zero, where local steps or the server's are large
+command   some rows of the first part by `antinoise train --characters`, at the rates found there
 damping   momentum alone, strategies also designed for weight decay in addition: it is doubled until the mean
           validation loss grows
 
@@ -27,9 +29,12 @@ import json
 import math
 import statistics
 import subprocess
+import tempfile
 from pathlib import Path
 
+import program
 import shakespeare_page
+import speeches
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs/results/shakespeare.json"
@@ -50,7 +55,7 @@ BANDS = {"speakers": [5], "stretches": [10], "twice": [10, 30]}
 UNITS_OF_MOMENTUM = ["speakers", "stretches"]
 # Seeds that search the server's rate in the part on momentum; one in the part on damping.
 SEARCHING = 2
-SEEDS = {"momentum": 10, "zeroing": 3, "damping": 5}
+SEEDS = {"momentum": 10, "zeroing": 3, "damping": 5, "command": 10}
 # Mechanism, clip norm, rate of the server and rate of local steps: without noise updates are as good as not
 # clipped.
 CASES_OF_ZEROING = [
@@ -58,6 +63,12 @@ CASES_OF_ZEROING = [
     *[("identity", 1, 1.6, local) for local in (3, 30, 300, 3000)],
     *[("none", 1e9, 0.1, local) for local in (3, 30, 300, 3000)],
 ]
+# Mechanism, and the server's momentum and learning rate.
+CASES_OF_COMMAND = [("identity", 0, 1.6), ("blt:4", 0.9, 0.2), ("banded:5", 0.9, 0.4)]
+COMMAND = """--user speaker --characters line --sequence-length 40 --max-characters 4000 --embedding 8 --hidden 32
+    --setting federated --min-sep 5 --batch-size 46 --steps 100 --epsilon 8 --delta 1e-5 --clip-norm 1
+    --local-rate 3 --local-batch-size 8 --local-steps 4 --local-zero-beyond 100
+    --schedule cooldown:0.25,0.05 --compare"""
 # Weight decays for which strategies are designed: they model that training forgets early noise.
 DAMPINGS = [0, 0.1, 0.2, 0.4]
 
@@ -159,6 +170,24 @@ def measure_zeroing(fedavg, seeds):
     return rows
 
 
+def measure_command(plays, seeds):
+    """The test accuracies of each case, from one command for all seeds."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        data = speeches.write(plays, folder)
+        for number, (mechanism, momentum, rate) in enumerate(CASES_OF_COMMAND):
+            server = ["--mechanism", mechanism, "--momentum", momentum, "--learning-rate", rate]
+            repeats = ["--repeats", len(seeds), "--seed", seeds[0], "--out", folder / str(number)]
+            found = program.run("train", *data, *COMMAND.split(), *server, *repeats)["runs"]
+            (run,) = (run for run in found if run["mechanism"] == mechanism)
+            row = {"mechanism": mechanism, "momentum": momentum, "rate": rate}
+            row["accuracy"] = run["test_accuracies"]
+            print(row, flush=True)
+            rows.append(row)
+    return rows
+
+
 def rows_of_damping(unit):
     """Specification and name of each mechanism, and whether it is optimised."""
     banded = [(f"banded-toeplitz:{bands}", f"banded Toeplitz, {bands} bands", True) for bands in BANDS[unit]]
@@ -223,9 +252,18 @@ def store(found):
     STORE.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def measure(options, fedavg):
+def write_page():
+    PAGE.write_text(shakespeare_page.page(stored()))
+
+
+def measure(options):
     """Measures a part, and stores each unit of it; runs of other parts may store theirs in the meantime."""
     seeds = list(range(1, 1 + (options.seeds or SEEDS[options.part])))
+    if options.part == "command":
+        rows = measure_command(options.plays, seeds)
+        store(stored() | {"command": rows})
+        return
+    fedavg = Fedavg(options.plays)
     if options.part == "zeroing":
         rows = measure_zeroing(fedavg, seeds)
         store(stored() | {"zeroing": rows})
@@ -253,8 +291,8 @@ def main():
     if not options.page:
         if not (options.plays and options.part):
             parser.error("PLAYS and --part, or --page")
-        measure(options, Fedavg(options.plays))
-    PAGE.write_text(shakespeare_page.page(stored()))
+        measure(options)
+    write_page()
 
 
 if __name__ == "__main__":

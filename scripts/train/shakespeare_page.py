@@ -71,6 +71,20 @@ only the zeroed runs diverge. Without clipping and noise, zeroing helps at a loc
 counts as zero.
 """
 
+COMMAND = """
+## From the command line, and in Flower
+
+The first configuration by speaker again, {seeds} seeds or keys at the rates that were found above, with designs for
+the last iterate: by `antinoise train --characters` on a table of lines, and by Flower's FedAvg in
+`CorrelatedNoise` with devices that compute in NumPy. Test accuracies differ by chance: keys are others. Under one key
+the command has the bits of Rust (`crates/study/tests/texts.rs`), and so has Flower if its devices answer with the
+same updates (`python/tests/test_flower.py`).
+
+    {command} --part command
+    python scripts/python/flower_shakespeare.py ../shared/data/shakespeare.txt
+
+{table}"""
+
 DAMPING = """
 ## Momentum alone, and designs with damping
 
@@ -232,6 +246,25 @@ def section_of_zeroing(rows):
     )
 
 
+def section_of_command(found):
+    rows = {
+        (row["mechanism"], row["rate"]): row["accuracy"]
+        for row in found["momentum"]["speakers"]["rows"]
+        if row["workload"] in ("design", None)
+    }
+    flower, cells = {row["mechanism"]: row["accuracy"] for row in found.get("flower", [])}, []
+    for row in found["command"]:
+        mechanism, rate = row["mechanism"], row["rate"]
+        name = NAMES.get(mechanism, f"`{mechanism}`")
+        server = "momentum, cooldown" if row["momentum"] else "cooldown"
+        figures = [rows[mechanism, rate], row["accuracy"], flower.get(mechanism)]
+        shown = [with_error(mean_and_error(of), 2, 100) + "%" if of else "" for of in figures]
+        cells.append([name, server, f"{rate:g}", *shown])
+    head = ["mechanism", "server", "rate", "Rust", "`antinoise train`", "Flower"]
+    seeds = len(found["command"][0]["accuracy"])
+    return COMMAND.format(seeds=seeds, command=SCRIPT, table=table(head, cells))
+
+
 def section_of_damping(units):
     text = DAMPING.format(seeds=units["speakers"]["seeds"], command=f"{SCRIPT} --part damping")
     head = [
@@ -272,5 +305,8 @@ def filled(text):
 def page(found):
     """The page of these figures."""
     text = HEAD.format(parameters=found["momentum"]["speakers"]["parameters"])
-    parts = {"momentum": section_of_momentum, "zeroing": section_of_zeroing, "damping": section_of_damping}
+    text += section_of_momentum(found["momentum"])
+    if "command" in found:
+        text += section_of_command(found)
+    parts = {"zeroing": section_of_zeroing, "damping": section_of_damping}
     return filled(text + "".join(section(found[part]) for part, section in parts.items() if part in found))
