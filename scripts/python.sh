@@ -77,7 +77,7 @@ if [ "${1-test}" = oldest ]; then
         case $name in
         torch) packages='torch==2.6.0 opacus==1.6.0 lightning==2.5.0 transformers==5.3.0 accelerate==1.15.0 peft==0.21.2 trl==1.16.0' tests=$(torch_tests | tr ' ' '\n' | grep -vE 'distributed|sharded|processes') ;;
         shards) packages='torch==2.10.0' tests='test_distributed.py test_sharded.py' ;;
-        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_sums.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py' ;;
+        jax) packages='jax==0.10.0 jaxlib==0.10.0 optax==0.2.5' tests='test_jax.py test_jax_checkpoints.py test_jax_transformation.py test_jax_sums.py test_jax_groups.py test_jax_private.py test_jax_jitted.py test_relied.py' ;;
         *) echo "oldest torch, shards or jax, not $name" >&2 && exit 2 ;;
         esac
         # Packages and tests are words here.
@@ -130,7 +130,7 @@ if [ "${1-test}" = stacks ]; then
         fi
         if is_wanted jax; then
             stack jax 'jax>=0.10,<0.11' optax jax-privacy
-            tests jax test_jax{,_sums,_groups,_private,_jitted}.py
+            tests jax test_jax{,_checkpoints,_transformation,_sums,_groups,_private,_jitted}.py
             pages jax
             types jax antinoise/jax
         fi

@@ -215,7 +215,7 @@ def test_trainers_see_one_shape(tmp_path):
     pytest.importorskip("trl")
     pytest.importorskip("lightning")
     import datasets
-    import test_hf
+    import hf_run
     import test_lightning
     import test_sft
 
@@ -235,16 +235,16 @@ def test_trainers_see_one_shape(tmp_path):
     def moved(how, folder, portion):
         microbatch = dict(microbatch_size=portion, norms="ghost" if portion > 1 else "per_example")
         if how == "trainer":
-            made = test_hf.trainer(plan, folder, how=microbatch, max_steps=6)
+            made = hf_run.trainer(plan, folder, how=microbatch, max_steps=6)
         else:
             words = [" ".join(test_sft.WORDS[(7 * i + j) % 26] for j in range(6)) for i in range(48)]
             given = dict(model=test_sft.gpt2(), args=test_sft.arguments(folder), plan=plan, key=key())
             given |= dict(train_dataset=datasets.Dataset.from_list([dict(text=text) for text in words]))
             made = PrivateSFTTrainer(**given, processing_class=test_sft.tokenizer(), **microbatch)
-        before, shapes = test_hf.flat(test_hf.trained(made.model)), shapes_of(made.model)
+        before, shapes = hf_run.flat(hf_run.trained(made.model)), shapes_of(made.model)
         made.train()
         assert made.noise.step == 6
-        return test_hf.flat(test_hf.trained(made.model)) - before, shapes
+        return hf_run.flat(hf_run.trained(made.model)) - before, shapes
 
     for how in ("trainer", "sft"):
         whole, shapes = moved(how, tmp_path / f"{how} whole", size)

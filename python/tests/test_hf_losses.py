@@ -3,14 +3,14 @@
 import copy
 import warnings
 
+import hf_run
 import pytest
-import test_hf
 from conftest import small_plan
 
 # Before transformers: the module sets the variable that keeps it offline.
-from test_hf import CLIP, data, gpt2, model_of, nn, plan_of_data, torch, trained, trainer, transformers
+from hf_run import CLIP, data, gpt2, model_of, plan_of_data, torch, trained, trainer
+from torch import nn
 
-import antinoise as an
 from antinoise.hf import PrivateTrainer
 from antinoise.torch import clipping
 from antinoise.torch.held_sums import held_sum
@@ -102,7 +102,7 @@ class Totalled(PrivateTrainer):
 def test_losses_that_are_not_known_of_each_example_are_taken_one_by_one(kind, message, tmp_path, monkeypatch):
     plan = plan_of_data()
     plain, _ = first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="per_example"))
-    monkeypatch.setattr(test_hf, "PrivateTrainer", kind)
+    monkeypatch.setattr(hf_run, "PrivateTrainer", kind)
     wanted, said = first_sums(plan, tmp_path, model=gpt2(), how=dict(norms="per_example"))
     assert not said
     found, said = first_sums(plan, tmp_path, model=gpt2())

@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("peft")
+from hf_run import CLIP, data, flat, gpt2, key, trained, trainer
 from ranks import on_ranks, preload, refused
-from test_hf import CLIP, data, flat, gpt2, key, trained, trainer
 
 import antinoise as an
 

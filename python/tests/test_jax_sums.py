@@ -1,12 +1,10 @@
 """Clipped sums in JAX, compared with loops over examples."""
 
-import copy
-
 import numpy as np
 import pytest
 
 # Before JAX: the module sets the variables that choose JAX's devices.
-from test_jax import DIM, PLAN, AxisType, X, Y, flat, jax, jnp, key, layouts, loss, noise_of, rows, same, tree
+from jax_run import DIM, PLAN, AxisType, X, Y, flat, jax, jnp, key, layouts, loss, noise_of, same, tree
 
 import antinoise as an
 from antinoise.jax import clipped_grad, clipped_sum

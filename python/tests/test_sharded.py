@@ -5,8 +5,8 @@ from conftest import small_plan
 
 torch = pytest.importorskip("torch")
 import torch.distributed as dist
+from distributed_run import Small, arranged, data, key_here
 from ranks import on_ranks, refused
-from test_distributed import Small, arranged, data, key_here
 from torch import nn
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor
