@@ -29,8 +29,7 @@ pub(crate) struct Past {
 
 /// The form in which names of one user agree: a whole number's digits, and no spaces around a name.
 pub(crate) fn form(user: &str) -> Cow<'_, str> {
-    let trimmed = user.trim();
-    user_name("name of a user", trimmed).unwrap_or(Cow::Borrowed(trimmed))
+    user_name("name of a user", user).unwrap_or(Cow::Borrowed(user.trim()))
 }
 
 impl Past {

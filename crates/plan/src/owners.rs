@@ -64,7 +64,7 @@ impl OwnedExamples {
 
     /// The owners of examples 0, 1, ..., by name. A name that is repeated for an example counts once. Owners
     /// are numbered in the order of their first examples. Spellings of one whole number are one user, as
-    /// [`user_name`] has it, and spaces around a name do not count.
+    /// [`user_name`] has it.
     ///
     /// # Errors
     /// When there is no example, or an example without an owner, or a name that is empty, stands for a
@@ -77,7 +77,7 @@ impl OwnedExamples {
         for (example, names) in of_examples.into_iter().enumerate() {
             let mut owners = Vec::new();
             for name in names {
-                let name = user_name(&format!("owner of example {example}"), name.trim())?;
+                let name = user_name(&format!("owner of example {example}"), name)?;
                 owners.push(*number.entry(name).or_insert_with_key(|name| {
                     found.names.push(name.to_string());
                     found.names.len() - 1

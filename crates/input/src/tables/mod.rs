@@ -4,6 +4,7 @@
 mod batches;
 #[cfg(feature = "arrow")]
 mod cells;
+mod csv_end;
 mod lines;
 mod names;
 mod number;
@@ -18,6 +19,7 @@ mod user;
 pub use batches::{Batches, ColumnFormat};
 #[cfg(feature = "arrow")]
 pub use cells::{Cells, column};
+pub use csv_end::{CSV_END, csv_end};
 pub use lines::ends_lines_with_crlf;
 pub use names::column_index;
 pub use number::Number;
