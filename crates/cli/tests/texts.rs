@@ -81,15 +81,15 @@ fn options_that_characters_do_not_have_are_refused() {
     let of = ["--data", &data[..], "--out", "run"];
     let cases: [(&[&str], &[&str], &str); 10] = [
         (&ROUNDS, &[], "--learning-rate is absent"),
-        (&[], &RATE, "--setting is absent but must be federated"),
+        (&[], &RATE, "--setting is cyclic or poisson but must be federated"),
         (&[&ROUNDS[..], &RATE].concat(), &["--label", "line=a,b"], "--label is given"),
         (&[&ROUNDS[..], &RATE].concat(), &["--text", "line=64"], "--text is given"),
         (&[&ROUNDS[..], &RATE].concat(), &["--test-rows", "last"], "--test-rows is given"),
         (&[&ROUNDS[..], &RATE].concat(), &["--audit", "4"], "--audit is given"),
         (&[&ROUNDS[..], &RATE].concat(), &["--without-noise"], "--without-noise is given"),
         (&[&ROUNDS[..], &RATE].concat(), &["--model", "mlp"], "--model is given"),
-        (&[&ROUNDS[..], &RATE].concat(), &["--sequence-length", "0"], "length of sequences is 0"),
-        (&[&ROUNDS[..], &RATE].concat(), &["--max-characters", "0"], "is 0"),
+        (&[&ROUNDS[..], &RATE].concat(), &["--sequence-length", "0"], "--sequence-length is 0"),
+        (&[&ROUNDS[..], &RATE].concat(), &["--max-characters", "0"], "--max-characters is 0"),
     ];
     for (one, two, words) in cases {
         let output = antinoise(folder.path(), &[&TRAIN[..], one, two, &of].concat());
@@ -98,11 +98,13 @@ fn options_that_characters_do_not_have_are_refused() {
         assert!(!folder.path().join("run").exists());
     }
     // Without --user, and for data that are no table.
-    for arguments in [
-        &["train", "--data", &data, "--characters", "line"][..],
-        &["train", "--user", "folder", "--characters", "line", "--data", "digits"],
-        &["train", "--data", &data, "--user", "speaker", "--hidden", "4"],
+    for (arguments, words) in [
+        (&["train", "--data", &data, "--characters", "line"][..], "--user is absent"),
+        (&["train", "--user", "folder", "--characters", "line", "--data", "digits"], "--characters is given"),
+        (&["train", "--data", &data, "--user", "speaker", "--hidden", "4"], "--hidden is given"),
     ] {
-        assert_eq!(antinoise(folder.path(), arguments).status.code(), Some(2), "{arguments:?}");
+        let output = antinoise(folder.path(), arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
     }
 }

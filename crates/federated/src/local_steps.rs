@@ -52,6 +52,10 @@ impl LocalSteps {
     /// Names the number that is out of range.
     pub fn check(self) -> Result<Self, InvalidParameter> {
         positive("local_rate", self.learning_rate)?;
+        if !(self.learning_rate as f32).is_normal() {
+            let must_be = "a number of single precision, which updates have";
+            return Err(InvalidParameter::new("local_rate", self.learning_rate, must_be));
+        }
         at_least("local_batch_size", self.batch_size, 1)?;
         at_least("local_epochs", self.epochs, 1)?;
         at_least("local_steps", self.most_steps, 1)?;

@@ -88,7 +88,7 @@ pub fn texts_of_rows(rows: &TextRows) -> Vec<UserText> {
 /// # Errors
 /// If `most` is 0.
 pub fn truncated(mut texts: Vec<UserText>, most: usize) -> Result<Vec<UserText>, InvalidParameter> {
-    at_least("most symbols of a user", most, 1)?;
+    at_least("max_characters", most, 1)?;
     texts.iter_mut().for_each(|text| text.symbols.truncate(most));
     Ok(texts)
 }

@@ -153,7 +153,8 @@ fn refuse_events(query: &str) {
             "time of an event (line 3) is \"3 o'clock\" but must be a number, as those before it",
         ),
         ("noon,x,a,1\n1,y,a,1\n", "must be text, as those before it"),
-        ("1,x\n", "text that cannot be read"),
+        ("1,x\n", "cells in line 2"),
+        ("1,\"x\n2,y\n", "quote in line 2 that is not closed"),
     ] {
         refused(read(&mut release, "1", &format!("{header}{rows}"), STRICT), named);
     }

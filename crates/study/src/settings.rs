@@ -182,16 +182,16 @@ impl Settings {
         if let Some((name, _)) = for_labels_alone.into_iter().find(|&(_, given)| given) {
             return Err(for_labels(name).into());
         }
-        let needed = [
-            ("setting", !is_federated && self.plan.is_none(), "federated where characters are predicted"),
-            (
-                "learning_rate",
-                self.learning_rates.is_empty(),
-                "given where characters are predicted: the default rate is for models of classes",
-            ),
-        ];
-        let absent = needed.into_iter().find(|&(_, is_absent, _)| is_absent);
-        absent.map_or(Ok(()), |(name, _, must_be)| Err(InvalidParameter::new(name, "absent", must_be).into()))
+        if !is_federated && self.plan.is_none() {
+            let got: Vec<&str> = self.settings.iter().map(|setting| setting.name()).collect();
+            let must_be = "federated where characters are predicted";
+            return Err(InvalidParameter::new("setting", got.join(" or "), must_be).into());
+        }
+        if self.learning_rates.is_empty() {
+            let must_be = "given where characters are predicted: the default rate is for models of classes";
+            return Err(InvalidParameter::new("learning_rate", "absent", must_be).into());
+        }
+        Ok(())
     }
 
     /// The source of the data.

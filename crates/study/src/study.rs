@@ -7,7 +7,7 @@ use antinoise_federated::FederatedSetup;
 use antinoise_input::{InvalidParameter, at_least, between, printable};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Sampler, VerifiedPlan};
-use antinoise_train::data::{Schema, remarks};
+use antinoise_train::data::Schema;
 use antinoise_train::optimizer::{OptimizerConfig, UpdateRule};
 use antinoise_train::trainer::{Setup, default_rate};
 use rand_core::Rng;
@@ -75,6 +75,10 @@ pub struct Study {
     /// Other epsilons at which models of the same data are trained, in folders next to this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     beside: Vec<f64>,
+    /// SHA-256 of the test data, which the checkpoints of federated rounds do not know; absent in folders of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_sha256: Option<String>,
     /// The index of the plan whose model is given away.
     chosen: usize,
     plans: Vec<NamedPlan>,
@@ -85,11 +89,9 @@ impl Study {
     pub fn new(settings: &Settings, on_event: OnEvent<'_>) -> Result<Self> {
         settings.check()?;
         let task = during("reading the data", on_event, || settings.source().read(settings.model_name()))?;
-        if let Task::Labels(labels) = &task {
-            for remark in remarks(&labels.dataset, labels.schema.as_ref()) {
-                let warning = format!("{remark} (seen in the private rows: do not publish this line)");
-                on_event(Event::Warning(&warning));
-            }
+        for remark in task.remarks() {
+            let warning = format!("{remark} (seen in the private rows: do not publish this line)");
+            on_event(Event::Warning(&warning));
         }
         let planned = during("planning", on_event, || plans(settings, task.units(), task.parameters()));
         let (plans, chosen) = planned?;
@@ -120,6 +122,7 @@ impl Study {
             without_noise: settings.without_noise(),
             audit: settings.audit,
             beside: Vec::new(),
+            test_sha256: Some(task.test_sha256()),
             chosen,
             plans,
         };
@@ -144,8 +147,9 @@ impl Study {
         {
             let (plan, optimizer) = (&named.plan, self.optimizer(*rule));
             match (self.local.map(Local::steps), task) {
-                (None, _) => {
-                    let Labels { dataset, model, .. } = task.labels("setting without rounds")?;
+                (None, Task::Texts(_)) => return Err(for_rounds(plan)),
+                (None, Task::Labels(labels)) => {
+                    let Labels { dataset, model, .. } = &**labels;
                     Setup { plan, model, dataset, optimizer, groups: groups.as_ref() }.check(&start)?;
                 }
                 (Some(local), Task::Labels(labels)) => {
@@ -217,7 +221,8 @@ impl Study {
         match (&self.persons, of_table.or(self.texts.as_ref().map(|texts| &texts.user))) {
             (_, Some(column)) => {
                 let column = printable(&format!("{column:?}"));
-                Some((format!("rows with one name in the column {column}"), of_others))
+                let used = self.texts.as_ref().map_or_else(String::new, Texts::in_words);
+                Some((format!("rows with one name in the column {column}{used}"), of_others))
             }
             (Some(Persons::Folders), _) => Some(("images in folders of one name".into(), of_others)),
             (Some(Persons::Lines(_)), _) => Some((
@@ -296,7 +301,13 @@ impl Study {
     pub fn task(&self) -> Result<Task> {
         let Self { data, table, persons, texts, .. } = self;
         let source = Source { data, table: table.as_ref(), persons: persons.as_ref(), texts: texts.as_ref() };
-        source.read(self.model).map_err(|error| Error::Data(Box::new(error)))
+        let task = source.read(self.model).map_err(|error| Error::Data(Box::new(error)))?;
+        if self.test_sha256.as_ref().is_some_and(|known| *known != task.test_sha256()) {
+            let must_be =
+                "those with which the study began: accuracies before and after would be of different data";
+            return Err(InvalidParameter::new("test data", "altered", must_be).into());
+        }
+        Ok(task)
     }
 
     /// Whether the search for the best learning rate may add rates to the given ones.
@@ -384,6 +395,13 @@ fn local(settings: &Settings, plans: &[NamedPlan]) -> Result<Option<Local>> {
             Err(InvalidParameter::new("local training", "given", must_be).into())
         }
     }
+}
+
+/// The error of a plan whose batches are no rounds, where characters are predicted.
+fn for_rounds(plan: &VerifiedPlan) -> Error {
+    let got = format!("one with {} batches", plan.sampler.name());
+    let must_be = "one of federated rounds (setting federated), in which characters are predicted";
+    InvalidParameter::new("plan", got, must_be).into()
 }
 
 /// A warning where the users of a federated plan are too few to fill its rounds.

@@ -5,9 +5,10 @@ use std::path::Path;
 use antinoise_federated::lstm::{Lstm, SavedLstm, UserTexts};
 use antinoise_federated::plays::{VOCAB_SIZE, texts_of_rows, truncated};
 use antinoise_federated::{Population, UserExamples};
-use antinoise_input::InvalidParameter;
+use antinoise_input::tables::SimilarNames;
+use antinoise_input::{InvalidParameter, hex};
 use antinoise_train::clip::Groups;
-use antinoise_train::data::{Dataset, Schema, TestPart, TextRows};
+use antinoise_train::data::{Dataset, Schema, TestPart, TextRows, remarks};
 use antinoise_train::model::Model;
 use antinoise_train::saved_model::SavedModel;
 use rand_core::Rng;
@@ -135,6 +136,29 @@ impl Task {
         match self {
             Self::Labels(labels) => labels.model.parameters(),
             Self::Texts(texts) => texts.training.parameters(),
+        }
+    }
+
+    /// What is unusual about the data, for their owner.
+    pub fn remarks(&self) -> Vec<String> {
+        match self {
+            Self::Labels(labels) => remarks(&labels.dataset, labels.schema.as_ref()),
+            Self::Texts(texts) => {
+                let of = |texts: &'_ UserTexts, user| texts.name(user).to_owned();
+                let names = [&texts.training, &texts.test]
+                    .into_iter()
+                    .flat_map(|texts| (0..texts.users()).map(move |user| of(texts, user)));
+                let names: Vec<String> = names.collect();
+                SimilarNames::among(names.iter().map(String::as_str)).warning().into_iter().collect()
+            }
+        }
+    }
+
+    /// SHA-256 of the test data.
+    pub fn test_sha256(&self) -> String {
+        match self {
+            Self::Labels(labels) => hex(&labels.dataset.test.sha256()),
+            Self::Texts(texts) => texts.test.identity(),
         }
     }
 

@@ -29,3 +29,13 @@ pub struct Texts {
     /// Number of cells of the LSTM.
     pub hidden: usize,
 }
+
+impl Texts {
+    /// The part of a user's texts that is trained on, in words.
+    pub(crate) fn in_words(&self) -> String {
+        format!(
+            ", whose texts are their examples: sequences of {} characters, of the first {} characters of a user",
+            self.sequence_length, self.max_characters
+        )
+    }
+}

@@ -158,7 +158,7 @@ impl Training<'_> {
         let run = OneRun { all: self, plan, name: &run_name(&named.mechanism, &rule, repeat), repeat };
         match (study.local().map(Local::steps), task) {
             (None, _) => {
-                let Labels { dataset, model, .. } = task.labels("setting without rounds")?;
+                let Labels { dataset, model, .. } = task.labels("batches that are no rounds")?;
                 run.of_batches(Setup { plan, model, dataset, optimizer, groups })
             }
             (Some(local), Task::Labels(labels)) => {

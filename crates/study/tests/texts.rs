@@ -147,12 +147,58 @@ fn other_texts_are_refused_when_a_study_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     assert!(trained(folder.path(), &out, 3).is_err());
+    let refused = || {
+        let resumed = StudyRun::resumed(&out, None, None).unwrap();
+        resumed.train(&AtomicBool::new(false), &|_| ()).expect_err("other texts").to_string()
+    };
     let training = folder.path().join("training.csv");
     let text = std::fs::read_to_string(&training).unwrap();
     std::fs::write(&training, text.replacen("lord", "lady", 1)).unwrap();
-    let resumed = StudyRun::resumed(&out, None, None).unwrap();
-    let error = resumed.train(&AtomicBool::new(false), &|_| ()).expect_err("other texts").to_string();
-    assert!(error.contains("users and model"), "{error}");
+    assert!(refused().contains("users and model"), "{}", refused());
+    std::fs::write(&training, text).unwrap();
+    let test = folder.path().join("test.csv");
+    let text = std::fs::read_to_string(&test).unwrap();
+    std::fs::write(&test, text.replacen("lord", "lady", 1)).unwrap();
+    assert!(refused().contains("test data is altered"), "{}", refused());
+    std::fs::write(&test, text).unwrap();
+    StudyRun::resumed(&out, None, None).unwrap().train(&AtomicBool::new(false), &|_| ()).unwrap();
+}
+
+/// Names that may be one person's are warned of, those of test users too.
+#[test]
+fn similar_names_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    for (of_test, is_similar) in [("Z1", false), ("s7", true)] {
+        let settings = settings(folder.path());
+        std::fs::write(folder.path().join("test.csv"), format!("speaker,line\n{of_test},Who?\n")).unwrap();
+        let said = AtomicBool::new(false);
+        let out = folder.path().join(of_test);
+        StudyRun::new(&settings, &out, None, &|event| {
+            if matches!(event, Event::Warning(text) if text.contains("1 user has a name that differs")) {
+                said.store(true, Ordering::Relaxed);
+            }
+        })
+        .unwrap();
+        assert_eq!(said.into_inner(), is_similar, "{of_test}");
+    }
+}
+
+/// A plan of other batches has no rounds to train in.
+#[test]
+fn plans_without_rounds_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.toml");
+    let cyclic = antinoise_plan::Request {
+        dim: Lstm::new(VOCAB_SIZE, 3, 5).unwrap().parameters(),
+        ..antinoise_plan::Request::new(SPEAKERS, 10, Length::Steps(ROUNDS), Setting::Cyclic)
+    };
+    std::fs::write(&path, antinoise_plan::choose(&cyclic).unwrap().plan.to_toml()).unwrap();
+    let settings = Settings { plan: Some(path), local: None, ..settings(folder.path()) };
+    let error = StudyRun::new(&settings, &folder.path().join("out"), None, &|_| ()).err().unwrap();
+    assert!(
+        error.to_string().contains("plan is one with cyclic batches but must be one of federated"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -166,7 +212,7 @@ fn settings_that_characters_do_not_have_are_refused() {
     for (refused, words) in [
         (
             Settings { settings: cyclic, ..settings() },
-            "setting is absent but must be federated where characters",
+            "setting is cyclic but must be federated where characters",
         ),
         (Settings { learning_rates: Vec::new(), ..settings() }, "learning_rate is absent"),
         (Settings { audit: Some(4), ..settings() }, "audit is given but must be left out where characters"),
@@ -174,8 +220,8 @@ fn settings_that_characters_do_not_have_are_refused() {
         (Settings { model: Some(ModelName::Mlp), ..settings() }, "model is given"),
         (Settings { data: "digits".into(), ..settings() }, "data is \"digits\" but must be csv:PATH"),
         (with(Texts { column: "speaker".into(), ..texts() }), "another column than that of the texts"),
-        (with(Texts { max_characters: 0, ..texts() }), "is 0"),
-        (with(Texts { sequence_length: 0, ..texts() }), "length of sequences is 0"),
+        (with(Texts { max_characters: 0, ..texts() }), "max_characters is 0"),
+        (with(Texts { sequence_length: 0, ..texts() }), "sequence_length is 0"),
         (with(Texts { embedding: 0, ..texts() }), "is 0"),
         (with(Texts { hidden: usize::MAX, ..texts() }), "hidden"),
         (with(Texts { test: None, test_share: 1.0, ..texts() }), "test_share is 1"),

@@ -104,6 +104,10 @@ fn tables_without_texts_of_users_are_refused() {
     refused(b"who,said\n", Some("who"), "said", "without rows");
     refused(b"who,said\nA,\xff\xfe\n", Some("who"), "said", "text in UTF-8");
     refused(b"who,said\n,Oh!\n", Some("who"), "said", "column \"who\"");
+    // A quote that is not closed would make the next persons' rows text of this one.
+    refused(b"who,said\nA,\"Oh!\nB,No!\n", Some("who"), "said", "quote in line 2 that is not closed");
+    refused(b"who,\"said\nA,Oh!\n", Some("who"), "said", "empty");
+    refused(b"", Some("who"), "said", "empty");
     refused(b"who,said\n7.5,Oh!\n", Some("who"), "said", "7.5");
     for share in [0.0, 1.0, f64::NAN, 1e-9] {
         let path = folder.path().join("two.csv");

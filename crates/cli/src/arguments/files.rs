@@ -10,8 +10,18 @@ pub fn workload(text: &str) -> std::result::Result<Workload, antinoise_mechanism
         Some(("schedule", given)) => Ok(read_schedule(given)?),
         Some(("learned", path)) => Ok(learned(path)?),
         Some(("last-iterate", given)) if given.matches(',').count() > 1 => last_iterate(given),
-        _ => text.parse(),
+        _ => text.parse().map_err(with_files),
     }
+}
+
+/// The error of a workload that was not read, with the forms that name files.
+fn with_files(mut error: antinoise_mechanism::Error) -> antinoise_mechanism::Error {
+    if let antinoise_mechanism::Error::Invalid(InvalidParameter { parameter, must_be, .. }) = &mut error
+        && parameter == "workload"
+    {
+        *must_be += "; from files file:PATH, schedule:PATH[,BETA], learned:PATH or last-iterate:BETA,PREFIX_SHARE,PATH";
+    }
+    error
 }
 
 /// Reads the workload of the last iterate from BETA,SHARE,PATH.

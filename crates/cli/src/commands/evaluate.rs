@@ -15,7 +15,8 @@ use super::model_rows::RowOptions;
 use crate::failure::Result;
 use crate::output;
 
-/// Measure accuracy, confusion and calibration of a model from `antinoise train` on labelled rows.
+/// Measure accuracy, confusion and calibration of a model from `antinoise train` on labelled rows, or
+/// accuracy and cross entropy of a model of characters on texts.
 ///
 /// The figures are computed from the rows without noise. No privacy statement covers them, even if the model
 /// was trained on these rows: do not publish the figures if the rows are private.

@@ -42,6 +42,12 @@ pub struct SavedLstm {
     user: String,
 }
 
+/// The kind of any model in `model.toml`.
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+}
+
 /// The contents of `model.toml`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,14 +78,14 @@ impl SavedLstm {
         length: usize,
         (text, user): (&str, &str),
     ) -> Result<Self, InvalidParameter> {
-        at_least("length of sequences", length, 1)?;
+        at_least("sequence_length", length, 1)?;
         check_parameters(&parameters, model.parameters())?;
         Ok(Self { model, parameters, length, text: text.into(), user: user.into() })
     }
 
     /// Whether the folder holds such a model, rather than one of labels.
     pub fn is_in(folder: &Path) -> bool {
-        ModelFolder(folder).description::<Description>().is_ok_and(|found| found.kind == KIND)
+        ModelFolder(folder).description::<Kind>().is_ok_and(|found| found.kind == KIND)
     }
 
     /// The bytes of `model.safetensors`: the parameters as the tensors of [`Lstm::tensors`].
@@ -122,7 +128,7 @@ impl SavedLstm {
             return Err(InvalidParameter::new("model.toml", got, "of version 1 and kind lstm").into());
         }
         let model = Lstm::new(found.symbols, found.embedding, found.hidden)?;
-        let parameters = folder.parameters(&model.tensors(), &found.sha256)?;
+        let parameters = folder.parameters(model.parameters(), || model.tensors(), &found.sha256)?;
         Ok(Self::new(model, parameters, found.sequence_length, (&found.text, &found.user))?)
     }
 

@@ -49,7 +49,7 @@ impl UserTexts {
     /// # Errors
     /// If `length` is 0, a symbol is not one of the model's, or two texts belong to one user.
     pub fn new(model: Lstm, texts: Vec<UserText>, length: usize) -> Result<Self, InvalidParameter> {
-        at_least("length of sequences", length, 1)?;
+        at_least("sequence_length", length, 1)?;
         let mut digest = Sha256::new();
         digest.update(format!("{model:?} {length}"));
         let mut names: Vec<&str> = Vec::with_capacity(texts.len());

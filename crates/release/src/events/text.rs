@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 #[cfg(feature = "arrow")]
 use antinoise_input::tables::Role;
-use antinoise_input::tables::{Number, column_index, ends_lines_with_crlf, user_of_number};
+use antinoise_input::tables::{CSV_END, Number, column_index, csv_end, ends_lines_with_crlf, user_of_number};
 use serde_json::Value;
 
 use crate::events::freeze::{Found, Freezing};
@@ -130,9 +130,14 @@ fn read_csv(
     let mut input = BufReader::with_capacity(1 << 18, input);
     let unreadable = |error: std::io::Error| csv_refused(error.into());
     let before = u64::from(ends_lines_with_crlf(&mut input).map_err(unreadable)?);
-    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(input);
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).buffer_capacity(1 << 18).from_reader(input.chain(CSV_END));
     let header = reader.headers().map_err(csv_refused)?.clone();
     refuse_other_delimiter(&header)?;
+    if csv_end(header.len(), last(&header)).is_some() {
+        let must_be = "CSV whose first line names the columns";
+        return Err(Error::invalid("events", "text without a complete first line", must_be));
+    }
     let named = |name: &str| csv_column(&header, name);
     let time = named(&columns.time)?;
     let key = columns.key.as_deref().map(named).transpose()?;
@@ -142,12 +147,36 @@ fn read_csv(
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(csv_refused)? {
         let line = before + record.position().map_or(0, csv::Position::line);
+        if is_end(&record, header.len(), line)? {
+            break;
+        }
         let cell = |place: usize| record.get(place).unwrap_or("");
         let (user, value) = (user.map_or("", cell), value.map(cell));
         let categories: Vec<&str> = places.iter().map(|place| cell(*place)).collect();
         add(line, Row { time: cell(time), user, key: key.map(cell), value, categories: &categories })?;
     }
     Ok(())
+}
+
+fn last(record: &csv::StringRecord) -> &[u8] {
+    record.get(record.len().wrapping_sub(1)).unwrap_or("").as_bytes()
+}
+
+/// Whether the record of `line` is what follows the last one; refuses one of another width than the header's.
+fn is_end(record: &csv::StringRecord, width: usize, line: u64) -> Result<bool> {
+    let refused = |got: String, must_be: &str| Err(Error::invalid("events", got, must_be));
+    match csv_end(record.len(), last(record)) {
+        Some(true) => Ok(true),
+        Some(false) => refused(
+            format!("text with a quote in line {line} that is not closed"),
+            "CSV with quotes around whole cells alone",
+        ),
+        None if record.len() != width => refused(
+            format!("text of {} cells in line {line}, {width} in the first", record.len()),
+            "CSV with one cell per column in each row",
+        ),
+        None => Ok(false),
+    }
 }
 
 /// The index of the column `name`, which must occur exactly once.

@@ -23,9 +23,9 @@ pub(super) fn usage(saved: &SavedLstm, data: &str) -> String {
     format!(
         "\n## How to use it\n\nTables with the columns {} (texts) and {} (whose they are), such as the data it was \
          trained on ({}):\n\n```sh\nantinoise evaluate . --data KIND:PATH\n```\n\nFrom Rust, \
-         `antinoise_federated::lstm::SavedLstm::load`. In PyTorch (`pip install torch safetensors`), with x of texts x {} \
-         characters by number: the number of a character is 1 more than its place in `characters`, and 0 for all \
-         others; a newline is before each text.\n\n```python\n\
+         `antinoise_federated::lstm::SavedLstm::load`. In PyTorch (`pip install torch safetensors`), with x of rows x {} \
+         characters by number, each predicting the one after it: 1 more than the place of a character in \
+         `characters`, 0 for all others. A person's text, with a newline in front, is cut into such rows.\n\n```python\n\
          import torch\nfrom safetensors.torch import load_file\nfrom torch import nn\n\n\
          characters = {CHARACTERS:?}\nweights = load_file(\"model.safetensors\")\n\
          weights[\"lstm.bias_hh_l0\"] = torch.zeros_like(weights[\"lstm.bias_ih_l0\"])\n\

@@ -103,7 +103,7 @@ impl Files {
 fn person(folder: &Path) -> Result<String, Error> {
     let name = folder.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| bad(folder, "not named in UTF-8", "named by a person"))?;
-    let name = user_name("user", name.trim());
+    let name = user_name("user", name);
     let name = name.map_err(|error| bad(folder, format!("named {}", error.got), error.must_be))?;
     Ok(name.into_owned())
 }

@@ -38,7 +38,7 @@ impl Users {
     pub fn new<'a>(of_examples: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidParameter> {
         let (mut number, mut users) = (HashMap::new(), Self { names: Vec::new(), of: Vec::new() });
         for (example, name) in of_examples.into_iter().enumerate() {
-            let name = tables::user_name("user of an example", name.trim())?;
+            let name = tables::user_name("user of an example", name)?;
             let user = *number.entry(name).or_insert_with_key(|name| {
                 users.names.push(name.to_string());
                 users.of.push(Vec::new());
@@ -146,7 +146,7 @@ impl Users {
             let refused = |got: &str, must_be: &str| bad(path, format!("{got} in line {}", at + 1), must_be);
             let text = std::str::from_utf8(&line).map_err(|_| refused("no text", "text in UTF-8"))?;
             let text = if at == 0 { text.trim_start_matches('\u{feff}') } else { text };
-            let name = tables::user_name("user", text.trim());
+            let name = tables::user_name("user", text);
             names.push(name.map_err(|error| refused(&error.got, &error.must_be))?.into_owned());
         }
         if names.len() < examples {

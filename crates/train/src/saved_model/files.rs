@@ -45,11 +45,6 @@ pub(super) fn tensors_from_bytes(
     let count = tensors.iter().map(|tensor| tensor.indices.len()).sum();
     let refused =
         |got: String, must_be: String| InvalidParameter::new(path.display().to_string(), got, must_be);
-    // Checked before memory is allocated for parameters that the file cannot hold.
-    if bytes.len() / 4 < count {
-        let must_be = format!("a file of {count} numbers, the model's");
-        return Err(refused(format!("{} bytes", bytes.len()), must_be));
-    }
     let file = SafeTensors::deserialize(bytes)
         .map_err(|error| refused(format!("unreadable ({error})"), "a safetensors file".into()))?;
     let names = || tensors.iter().map(|tensor| &*tensor.name).collect::<Vec<_>>().join(", ");

@@ -59,19 +59,32 @@ impl ModelFolder<'_> {
         })?)
     }
 
-    /// Reads the parameters: the numbers of `tensors`, in a file of this SHA-256.
+    /// Reads the `count` parameters: the numbers of `tensors`, in a file of this SHA-256.
     ///
     /// # Errors
     /// If the file is absent, altered, or of another model.
-    pub fn parameters(self, tensors: &[NamedTensor], sha256: &str) -> Result<Vec<f32>, Error> {
+    pub fn parameters(
+        self,
+        count: usize,
+        tensors: impl FnOnce() -> Vec<NamedTensor>,
+        sha256: &str,
+    ) -> Result<Vec<f32>, Error> {
         let path = self.0.join(TENSORS);
+        let size = std::fs::metadata(&path).map_err(Error::io(&path))?.len();
+        // Before memory is allocated for a model that is larger than the file.
+        if size / 4 < count as u64 {
+            let must_be = format!("a file of {count} numbers, the model's");
+            return Err(
+                InvalidParameter::new(path.display().to_string(), format!("{size} bytes"), must_be).into()
+            );
+        }
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
         if hex(&Sha256::digest(&bytes)) != sha256 {
             let must_be =
                 format!("the file that {DESCRIPTION} describes: its SHA-256 differs from the one there");
             return Err(InvalidParameter::new(path.display().to_string(), "altered", must_be).into());
         }
-        Ok(tensors_from_bytes(&path, tensors, &bytes)?)
+        Ok(tensors_from_bytes(&path, &tensors(), &bytes)?)
     }
 }
 

@@ -79,7 +79,7 @@ impl SavedModel {
         let folder = ModelFolder(folder);
         let description: Description = folder.description()?;
         let model = description.model()?;
-        let parameters = folder.parameters(&model.tensors(), &description.sha256)?;
+        let parameters = folder.parameters(model.parameters(), || model.tensors(), &description.sha256)?;
         Ok(Self { model, parameters, classes: description.classes, schema: description.table })
     }
 

@@ -20,8 +20,8 @@ pub struct FederatedOptions {
     /// options of the optimizer are the server's [default: 1].
     #[arg(long, value_name = "RATE", value_parser = real)]
     local_rate: Option<f64>,
-    /// In federated rounds: the maximum number of examples in a batch of a person's own training [default:
-    /// all of a person's examples].
+    /// In federated rounds: the maximum number of examples in a batch of a person's own training, or of
+    /// sequences with --characters [default: all of a person's examples].
     #[arg(long, value_name = "B", value_parser = count)]
     local_batch_size: Option<usize>,
     /// In federated rounds: passes of a person's own training over the person's examples [default: 1].

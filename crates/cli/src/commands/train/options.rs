@@ -150,7 +150,8 @@ pub struct Arguments {
     /// one that is best for it [default: computed from the plan's noise, the model's size and the public
     /// scale of the data, at no cost in privacy. With --compare also half and twice that rate. If a
     /// mechanism's best rate is the smallest or the largest, further rates are tried, and rates that are far
-    /// behind are not repeated; with --published-models all, only the three rates are tried].
+    /// behind are not repeated; with --published-models all, only the three rates are tried.
+    /// With --characters there is no default].
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = real)]
     pub learning_rate: Vec<f64>,
     #[command(flatten)]

@@ -15,20 +15,20 @@ pub struct TextOptions {
     /// All rows of a person are one text, in the file's order. Needs --user, --setting federated and
     /// --learning-rate. Characters are A to Z, a to z, space, newline and !&',-.:;? by number; all others
     /// are one.
-    #[arg(long, value_name = "COLUMN", requires = "user")]
+    #[arg(long, value_name = "COLUMN")]
     characters: Option<String>,
     /// With --characters: the number of characters after which the model forgets all before [default: 40].
-    #[arg(long, value_name = "N", value_parser = count, requires = "characters")]
+    #[arg(long, value_name = "N", value_parser = count)]
     sequence_length: Option<usize>,
     /// With --characters: how many of a person's characters are trained on, at most: the first [default:
     /// 4000].
-    #[arg(long, value_name = "N", value_parser = count, requires = "characters")]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_characters: Option<usize>,
     /// With --characters: the length of a character's vector [default: 16].
-    #[arg(long, value_name = "N", value_parser = count, requires = "characters")]
+    #[arg(long, value_name = "N", value_parser = count)]
     embedding: Option<usize>,
     /// With --characters: the number of cells of the LSTM [default: 64].
-    #[arg(long, value_name = "N", value_parser = count, requires = "characters")]
+    #[arg(long, value_name = "N", value_parser = count)]
     hidden: Option<usize>,
 }
 
@@ -52,7 +52,12 @@ impl TextOptions {
         table: &TableOptions,
         user: impl FnOnce() -> Result<Option<String>>,
     ) -> Result<Option<Texts>> {
-        let Some(column) = &self.characters else { return Ok(None) };
+        let Some(column) = &self.characters else {
+            return self.given().map_or(Ok(None), |name| {
+                let must_be = "left out without --characters";
+                Err(InvalidParameter::new(name, "given", must_be).into())
+            });
+        };
         let Some((kind, _)) = table_file(data) else {
             let must_be = format!("left out unless --data is {TABLES}");
             return Err(InvalidParameter::new("characters", "given", must_be).into());
@@ -60,7 +65,9 @@ impl TextOptions {
         let (test, test_share, test_seed, delimiter) = table.of_texts(kind)?;
         Ok(Some(Texts {
             column: column.clone(),
-            user: user()?.expect("clap requires the option"),
+            user: user()?.ok_or_else(|| {
+                InvalidParameter::new("user", "absent", "the column of the persons whose texts are predicted")
+            })?,
             test,
             test_share,
             test_seed,

@@ -1,10 +1,10 @@
 //! CSV files, cell by cell.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder};
-use antinoise_input::tables::ends_lines_with_crlf;
+use antinoise_input::tables::{CSV_END, csv_end, ends_lines_with_crlf};
 
 use super::row::RowSink;
 use crate::Error;
@@ -23,18 +23,27 @@ pub(super) fn csv_rows<'a>(path: &Path, delimiter: u8, rows: &mut impl RowSink<'
     }
     let mut file = BufReader::new(open(path)?);
     let before = u64::from(ends_lines_with_crlf(&mut file).map_err(Error::io(path))?);
-    let mut reader = ReaderBuilder::new().flexible(true).delimiter(delimiter).from_reader(file);
+    let mut reader =
+        ReaderBuilder::new().flexible(true).delimiter(delimiter).from_reader(file.chain(CSV_END));
     let header = reader.byte_headers().map_err(|error| unreadable(path, &error))?.clone();
     if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
     }
-    if header.is_empty() {
+    if header.is_empty() || csv_end(header.len(), last(&header)).is_some() {
         return Err(bad(path, "empty", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
     let places = places(path, rows.columns().into_iter().map(|(name, _)| name), &header)?;
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
         let line = before + record.position().map_or(0, ::csv::Position::line);
+        match csv_end(record.len(), last(&record)) {
+            None => {}
+            Some(true) => return Ok(()),
+            Some(false) => {
+                let got = format!("with a quote in line {line} that is not closed");
+                return Err(bad(path, got, "with quotes around whole cells alone"));
+            }
+        }
         if record.len() != header.len() {
             let got = format!("{} cells in line {line}", record.len());
             return Err(bad(path, got, format!("{} in each line, as in the first", header.len())));
@@ -42,6 +51,10 @@ pub(super) fn csv_rows<'a>(path: &Path, delimiter: u8, rows: &mut impl RowSink<'
         rows.add(format_args!("line {line}"), |i| &record[places[i]])?;
     }
     Ok(())
+}
+
+fn last(record: &ByteRecord) -> &[u8] {
+    record.get(record.len().wrapping_sub(1)).unwrap_or_default()
 }
 
 /// The index of each wanted column in a file.
