@@ -11,7 +11,6 @@ are those that were found for the same rounds in Rust.
 """
 
 import argparse
-import json
 import logging
 import os
 import sys

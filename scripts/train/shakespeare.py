@@ -179,7 +179,7 @@ def measure_command(plays, seeds):
         for number, (mechanism, momentum, rate) in enumerate(CASES_OF_COMMAND):
             server = ["--mechanism", mechanism, "--momentum", momentum, "--learning-rate", rate]
             repeats = ["--repeats", len(seeds), "--seed", seeds[0], "--out", folder / str(number)]
-            found = program.run("train", *data, *COMMAND.split(), *server, *repeats)["runs"]
+            found = program.run("train", *data, *COMMAND.split(), *server, *repeats, "--json")["runs"]
             (run,) = (run for run in found if run["mechanism"] == mechanism)
             row = {"mechanism": mechanism, "momentum": momentum, "rate": rate}
             row["accuracy"] = run["test_accuracies"]

@@ -78,7 +78,7 @@ The first configuration by speaker again, {seeds} seeds or keys at the rates tha
 the last iterate: by `antinoise train --characters` on a table of lines, and by Flower's FedAvg in
 `CorrelatedNoise` with devices that compute in NumPy. Test accuracies differ by chance: keys are others. Under one key
 the command has the bits of Rust (`crates/study/tests/texts.rs`), and so has Flower if its devices answer with the
-same updates (`python/tests/test_flower.py`).
+same updates (`python/tests/test_flower_optimizer.py`).
 
     {command} --part command
     python scripts/python/flower_shakespeare.py ../shared/data/shakespeare.txt
