@@ -136,7 +136,7 @@ fn similar_users_are_warned_of() {
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let warning = printed["frozen"][0]["warning"].as_str().unwrap();
     assert!(
-        warning.starts_with("1 user has a name that differs") && warning.contains("\"Ada \" and \"ada\""),
+        warning.starts_with("1 user has a name that differs") && warning.contains("\"Ada\" and \"ada\""),
         "{warning}"
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("warning: {warning}")));
