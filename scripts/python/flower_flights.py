@@ -25,17 +25,14 @@ from statistics import mean, stdev
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Message, RecordDict
-from flwr.serverapp.strategy import FedAvg
-from flwr.supercore.task_identity import TaskIdentity
+import one_process
 
 import antinoise as an
-from antinoise.flower import CorrelatedNoise, ServerOptimizer, requested_users, user_record_key
+from antinoise.flower import ServerOptimizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "train"))
 import federated_flights as flights
 
-TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # an app has them from Flower
 RANGES = {"dep_delay": (-30, 180), "hour": (0, 24), "distance": (0, 5000), "month": (1, 12)}
 CATEGORIES = {"origin": ["EWR", "JFK", "LGA"], "carrier": flights.CARRIERS.split(",")}
 ROUNDS, COHORT, MIN_SEP, LOCAL_RATE, LOCAL_BATCH, LOCAL_STEPS = 64, 190, 16, 0.5, 20, 5
@@ -74,42 +71,13 @@ def trained(weights, data, made):
     return weights.astype(np.float32)
 
 
-class Grid:
-    """One process in place of Flower's own grid: one node holds all aircraft."""
-
-    def __init__(self, devices, seed):
-        self.devices, self.made = devices, np.random.default_rng(seed)
-
-    def get_node_ids(self):
-        return [1]
-
-    def answer(self, message):
-        start, records = message.content["arrays"]["model"].numpy(), RecordDict()
-        for user in requested_users(message):
-            model = trained(start, self.devices[user], self.made)
-            records[user_record_key(user)] = ArrayRecord({"model": Array(model)})
-        return Message(records, reply_to=message)
-
-    def send_and_receive(self, messages, *, timeout=None):
-        return [self.answer(message) for message in messages]
-
-
 def run(plan, optimizer, devices, test, seed, folder):
     """The test accuracy of one training."""
-    strategy = CorrelatedNoise(
-        FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1),
-        plan,
-        an.Key.from_os(),
-        ledger=Path(folder) / "ledger.db",
-        optimizer=optimizer,
-        zero_beyond=1.0,
-        users=lambda grid: dict.fromkeys(devices, 1),
-    )
-    x, y = test
-    start = ArrayRecord({"model": Array(np.zeros(x.shape[1], np.float32))})
-    end = strategy.start(grid=Grid(devices, seed), initial_arrays=start, num_rounds=plan.steps)
-    strategy.close()
-    return float(np.mean((x @ end.arrays["model"].numpy() > 0) == y))
+    made, (x, y) = np.random.default_rng(seed), test
+    answers = lambda start, names: [trained(start, devices[name], made) for name in names]  # noqa: E731
+    start = np.zeros(x.shape[1], np.float32)
+    model = one_process.trained(plan, optimizer, devices, answers, start, 1.0, folder)
+    return float(np.mean((x @ model > 0) == y))
 
 
 def measured(epsilon, mechanism, devices, test, seeds):

@@ -21,18 +21,15 @@ os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its products are small
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Message, RecordDict
-from flwr.serverapp.strategy import FedAvg
-from flwr.supercore.task_identity import TaskIdentity
+import one_process
 
 import antinoise as an
-from antinoise.flower import CorrelatedNoise, ServerOptimizer, requested_users, user_record_key
+from antinoise.flower import ServerOptimizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "train"))
 import shakespeare
 import speeches
 
-TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # an app has them from Flower
 ROUNDS, COHORT, MIN_SEP, ZERO_BEYOND = 100, 46, 5, 100.0
 LOCAL_RATE, LOCAL_BATCH, LOCAL_STEPS = 3.0, 8, 4
 MOST_CHARACTERS, LENGTH, SYMBOLS, EMBEDDING, HIDDEN = 4000, 40, 64, 8, 32
@@ -179,42 +176,11 @@ def initial(made):
     return np.concatenate([found[name].ravel() for name in SHAPES]).astype(np.float32)
 
 
-class Grid:
-    """One process in place of Flower's own grid: one node holds all speakers."""
-
-    def __init__(self, users, made):
-        self.users, self.made = users, made
-
-    def get_node_ids(self):
-        return [1]
-
-    def answer(self, message):
-        start, records = message.content["arrays"]["model"].numpy(), RecordDict()
-        names = requested_users(message)
-        models = trained(start, [self.users[name] for name in names], self.made) if names else []
-        for name, model in zip(names, models):
-            records[user_record_key(name)] = ArrayRecord({"model": Array(model)})
-        return Message(records, reply_to=message)
-
-    def send_and_receive(self, messages, *, timeout=None):
-        return [self.answer(message) for message in messages]
-
-
 def run(plan, optimizer, users, test, made, folder):
     """The test accuracy of one training."""
-    strategy = CorrelatedNoise(
-        FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1),
-        plan,
-        an.Key.from_os(),
-        ledger=Path(folder) / "ledger.db",
-        optimizer=optimizer,
-        zero_beyond=ZERO_BEYOND,
-        users=lambda grid: dict.fromkeys(users, 1),
-    )
-    start = ArrayRecord({"model": Array(initial(made))})
-    end = strategy.start(grid=Grid(users, made), initial_arrays=start, num_rounds=plan.steps)
-    strategy.close()
-    return accuracy(end.arrays["model"].numpy(), test)
+    answers = lambda start, names: trained(start, [users[name] for name in names], made)  # noqa: E731
+    model = one_process.trained(plan, optimizer, users, answers, initial(made), ZERO_BEYOND, folder)
+    return accuracy(model, test)
 
 
 def measured(case, users, test, seeds):

@@ -21,10 +21,10 @@ import tempfile
 from pathlib import Path
 
 import torch
+from speeches import CHARACTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, TRAIN = 1797, 1440
-CHARACTERS = "\n !&',-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def test_images():

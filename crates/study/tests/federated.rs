@@ -1,14 +1,16 @@
 //! Studies in federated rounds: the same bits as rounds from Rust, stopped and resumed, and what is refused.
 
+mod common;
+
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use antinoise_federated::{FederatedSetup, Federation, LocalSteps, UserExamples};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Plan, Setting};
-use antinoise_study::{ClipBy, Error, Event, Local, ModelName, Persons, Settings, StudyRun, load};
+use antinoise_study::{ClipBy, Error, Local, ModelName, Persons, Settings, load};
 use antinoise_train::optimizer::{OptimizerConfig, Schedule, UpdateRule};
 use antinoise_train::saved_model::SavedModel;
+use common::{check_refused, trained, warns};
 
 const ROUNDS: usize = 12;
 const LOCAL: Local =
@@ -39,20 +41,6 @@ fn settings(folder: &Path) -> Settings {
     }
 }
 
-fn trained(folder: &Path, out: &Path, stop_after: usize) -> Result<(), Error> {
-    let (stop, stepped) = (AtomicBool::new(false), AtomicUsize::new(1));
-    let on_event = |event: Event<'_>| {
-        if event == Event::Stepped && stepped.fetch_add(1, Ordering::Relaxed) == stop_after {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let run = match out.exists() {
-        true => StudyRun::resumed(out, None, None)?,
-        false => StudyRun::new(&settings(folder), out, None, &|_| ())?,
-    };
-    run.train(&stop, &on_event).map(drop)
-}
-
 fn parameters(out: &Path) -> Vec<u32> {
     let model = SavedModel::load(&out.join("model")).unwrap();
     model.parameters().iter().map(|x| x.to_bits()).collect()
@@ -63,7 +51,7 @@ fn parameters(out: &Path) -> Vec<u32> {
 fn a_study_in_rounds_has_the_bits_of_rounds_from_rust() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
-    trained(folder.path(), &whole, usize::MAX).unwrap();
+    trained(&settings(folder.path()), &whole, usize::MAX).unwrap();
 
     let settings = settings(folder.path());
     let dataset = load("digits", None, settings.persons.as_ref()).unwrap();
@@ -84,9 +72,9 @@ fn a_study_in_rounds_has_the_bits_of_rounds_from_rust() {
 
     for stop_after in [1, 5, ROUNDS - 1] {
         let part = folder.path().join(format!("part-{stop_after}"));
-        let stopped = trained(folder.path(), &part, stop_after).unwrap_err();
+        let stopped = trained(&settings, &part, stop_after).unwrap_err();
         assert!(matches!(stopped, Error::Stopped { at: Some((step, ROUNDS)), .. } if step == stop_after));
-        trained(folder.path(), &part, usize::MAX).unwrap();
+        trained(&settings, &part, usize::MAX).unwrap();
         assert_eq!(parameters(&part), bits);
     }
     let statement = std::fs::read_to_string(whole.join("model/statement.txt")).unwrap();
@@ -105,15 +93,12 @@ fn rounds_that_do_not_fill_are_said() {
     for (min_sep, max_participations, is_short) in [(6, None, false), (7, None, true), (1, Some(1), true)] {
         let setting = Setting::Federated { min_sep, max_participations };
         let settings = Settings { settings: vec![setting], ..settings(folder.path()) };
-        let said = AtomicBool::new(false);
         let out = folder.path().join(format!("{min_sep}"));
-        StudyRun::new(&settings, &out, None, &|event| {
-            if matches!(event, Event::Warning(text) if text.contains("a round on average, not the 15 of the plan")) {
-                said.store(true, Ordering::Relaxed);
-            }
-        })
-        .unwrap();
-        assert_eq!(said.into_inner(), is_short, "{min_sep}");
+        assert_eq!(
+            warns(&settings, &out, "a round on average, not the 15 of the plan"),
+            is_short,
+            "{min_sep}"
+        );
     }
 }
 
@@ -131,8 +116,6 @@ fn settings_that_rounds_do_not_have_are_refused() {
         (Settings { local: Some(Local { learning_rate: 0.0, ..LOCAL }), ..settings() }, "local_rate is 0"),
         (Settings { audit: Some(4), ..settings() }, "audit is 4"),
     ] {
-        let error = StudyRun::new(&refused, &out, None, &|_| ()).err().expect(words).to_string();
-        assert!(error.contains(words), "{words}: {error}");
-        assert!(!out.exists());
+        check_refused(&refused, &out, words);
     }
 }

@@ -1,16 +1,19 @@
 //! Studies of characters: the bits of rounds from Rust, stopped and resumed, what is saved, and what is
 //! refused.
 
+mod common;
+
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use antinoise_federated::lstm::{Lstm, SavedLstm, UserTexts};
 use antinoise_federated::plays::{VOCAB_SIZE, parse_plays, truncated};
 use antinoise_federated::{FederatedSetup, Federation, LocalSteps};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
 use antinoise_plan::{Length, Plan, Setting};
-use antinoise_study::{Error, Event, Local, ModelName, Outcome, Settings, StudyRun, Texts};
+use antinoise_study::{Error, Local, ModelName, Outcome, Settings, StudyRun, Texts};
+use common::{check_refused, trained, warns};
 
 const ROUNDS: usize = 8;
 const SPEAKERS: usize = 40;
@@ -75,20 +78,6 @@ fn settings(folder: &Path) -> Settings {
     }
 }
 
-fn trained(folder: &Path, out: &Path, stop_after: usize) -> Result<Outcome, Error> {
-    let (stop, stepped) = (AtomicBool::new(false), AtomicUsize::new(1));
-    let on_event = |event: Event<'_>| {
-        if event == Event::Stepped && stepped.fetch_add(1, Ordering::Relaxed) == stop_after {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let run = match out.exists() {
-        true => StudyRun::resumed(out, None, None)?,
-        false => StudyRun::new(&settings(folder), out, None, &|_| ())?,
-    };
-    run.train(&stop, &on_event)
-}
-
 fn bits(parameters: &[f32]) -> Vec<u32> {
     parameters.iter().map(|x| x.to_bits()).collect()
 }
@@ -99,7 +88,7 @@ fn bits(parameters: &[f32]) -> Vec<u32> {
 fn a_study_of_texts_has_the_bits_of_rounds_from_rust() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
-    let Outcome::One(result) = trained(folder.path(), &whole, usize::MAX).unwrap() else {
+    let Outcome::One(result) = trained(&settings(folder.path()), &whole, usize::MAX).unwrap() else {
         panic!("one epsilon")
     };
     let saved = SavedLstm::load(&whole.join("model")).unwrap();
@@ -121,9 +110,9 @@ fn a_study_of_texts_has_the_bits_of_rounds_from_rust() {
 
     for stop_after in [1, 5, ROUNDS - 1] {
         let part = folder.path().join(format!("part-{stop_after}"));
-        let Err(stopped) = trained(folder.path(), &part, stop_after) else { panic!("not stopped") };
+        let Err(stopped) = trained(&settings, &part, stop_after) else { panic!("not stopped") };
         assert!(matches!(stopped, Error::Stopped { at: Some((step, ROUNDS)), .. } if step == stop_after));
-        trained(folder.path(), &part, usize::MAX).unwrap();
+        trained(&settings, &part, usize::MAX).unwrap();
         assert_eq!(SavedLstm::load(&part.join("model")).unwrap(), saved);
     }
 
@@ -146,7 +135,7 @@ fn a_study_of_texts_has_the_bits_of_rounds_from_rust() {
 fn other_texts_are_refused_when_a_study_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    assert!(trained(folder.path(), &out, 3).is_err());
+    assert!(trained(&settings(folder.path()), &out, 3).is_err());
     let refused = || {
         let resumed = StudyRun::resumed(&out, None, None).unwrap();
         resumed.train(&AtomicBool::new(false), &|_| ()).expect_err("other texts").to_string()
@@ -171,15 +160,8 @@ fn similar_names_are_warned_of() {
     for (of_test, is_similar) in [("Z1", false), ("s7", true)] {
         let settings = settings(folder.path());
         std::fs::write(folder.path().join("test.csv"), format!("speaker,line\n{of_test},Who?\n")).unwrap();
-        let said = AtomicBool::new(false);
         let out = folder.path().join(of_test);
-        StudyRun::new(&settings, &out, None, &|event| {
-            if matches!(event, Event::Warning(text) if text.contains("1 user has a name that differs")) {
-                said.store(true, Ordering::Relaxed);
-            }
-        })
-        .unwrap();
-        assert_eq!(said.into_inner(), is_similar, "{of_test}");
+        assert_eq!(warns(&settings, &out, "1 user has a name that differs"), is_similar, "{of_test}");
     }
 }
 
@@ -194,11 +176,8 @@ fn plans_without_rounds_are_refused() {
     };
     std::fs::write(&path, antinoise_plan::choose(&cyclic).unwrap().plan.to_toml()).unwrap();
     let settings = Settings { plan: Some(path), local: None, ..settings(folder.path()) };
-    let error = StudyRun::new(&settings, &folder.path().join("out"), None, &|_| ()).err().unwrap();
-    assert!(
-        error.to_string().contains("plan is one with cyclic batches but must be one of federated"),
-        "{error}"
-    );
+    let words = "plan is one with cyclic batches but must be one of federated";
+    check_refused(&settings, &folder.path().join("out"), words);
 }
 
 #[test]
@@ -228,8 +207,6 @@ fn settings_that_characters_do_not_have_are_refused() {
         (Settings { texts: None, ..settings() }, "data is \"csv:"),
         (Settings { model: Some(ModelName::Lstm), ..Settings::new("digits") }, "model is lstm but must be"),
     ] {
-        let error = StudyRun::new(&refused, &out, None, &|_| ()).err().expect(words).to_string();
-        assert!(error.contains(words), "{words}: {error}");
-        assert!(!out.exists());
+        check_refused(&refused, &out, words);
     }
 }
