@@ -134,7 +134,7 @@ fn read_csv(
         csv::ReaderBuilder::new().flexible(true).buffer_capacity(1 << 18).from_reader(input.chain(CSV_END));
     let header = reader.headers().map_err(csv_refused)?.clone();
     refuse_other_delimiter(&header)?;
-    if csv_end(header.len(), last(&header)).is_some() {
+    if ends(&header).is_some() {
         let must_be = "CSV whose first line names the columns";
         return Err(Error::invalid("events", "text without a complete first line", must_be));
     }
@@ -158,14 +158,15 @@ fn read_csv(
     Ok(())
 }
 
-fn last(record: &csv::StringRecord) -> &[u8] {
-    record.get(record.len().wrapping_sub(1)).unwrap_or("").as_bytes()
+/// Whether the record ends the file, see [`csv_end`].
+fn ends(record: &csv::StringRecord) -> Option<bool> {
+    csv_end(record.len(), |i| record.get(i).map(str::as_bytes))
 }
 
 /// Whether the record of `line` is what follows the last one; refuses one of another width than the header's.
 fn is_end(record: &csv::StringRecord, width: usize, line: u64) -> Result<bool> {
     let refused = |got: String, must_be: &str| Err(Error::invalid("events", got, must_be));
-    match csv_end(record.len(), last(record)) {
+    match ends(record) {
         Some(true) => Ok(true),
         Some(false) => refused(
             format!("text with a quote in line {line} that is not closed"),

@@ -29,14 +29,14 @@ pub(super) fn csv_rows<'a>(path: &Path, delimiter: u8, rows: &mut impl RowSink<'
     if UTF16_MARKS.iter().any(|mark| header.get(0).is_some_and(|cell| cell.starts_with(mark))) {
         return Err(bad(path, "in UTF-16", "text in UTF-8"));
     }
-    if header.is_empty() || csv_end(header.len(), last(&header)).is_some() {
+    if header.is_empty() || csv_end(header.len(), |i| header.get(i)).is_some() {
         return Err(bad(path, "empty", "a CSV file, plain or gzipped, whose first line names the columns"));
     }
     let places = places(path, rows.columns().into_iter().map(|(name, _)| name), &header)?;
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| unreadable(path, &error))? {
         let line = before + record.position().map_or(0, ::csv::Position::line);
-        match csv_end(record.len(), last(&record)) {
+        match csv_end(record.len(), |i| record.get(i)) {
             None => {}
             Some(true) => return Ok(()),
             Some(false) => {
@@ -51,10 +51,6 @@ pub(super) fn csv_rows<'a>(path: &Path, delimiter: u8, rows: &mut impl RowSink<'
         rows.add(format_args!("line {line}"), |i| &record[places[i]])?;
     }
     Ok(())
-}
-
-fn last(record: &ByteRecord) -> &[u8] {
-    record.get(record.len().wrapping_sub(1)).unwrap_or_default()
 }
 
 /// The index of each wanted column in a file.
