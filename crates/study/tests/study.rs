@@ -17,7 +17,7 @@ fn settings() -> Settings {
     Settings {
         model: Some(ModelName::Logistic),
         mechanisms: Some(vec!["blt:2".parse().unwrap()]),
-        length: Some(Length::Steps(STEPS)),
+        lengths: vec![Length::Steps(STEPS)],
         settings: vec![Setting::Cyclic],
         learning_rates: vec![0.5],
         repeats: Some(1),
