@@ -145,7 +145,7 @@ fn several_numbers_of_epochs_are_compared_and_the_best_is_named() {
         .collect();
     assert!(rows.iter().map(|row| row.0).eq([1, 2, 4]), "in increasing order: {rows:?}");
     let best = rows.iter().max_by(|x, y| x.1.total_cmp(&y.1)).unwrap();
-    let named = format!("Most accurate: blt:2 with {} epochs at learning rate {}", best.0, best.2);
+    let named = format!("Most accurate: blt:2+bins with {} epochs at learning rate {}", best.0, best.2);
     assert!(text.contains(&named) && text.contains("chosen on public data cost"), "{named}: {text}");
     assert_eq!(text.contains("largest number of epochs that was tried"), best.0 == 4, "{text}");
     let page = fs::read_to_string(whole.join("report.html")).unwrap();
