@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Epochs and learning rate chosen together on public data, for a training on private data of the same kind.
 
-    cargo build --release && python3 scripts/train/epochs.py [--pairs digits,images,texts] [--epsilon 1,4]
+    cargo build --release && python3 scripts/train/epochs.py [--pairs digits,images,halves,texts] [--epsilon 1,4]
 
 In each pair, `antinoise train --compare --epochs A,B,...` searches the public data for the best number of
 epochs, each at the best of its learning rates, and the private data are trained on with what it found, with
 the defaults, and with what the same search finds on the private data themselves, which nobody may use. Public
-and private data differ in kind, not in number: `digits` are handwritten, with Fashion-MNIST at 8x8 pixels as
-public data; `images` are these the other way round; `texts` are descriptions of Debian's packages in ten
+and private data are as many: `digits` are handwritten, with Fashion-MNIST at 8x8 pixels as
+public data; `images` are these the other way round; `halves` are halves of the digits; `texts` are descriptions of Debian's packages in ten
 sections, with ten other sections as public data. Needs dataset-fashion-mnist and Debian's package lists.
 Finished pairs are kept in docs/results/epochs.json; writes docs/results/epochs.md.
 """
@@ -27,18 +27,20 @@ PAGE = ROOT / "docs" / "results" / "epochs.md"
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 DIGITS = ROOT / "crates" / "train" / "data" / "digits.bin.gz"
 TRAIN, TEST, SIDE, PIXELS = 1440, 357, 8, 64
+HALF = (TRAIN + TEST) // 2
 OTHER_SECTIONS = ["golang", "javascript", "java", "science", "admin", "ruby", "gnu-r", "games", "x11", "text"]
 ROWS = 15_000
 # Batch size, numbers of epochs, and the default one of `antinoise train`.
 LENGTHS = {"digits": (96, [2, 4, 10, 20, 40], 20), "images": (96, [2, 4, 10, 20, 40], 4)}
-LENGTHS["texts"] = (500, [1, 2, 4, 8, 16], 4)
+LENGTHS |= {"halves": (48, [2, 4, 10, 20, 40], 20), "texts": (500, [1, 2, 4, 8, 16], 4)}
 REPEATS, FINAL_REPEATS = 4, 12
 
 
 def idx(folder, images, labels):
-    """Writes 8x8 images, TRAIN for training and TEST for testing, in the format of MNIST."""
+    """Writes 8x8 images in the format of MNIST, the last fifth for testing."""
     folder.mkdir()
-    parts = [("train", 0, TRAIN), ("t10k", TRAIN, TRAIN + TEST)]
+    test = len(images) * TEST // (TRAIN + TEST)
+    parts = [("train", 0, len(images) - test), ("t10k", len(images) - test, len(images))]
     for part, first, last in parts:
         head = struct.pack(">IIII", 0x803, last - first, SIDE, SIDE)
         (folder / f"{part}-images-idx3-ubyte").write_bytes(head + b"".join(images[first:last]))
@@ -48,12 +50,12 @@ def idx(folder, images, labels):
     return ["--data", f"idx:{folder}", "--model", "mlp"]
 
 
-def digits(folder):
-    """The embedded digits, ink 0 to 16 scaled to bytes."""
+def digits(folder, first=0, last=TRAIN + TEST):
+    """These of the embedded digits, ink 0 to 16 scaled to bytes."""
     raw = gzip.decompress(DIGITS.read_bytes())
     ink, labels = raw[: PIXELS * (TRAIN + TEST)], raw[PIXELS * (TRAIN + TEST) :]
-    images = [bytes(min(255, 16 * x) for x in ink[i : i + PIXELS]) for i in range(0, len(ink), PIXELS)]
-    return idx(folder / "digits", images, labels)
+    images = [bytes(min(255, 16 * x) for x in ink[PIXELS * i : PIXELS * (i + 1)]) for i in range(first, last)]
+    return idx(folder / f"digits-{first}", images, labels[first:last])
 
 
 def shrunk(image):
@@ -91,6 +93,8 @@ def of_pair(name, folder):
         return fashion(folder), digits(folder)
     if name == "images":
         return digits(folder), fashion(folder)
+    if name == "halves":
+        return digits(folder, 0, HALF), digits(folder, HALF, 2 * HALF)
     other = packages(folder, "other", OTHER_SECTIONS)
     return other, packages(folder, "sections", texts.SECTIONS)
 
@@ -166,6 +170,7 @@ standard error of 12 trainings under keys of their own, of DP-SGD or the chosen 
 NAMES = {
     "digits": ("digits", "Fashion-MNIST, 8x8"),
     "images": ("Fashion-MNIST, 8x8", "digits"),
+    "halves": ("half of the digits", "the other half"),
     "texts": ("texts of ten sections", "texts of ten other sections"),
 }
 
