@@ -83,7 +83,8 @@ fn the_spectrum_gives_a_workload_with_the_weights_that_are_shown() {
     let saved: toml::Value = toml::from_str(&text).unwrap();
     let saved: Vec<f64> =
         saved["weights"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
-    assert_eq!(saved, weights);
+    let apart = saved.iter().zip(&weights).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+    assert!(saved.len() == weights.len() && apart < 1e-12, "{saved:?} {weights:?}");
     assert!(fs::read_to_string(&figure).unwrap().contains("Curvatures along which noise raises the loss"));
     let shown = String::from_utf8(run(&probe).stdout).unwrap();
     assert!(shown.contains("curvature") && shown.contains("NOT PRIVATE"), "{shown}");
