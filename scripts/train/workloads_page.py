@@ -58,15 +58,20 @@ def across_epsilons(store):
         noise = {
             e: run("calibrate", "--epsilon", e, "--delta", "1e-5", "--json")["noise_multiplier"] for e in rows
         }
-        errors = [-row["accuracy"] for of_one in rows.values() for row in of_one]
-        rho = [
-            rank_correlation([noise[e] * row["losses"][i] for e in rows for row in rows[e]], errors)
-            for i in (0, 1)
-        ]
+        all_rows = [row for of_one in rows.values() for row in of_one]
+        errors = [-row["accuracy"] for row in all_rows]
+        by = [[noise[e] * row["losses"][i] for e in rows for row in rows[e]] for i in (0, 1)]
+        rho = [f"{rank_correlation(x, errors):.2f} +- {correlation_error(x, all_rows):.2f}" for x in by]
         lines.append(
-            f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {rho[0]:.2f} | {rho[1]:.2f} |"
+            f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {' | '.join(rho)} |"
         )
     return lines
+
+
+def mean_correlation(rows):
+    """Of correlations with their errors."""
+    error = sum(error**2 for _, error in rows) ** 0.5 / len(rows)
+    return f"{statistics.mean(rho for rho, _ in rows):.2f} +- {error:.2f}"
 
 
 def percent(row, named=False):
@@ -154,10 +159,10 @@ def page(store):
         by = [[row["losses"][i] for row in rows] for i in (0, 1)]
         rho = [rank_correlation(x, errors) for x in by]
         spread = [correlation_error(x, rows) for x in by]
-        for of_workload, x in zip(
-            by_data.setdefault(f"{name}, Adam" if momentum == "adam" else name, ([], [])), rho
+        for of_workload, of_row in zip(
+            by_data.setdefault(f"{name}, Adam" if momentum == "adam" else name, ([], [])), zip(rho, spread)
         ):
-            of_workload.append(x)
+            of_workload.append(of_row)
         # Each workload's choice, among the mechanisms that are designed for it.
         own = [[row for row in rows if row["designed_for"] == w] for w in ("prefix", "last-iterate")]
         best = [min(mine, key=lambda row: row["losses"][i]) for i, mine in enumerate(own)]
@@ -175,8 +180,7 @@ def page(store):
         "|---|---|---|",
     ]
     lines += [
-        f"| {name} | {statistics.mean(of[0]):.2f} | {statistics.mean(of[1]):.2f} |"
-        for name, of in by_data.items()
+        f"| {name} | {mean_correlation(of[0])} | {mean_correlation(of[1])} |" for name, of in by_data.items()
     ]
     lines += [
         "",
