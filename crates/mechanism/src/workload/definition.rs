@@ -247,7 +247,8 @@ impl Workload {
             Self::LastIterate { weights, .. }
                 if !weights.is_empty() && weights.len() != last_iterate::responses(steps) =>
             {
-                let must_be = format!("{}, one for each curvature", last_iterate::responses(steps));
+                let count = last_iterate::responses(steps);
+                let must_be = format!("{count}, one for each curvature of {steps} steps: probe as many");
                 Err(InvalidParameter::new("number of weights", weights.len(), must_be).into())
             }
             Self::Cooldown { start, .. } if *start >= steps => {
