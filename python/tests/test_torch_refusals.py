@@ -229,8 +229,12 @@ def test_shards_of_an_old_pytorch_are_refused(monkeypatch):
     class Shard:
         placements = device_mesh = ()
 
+    def pretend(version):
+        monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
+
+    pretend("2.10.0+cpu")
     assert is_sharded(Shard()) and not is_sharded(torch.zeros(1))
-    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion("2.9.1+cpu"))
+    pretend("2.9.1+cpu")
     assert not is_sharded(torch.zeros(1))
     with pytest.raises(RuntimeError, match=r"need PyTorch 2\.10 or later, and this is 2\.9\.1"):
         is_sharded(Shard())
