@@ -254,7 +254,7 @@ def best_independent(found, epsilon):
 
 
 def smaller_leads(found):
-    """Sentences: how far `blt:4` is ahead of the best server and of its own, and which servers are missing."""
+    """Sentences: how far `blt:4` is ahead of the best server and of its own; which servers are missing."""
     for epsilon, rows in found["compared"].items():
         blt = next(row for row in rows if row["mechanism"] == "blt:4")
         leads = [ahead(blt, row) for row in (best_independent(found, epsilon), independent(rows))]
@@ -365,8 +365,7 @@ def page(found):
             lead = "" if row is best else ahead(row, best)
             loss = f" {row['rms_loss']:.4f} |" if is_private else " |"
             lines.append(line(epsilon if is_private else "none", row, lead) + loss)
-    if "servers" in found:
-        lines += part_of_servers(found)
+    lines += part_of_servers(found)
     if "last_iterate" in found:
         lines += part_of_last_iterate(found)
     if "flower" in found:
