@@ -229,11 +229,10 @@ def line(epsilon, row, lead):
 
 def in_words(server):
     """What a server has of momentum and cooldown."""
-    momentum, schedule = server
-    words = [
-        name for name, there in (("momentum", momentum != "0"), ("cooldown", schedule != "constant")) if there
-    ]
-    return " and ".join(words) or "neither"
+    has_momentum, has_cooldown = server[0] != "0", server[1] != "constant"
+    if has_momentum and has_cooldown:
+        return "momentum and cooldown"
+    return "momentum alone" if has_momentum else "cooldown alone" if has_cooldown else "neither"
 
 
 def by_server(found, epsilon):
@@ -253,14 +252,18 @@ def best_independent(found, epsilon):
     return max(by_server(found, epsilon).values(), key=lambda row: row["test_accuracy"])
 
 
-def smaller_leads(found):
-    """Sentences: how far `blt:4` is ahead of the best server and of its own; which servers are missing."""
-    for epsilon, rows in found["compared"].items():
-        blt = next(row for row in rows if row["mechanism"] == "blt:4")
-        leads = [ahead(blt, row) for row in (best_independent(found, epsilon), independent(rows))]
-        missing = ", ".join(in_words(server) for server in missing_servers(found, epsilon))
-        yield f"At epsilon {epsilon} `blt:4` is ahead of the best by {leads[0]}, of its own server by {leads[1]}"
-        yield f" (not trained: {missing}). " if missing else ". "
+def lead_at(found, epsilon):
+    """A sentence: how far `blt:4` is ahead of the best server and of its own, and which were not trained."""
+    rows = found["compared"][epsilon]
+    blt = next(row for row in rows if row["mechanism"] == "blt:4")
+    over_best, over_own = (ahead(blt, row) for row in (best_independent(found, epsilon), independent(rows)))
+    missing = missing_servers(found, epsilon)
+    if missing == OTHER_SERVERS:
+        return f"At epsilon {epsilon} independent noise was trained at the one server only."
+    names = f" (not trained: {', '.join(map(in_words, missing))})" if missing else ""
+    return (
+        f"At epsilon {epsilon} the lead is {over_best} over the best, {over_own} over the same server{names}."
+    )
 
 
 def part_of_servers(found):
@@ -272,10 +275,9 @@ def part_of_servers(found):
         (
             "Correlated mechanisms are trained at one server, with momentum and a cooldown; independent noise is"
             " trained without them as well, and for each server its rate is halved and doubled until the best has"
-            " neighbours. The last column says how far `blt:4` at its one server is ahead. A lead over the best of"
-            " several servers is at most that over the same server. "
+            " neighbours. The last column is the lead of `blt:4` at its one server. "
         )
-        + "".join(smaller_leads(found)).strip(),
+        + " ".join(lead_at(found, epsilon) for epsilon in found["compared"]),
         "",
         "| epsilon | server | test accuracy | learning rate | `blt:4` ahead |",
         "|---|---|---|---|---|",
@@ -284,7 +286,7 @@ def part_of_servers(found):
         blt = next(row for row in found["compared"][epsilon] if row["mechanism"] == "blt:4")
         best = best_independent(found, epsilon)
         for server, row in by_server(found, epsilon).items():
-            name = f"{server}, the best" if row is best else server
+            name = f"{server}, the best" if row is best and not missing_servers(found, epsilon) else server
             rate = f"{row['learning_rate']:g}"
             lines.append(f"| {epsilon} | {name} | {accuracy(row)} | {rate} | {ahead(blt, row)} |")
     return lines
