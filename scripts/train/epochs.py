@@ -6,10 +6,10 @@
 In each pair, `antinoise train --compare --epochs A,B,...` searches the public data for the best number of
 epochs, each at the best of its learning rates, and the private data are trained on with what it found, with
 the defaults, and with what the same search finds on the private data themselves, which nobody may use. Public
-and private data are as many: `digits` are handwritten, with Fashion-MNIST at 8x8 pixels as
-public data; `images` are these the other way round; `halves` are halves of the digits; `texts` are descriptions of Debian's packages in ten
-sections, with ten other sections as public data. Needs dataset-fashion-mnist and Debian's package lists.
-Finished pairs are kept in docs/results/epochs.json; writes docs/results/epochs.md.
+and private data are as many: `digits` are handwritten, with Fashion-MNIST at 8x8 pixels as public data;
+`images` are these the other way round; `halves` are halves of the digits; `texts` are descriptions of
+Debian's packages in ten sections, with ten other sections as public data. Needs dataset-fashion-mnist and
+Debian's package lists. Finished pairs are kept in docs/results/epochs.json; writes docs/results/epochs.md.
 """
 
 import argparse

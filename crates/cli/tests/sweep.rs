@@ -1,5 +1,5 @@
-//! `antinoise train --epsilon A,B` and `--epochs A,B`: a folder for each value, resumed as one, and a page over
-//! all.
+//! `antinoise train --epsilon A,B` and `--epochs A,B`: a folder for each value, resumed as one, and a page
+//! over all.
 #![cfg(feature = "train")]
 
 use std::fs;

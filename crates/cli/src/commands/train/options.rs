@@ -165,8 +165,8 @@ pub struct Arguments {
     #[arg(long, value_name = "R", value_parser = count, conflicts_with = "resume")]
     pub repeats: Option<usize>,
     /// Number of models of each mechanism that will be published: the stated epsilon covers them together.
-    /// With all, it covers every trained model, and so the choice of the best. With several --epsilon, --epochs
-    /// or --steps, it covers the models of one of these values only [default: 1].
+    /// With all, it covers every trained model, and so the choice of the best. With
+    /// several --epsilon, --epochs or --steps, it covers the models of one of these values only [default: 1].
     #[arg(long, value_name = "R|all")]
     pub published_models: Option<Published>,
     /// Also train a baseline without clipping and noise. NOT PRIVATE: do not show its results to anyone who
