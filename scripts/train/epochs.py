@@ -189,16 +189,16 @@ def write(store):
             count, rate = final["epochs"], float(f"{final['learning_rate']:.3g}")
             cells.append(f"{percent(final['accuracy'], final['error'])} ({count} epochs, rate {rate:g})")
         page += f"| {' | '.join(NAMES[name])} | {epsilon} | {' | '.join(cells)} |\n"
-    page += "\n## The searches\n\nAccuracy of the best private model at each number of epochs, over 4 repeats:\n"
+    page += (
+        "\n## The searches\n\nAccuracy of the best private model at each number of epochs, over 4 repeats:\n"
+    )
     for key, of_key in store.items():
         name, epsilon = key.split()
         page += f"\n{NAMES[name][0]}, epsilon {epsilon}:\n\n"
         counts = [row["epochs"] for row in of_key["searches"]["private"]]
         page += f"| epochs | {' | '.join(map(str, counts))} |\n|---|{'---|' * len(counts)}\n"
         for kind in ["public", "private"]:
-            cells = [
-                percent(row["test_accuracy"], row["standard_error"]) for row in of_key["searches"][kind]
-            ]
+            cells = [percent(row["test_accuracy"], row["standard_error"]) for row in of_key["searches"][kind]]
             page += f"| {kind} data | {' | '.join(cells)} |\n"
             cells = [f"{row['mechanism']}, {row['learning_rate']:.3g}" for row in of_key["searches"][kind]]
             page += f"| mechanism and rate | {' | '.join(cells)} |\n"

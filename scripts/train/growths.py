@@ -3,11 +3,11 @@
 
     cargo build --release && python3 scripts/train/growths.py
 
-`antinoise probe` measures on the digits how much noise at each of 16 steps raises the final loss, by 8 repeated
-trainings, and `antinoise probe --by spectrum` computes weights of the curvatures. The correlations are Pearson's,
-over the steps, of the measured growths with the sum of squared responses by weights: equal ones, the spectrum's, and
-those fitted to the growths themselves. Writes docs/results/growths.json, of which workloads_page.py makes a
-table in docs/results/workloads.md.
+`antinoise probe` measures on the digits how much noise at each of 16 steps raises the final loss, by 8
+repeated trainings, and `antinoise probe --by spectrum` computes weights of the curvatures. The correlations
+are Pearson's, over the steps, of the measured growths with the sum of squared responses by weights: equal
+ones, the spectrum's, and those fitted to the growths themselves. Writes docs/results/growths.json, of which
+workloads_page.py makes a table in docs/results/workloads.md.
 """
 
 import json
@@ -18,11 +18,16 @@ from program import ROOT, run
 
 GROWTHS = ROOT / "docs" / "results" / "growths.json"
 # Model, epochs, learning rate and momentum.
-TRAININGS = [("logistic", 10, 0.03, 0.9), ("logistic", 10, 0.3, 0), ("mlp", 20, 0.03, 0.9), ("mlp", 20, 0.1, 0.9)]
+TRAININGS = [
+    ("logistic", 10, 0.03, 0.9),
+    ("logistic", 10, 0.3, 0),
+    ("mlp", 20, 0.03, 0.9),
+    ("mlp", 20, 0.1, 0.9),
+]
 
 
 def squares(curvature, steps, momentum):
-    """Squared responses of the last iterate to noise at each step; `Workload::LastIterate` has the recursion."""
+    """Squared responses of the last iterate to noise at each step, as in `Workload::LastIterate`."""
     by_iterate, by_velocity, found = 1.0, 0.0, []
     for _ in range(steps):
         effect = (1 - momentum) * by_iterate - by_velocity

@@ -196,7 +196,16 @@ def by_spectrum(name, epsilon, momentum, options, folder):
     _, _, batch, epochs = DATA[name]
     learned = Path(folder) / "learned.toml"
     found = run(
-        *["probe", "--by", "spectrum", *of_data, "--batch-size", batch, "--steps", examples // batch * epochs],
+        *[
+            "probe",
+            "--by",
+            "spectrum",
+            *of_data,
+            "--batch-size",
+            batch,
+            "--steps",
+            examples // batch * epochs,
+        ],
         *["--learning-rate", equal["learning_rate"], "--momentum", beta(momentum), "--noise-multiplier", 4],
         *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
     )

@@ -63,9 +63,7 @@ def across_epsilons(store):
         errors = [-row["accuracy"] for row in all_rows]
         by = [[noise[e] * row["losses"][i] for e in rows for row in rows[e]] for i in (0, 1)]
         rho = [f"{rank_correlation(x, errors):.2f} +- {correlation_error(x, all_rows):.2f}" for x in by]
-        lines.append(
-            f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {' | '.join(rho)} |"
-        )
+        lines.append(f"| {name} | {momentum} | {', '.join(rows)} | {len(errors)} | {' | '.join(rho)} |")
     return lines
 
 

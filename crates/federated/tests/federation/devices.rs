@@ -69,8 +69,8 @@ const RUNS: [(&str, Option<f64>, &str, f64, &str); 3] = [
     ("adam", None, "steps:4,0.5", 0.02, "029cbe96ac05ff93ddef5dfb4b8a5733d32b5c4d765e634fbcb1d0f0fddbf5c2"),
 ];
 
-/// The digests are those of `python/tests/test_flower_optimizer.py`: cohorts, zeroing, clipping, sums, noise and
-/// the server's optimizer have the same bits in Flower.
+/// The digests are those of `python/tests/test_flower_optimizer.py`: cohorts, zeroing, clipping, sums, noise
+/// and the server's optimizer have the same bits in Flower.
 #[test]
 fn a_run_has_the_bits_of_a_run_in_python() {
     let population = &Devices { names: (0..USERS).map(|user| format!("user-{user}")).collect() };

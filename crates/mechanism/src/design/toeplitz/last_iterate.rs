@@ -48,8 +48,8 @@ impl LastIterateError {
         Self { steps, responses, squared_prefix_factor: last.prefix_factor.powi(2) }
     }
 
-    /// Returns the number of terms that an evaluation computes: those of the rows of all responses, and of the
-    /// prefix sums.
+    /// Returns the number of terms that an evaluation computes: those of the rows of all responses, and of
+    /// the prefix sums.
     pub(super) fn terms(&self) -> usize {
         let responses = match &self.responses {
             Responses::Recursion(recursion) => recursion.curvatures.len(),
