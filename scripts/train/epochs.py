@@ -167,6 +167,13 @@ standard error of 12 trainings under keys of their own, of DP-SGD or the chosen 
 | private data | public data | epsilon | defaults | chosen on public data | chosen on the private data |
 |---|---|---|---|---|---|
 """
+CONCLUSION = """
+Public data of the same kind are a good guide: on texts the choice of other sections is 2.3 points better than the
+defaults, and as good as that of the private data. Data of another kind are not always one: Fashion-MNIST chose twice
+as many epochs and twice the rate for digits as digits do, and at epsilon 1 its choice is 2.2 points worse than the
+defaults; digits chose well for Fashion-MNIST (8 to 12 points better than the defaults, whose 4 epochs are 60 steps
+of these few images), though not as well as Fashion-MNIST itself.
+"""
 NAMES = {
     "digits": ("digits", "Fashion-MNIST, 8x8"),
     "images": ("Fashion-MNIST, 8x8", "digits"),
