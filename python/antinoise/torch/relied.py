@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from .._relied import relied
 
@@ -39,10 +39,10 @@ def global_hooks(when: str) -> dict[int, Callable[..., Any]]:
     return found
 
 
-def base_of(tensor: Any) -> Tensor | None:
-    """The tensor of which this one is a view, if any: autograd carries changes in place over to it."""
-    base: Tensor | None = relied("torch", tensor, "_base")
-    return base
+def is_view(tensor: Any) -> bool:
+    """Whether a tensor is a view: then autograd carries changes in place over to its base."""
+    found: bool = relied("torch", tensor, "_is_view")()
+    return found
 
 
 def version_of(tensor: Any) -> int:
