@@ -51,8 +51,8 @@ def by_hand(plan):
     return model, seen
 
 
-# Gradients one by one have the bits of those by hand. Ghost norms round single precision in another order, which
-# may move a value to another point of the grid.
+# Gradients one by one have the bits of those by hand. Ghost norms round single precision in another order,
+# which may move a value to another point of the grid.
 @pytest.mark.parametrize(("norms", "points"), [("per_example", 0), ("auto", 4)])
 def test_a_step_sees_sum_and_noise_over_the_batch_size(norms, points, plan, tmp_path):
     point = plan.grid_spacing / 8

@@ -97,8 +97,8 @@ def noise_sum(p: torch.Tensor) -> np.ndarray:
 
 
 def compiled(device: torch.device) -> tuple[int, int]:
-    """The graphs that were compiled in the first step, none before PyTorch 2.14, and the sizes of batches that
-    all later steps took without another one.
+    """The graphs that were compiled in the first step, none before PyTorch 2.14, and the sizes of batches
+    that all later steps took without another one.
     """
     from torch._dynamo.utils import counters
 
