@@ -197,6 +197,7 @@ def write(store):
             count, rate = final["epochs"], float(f"{final['learning_rate']:.3g}")
             cells.append(f"{percent(final['accuracy'], final['error'])} ({count} epochs, rate {rate:g})")
         page += f"| {' | '.join(NAMES[name])} | {epsilon} | {' | '.join(cells)} |\n"
+    page += CONCLUSION
     page += (
         "\n## The searches\n\nAccuracy of the best private model at each number of epochs, over 4 repeats:\n"
     )
