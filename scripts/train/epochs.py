@@ -170,10 +170,10 @@ standard error of 12 trainings under keys of their own, of DP-SGD or the chosen 
 CONCLUSION = """
 Public data of the same kind are a good guide: on texts the choice of other sections is 2.3 points better than the
 defaults, and as good as that of the private data; with half of the digits for the other half it is 3.1 +- 1.1 points
-better at epsilon 1, and 1.1 +- 0.7 worse at epsilon 4, where all choices are alike. Data of another kind are not always one: Fashion-MNIST chose twice
-as many epochs and twice the rate for digits as digits do, and at epsilon 1 its choice is 2.2 points worse than the
-defaults; digits chose well for Fashion-MNIST (8 to 12 points better than the defaults, whose 4 epochs are 60 steps
-of these few images), though not as well as Fashion-MNIST itself.
+better at epsilon 1, and 1.1 +- 0.7 worse at epsilon 4, where all choices are alike. Data of another kind are not
+always one: Fashion-MNIST chose twice as many epochs and twice the rate for digits as digits do, and at epsilon 1 its
+choice is 2.2 points worse than the defaults. Digits chose well for Fashion-MNIST (8 to 12 points better than the
+defaults, whose 4 epochs are 60 steps of these few images), though not as well as Fashion-MNIST itself.
 """
 NAMES = {
     "digits": ("digits", "Fashion-MNIST, 8x8"),
