@@ -54,8 +54,8 @@ impl By {
       --noise-multiplier 8 --repeats 8 --probes 8 --out learned.toml
   antinoise loss --strategy dense --steps 150 \\
       --participation cyclic:15,10 --workload learned:learned.toml
-  antinoise probe --by spectrum --learning-rate 0.1 --batch-size 96 --steps 150 \\
-      --noise-multiplier 8 --products 16"
+  antinoise probe --by spectrum --learning-rate 0.1 --batch-size 96 \\
+      --steps 150 --noise-multiplier 8 --products 16"
 )]
 pub struct Arguments {
     /// Public data to train on, as for `antinoise train`.
