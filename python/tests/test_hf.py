@@ -51,9 +51,12 @@ def by_hand(plan):
     return model, seen
 
 
-# Gradients one by one have the bits of those by hand. Ghost norms round single precision in another order,
-# which may move a value to another point of the grid.
-@pytest.mark.parametrize(("norms", "points"), [("per_example", 0), ("auto", 4)])
+# Gradients one by one have the bits of those by hand, and so have ghost norms here from PyTorch 2.14 on.
+# Older versions round single precision in another order, which may move a value to another point of the grid.
+AUTO = 0 if torch.__version__ >= "2.14" else 4
+
+
+@pytest.mark.parametrize(("norms", "points"), [("per_example", 0), ("auto", AUTO)])
 def test_a_step_sees_sum_and_noise_over_the_batch_size(norms, points, plan, tmp_path):
     point = plan.grid_spacing / 8
     before, made = gpt2(), trainer(plan, tmp_path, how=dict(norms=norms))
