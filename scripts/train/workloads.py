@@ -171,46 +171,26 @@ def scheduled(name, epsilon, momentum, schedule, options, folder):
     }
 
 
-def probed(name, epsilon, momentum, options, folder):
+def probed(name, epsilon, momentum, options, folder, by="trainings"):
     """Accuracy of `dense`, designed for equal weights and for those of a probe on the same data."""
     of_data, examples = table(name, folder, options)
     words = common_options(of_data, name, epsilon, momentum, options)
-    equal = accuracy_of_dense(words, folder)
-    _, _, batch, epochs = DATA[name]
-    learned = Path(folder) / "learned.toml"
-    run(
-        *["probe", *of_data, "--batch-size", batch, "--steps", examples // batch * epochs],
-        *["--learning-rate", equal["learning_rate"], "--momentum", beta(momentum), "--noise-multiplier", 4],
-        *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
+    # The two probes are compared with the same trainings for equal weights.
+    kept = (
+        json.loads(STORE.read_text()).get(f"probe {name} {epsilon:g} {momentum}") if STORE.exists() else None
     )
-    weighted = accuracy_of_dense([*words, "--workload", f"learned:{learned}"], folder)
-    return {"repeats": options.repeats, "equal": equal, "probe": weighted}
-
-
-def by_spectrum(name, epsilon, momentum, options, folder):
-    """As `probed`, for weights of the spectrum; with equal weights, accuracies are those kept by `probed`."""
-    of_data, examples = table(name, folder, options)
-    words = common_options(of_data, name, epsilon, momentum, options)
-    kept = json.loads(STORE.read_text()).get(f"probe {name} {epsilon:g} {momentum}")
     equal = kept["equal"] if kept else accuracy_of_dense(words, folder)
     _, _, batch, epochs = DATA[name]
     learned = Path(folder) / "learned.toml"
     found = run(
-        *[
-            "probe",
-            "--by",
-            "spectrum",
-            *of_data,
-            "--batch-size",
-            batch,
-            "--steps",
-            examples // batch * epochs,
-        ],
+        *["probe", "--by", by, *of_data, "--batch-size", batch, "--steps", examples // batch * epochs],
         *["--learning-rate", equal["learning_rate"], "--momentum", beta(momentum), "--noise-multiplier", 4],
         *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
     )
     weighted = accuracy_of_dense([*words, "--workload", f"learned:{learned}"], folder)
-    return {"repeats": options.repeats, "equal": equal, "spectrum": weighted, "weights": found["weights"]}
+    if by == "trainings":
+        return {"repeats": options.repeats, "equal": equal, "probe": weighted}
+    return {"repeats": options.repeats, "equal": equal, by: weighted, "weights": found["weights"]}
 
 
 def with_share(name, epsilon, momentum, share, options, folder):
@@ -242,7 +222,7 @@ def main():
     if options.probe:
         kinds = {"probe ": probed}
     if options.spectrum:
-        kinds = {"spectrum ": by_spectrum}
+        kinds = {"spectrum ": partial(probed, by="spectrum")}
     if options.shares:
         kinds = {f"share {s} ": partial(with_share, share=s) for s in options.shares.split(",")}
     if options.schedules:
