@@ -167,7 +167,7 @@ fn several_numbers_of_epochs_are_compared_and_the_best_is_named() {
 fn lengths_that_cannot_be_used_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    for (lengths, told) in [
+    for (lengths, must_say) in [
         ("--epochs 2,2", "epochs is 2 but must be given once"),
         ("--epochs 2,0", "epochs"),
         ("--epochs 1,", "epochs"),
@@ -179,7 +179,7 @@ fn lengths_that_cannot_be_used_are_refused_before_anything_is_written() {
         let training = format!("train --model logistic --mechanism blt:2 --repeats 1 {lengths}");
         let refused = antinoise(&training).arg("--out").arg(&out).output().unwrap();
         let stderr = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && stderr.contains(told), "{lengths}: {stderr}");
+        assert!(refused.status.code() == Some(2) && stderr.contains(must_say), "{lengths}: {stderr}");
         assert!(!out.exists(), "{lengths}");
     }
     let table = folder.path().join("rows.csv");

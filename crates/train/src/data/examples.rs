@@ -101,8 +101,13 @@ impl Examples {
             let must_be = format!("{} labels times {features_each}", labels.len());
             return Err(InvalidParameter::new("number of features", features.len(), must_be));
         }
+        Ok(Self::checked(features, labels, features_each))
+    }
+
+    /// Examples whose numbers fit.
+    fn checked(features: Vec<f32>, labels: Vec<u32>, features_each: usize) -> Self {
         let largest_label = labels.iter().copied().max();
-        Ok(Self { features, labels, features_each, largest_label })
+        Self { features, labels, features_each, largest_label }
     }
 
     /// Number of examples.
@@ -144,9 +149,8 @@ impl Examples {
     /// The examples at `rows`, in that order.
     pub(crate) fn selected(&self, rows: &[usize]) -> Self {
         let features = rows.iter().flat_map(|&row| self.features(row)).copied().collect();
-        let labels: Vec<u32> = rows.iter().map(|&row| self.labels[row]).collect();
-        let largest_label = labels.iter().copied().max();
-        Self { features, labels, features_each: self.features_each, largest_label }
+        let labels = rows.iter().map(|&row| self.labels[row]).collect();
+        Self::checked(features, labels, self.features_each)
     }
 
     /// SHA-256 of the number of examples, the labels and the features, little-endian: checkpoints identify
