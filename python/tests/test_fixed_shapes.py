@@ -68,7 +68,8 @@ def test_a_padded_portion_has_the_sum_of_its_examples(norms):
 
 def test_a_compiled_model_is_compiled_for_one_shape():
     """With ghost norms and portions of the plan's largest batch, batches of many sizes are one shape: all
-    graphs are compiled in the first step. With portions that follow the batch they are not.
+    graphs are compiled in the first step. With portions that follow the batch they are not. Before PyTorch
+    2.14 nothing is compiled, and the model has the bits of one that was not to be.
     """
     graphs = []
 
@@ -76,11 +77,11 @@ def test_a_compiled_model_is_compiled_for_one_shape():
         graphs.append([tuple(given.shape) for given in inputs if isinstance(given, torch.Tensor)])
         return graph.forward
 
-    def trained(size, steps):
+    def trained(size, steps, compile=torch.compile):
         torch._dynamo.reset()
         graphs.clear()
         plan, model, counts, sizes = cut_plan(), small_model(), [], []
-        compiled = torch.compile(model, backend=backend, dynamic=False)
+        compiled = compile(model, backend=backend, dynamic=False)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         noise = CorrelatedNoise(model, plan, key()).attach(optimizer)
         for x, y in noise.loader(data()):
@@ -94,9 +95,13 @@ def test_a_compiled_model_is_compiled_for_one_shape():
 
     size = cut_plan().max_batch_size
     counts, sizes, model = trained(size, 24)
-    assert len(set(sizes)) > 5 and counts[0] > 1 and counts == 24 * [counts[0]]
-    assert (size, 6) in [shape for graph in graphs for shape in graph]
+    assert len(set(sizes)) > 5 and counts == 24 * [counts[0]]
     assert weights(model).isfinite().all()
+    if torch.__version__ < "2.14":
+        plain = trained(size, 24, lambda model, **how: model)[2]
+        assert counts[0] == 0 and torch.equal(weights(model), weights(plain))
+        return
+    assert counts[0] > 1 and (size, 6) in [shape for graph in graphs for shape in graph]
     counts, sizes, _ = trained(None, 5)
     assert len(set(sizes)) > 2 and counts[-1] > counts[0]
 

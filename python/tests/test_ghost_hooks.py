@@ -72,7 +72,11 @@ class Changed(nn.Module):
 
     def __init__(self, layer, first):
         super().__init__()
-        self.first, self.layer, self.last = nn.Linear(6, 6) if first else nn.Identity(), layer, nn.Linear(6, 3)
+        self.first, self.layer, self.last = (
+            nn.Linear(6, 6) if first else nn.Identity(),
+            layer,
+            nn.Linear(6, 3),
+        )
 
     def forward(self, x):
         hidden = self.layer(self.first(x))

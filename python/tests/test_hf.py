@@ -51,17 +51,23 @@ def by_hand(plan):
     return model, seen
 
 
-def test_a_step_sees_sum_and_noise_over_the_batch_size(plan, tmp_path):
-    before, made = gpt2(), trainer(plan, tmp_path)
+# Gradients one by one have the bits of those by hand. Ghost norms round single precision in another order,
+# which may move a value to another point of the grid.
+@pytest.mark.parametrize(("norms", "points"), [("per_example", 0), ("auto", 4)])
+def test_a_step_sees_sum_and_noise_over_the_batch_size(norms, points, plan, tmp_path):
+    point = plan.grid_spacing / 8
+    before, made = gpt2(), trainer(plan, tmp_path, how=dict(norms=norms))
     result = made.train()
     model, seen = by_hand(plan)
     assert result.global_step == made.noise.step == len(made.seen) == len(seen) == STEPS
-    assert all(torch.equal(a, b) for a, b in zip(made.seen, seen, strict=True))
+    near = lambda a, b, points: torch.allclose(a, b, rtol=0, atol=points * point)  # noqa: E731
+    assert all(near(a, b, points) for a, b in zip(made.seen, seen, strict=True))
     adapters = {name for name, p in model.named_parameters() if p.requires_grad}
     for (name, p), (_, q), (_, old) in zip(
         made.model.named_parameters(), model.named_parameters(), before.named_parameters(), strict=True
     ):
-        assert torch.equal(p, q) and torch.equal(p, old) == (name not in adapters), name
+        # The momentum adds up what all steps moved.
+        assert near(p, q, STEPS * points) and torch.equal(p, old) == (name not in adapters), name
     # Nothing without noise is reported.
     assert result.training_loss == 0 and len(made.state.log_history) == STEPS + 1
     assert not {"loss", "train_loss", "grad_norm"} & {

@@ -40,7 +40,7 @@ def global_hooks(when: str) -> dict[int, Callable[..., Any]]:
 
 
 def base_of(tensor: Any) -> Tensor | None:
-    """The tensor that this one is a view of, if any: autograd carries changes of a view in place over to it."""
+    """The tensor that this one is a view of, if any: autograd carries changes in place over to it."""
     base: Tensor | None = relied("torch", tensor, "_base")
     return base
 

@@ -62,7 +62,8 @@ def _product_of(layer: Layer, x: Tensor, output: Tensor) -> Tensor:
     if own and base.numel() == output.numel() and base.is_contiguous() and output.is_contiguous():
         return base
     # A tensor with the same memory that is no view: a change in place keeps its node in the backward pass.
-    return torch.ops.aten._unsafe_view(output, output.shape)
+    apart: Tensor = torch.ops.aten._unsafe_view(output, output.shape)
+    return apart
 
 
 def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
