@@ -39,9 +39,15 @@ def global_hooks(when: str) -> dict[int, Callable[..., Any]]:
     return found
 
 
-def base_of(tensor: Any) -> Tensor | None:
-    """The tensor that this one is a view of, if any: autograd carries changes in place over to it."""
-    base: Tensor | None = relied("torch", tensor, "_base")
+def is_view(tensor: Any) -> bool:
+    """Whether a tensor is a view: then autograd carries changes in place over to its base."""
+    found: bool = relied("torch", tensor, "_is_view")()
+    return found
+
+
+def base_of(view: Any) -> Tensor:
+    """The tensor that a view is a view of."""
+    base: Tensor = relied("torch", view, "_base")
     return base
 
 

@@ -20,7 +20,7 @@ from ..data.trees import changed, leaves_of
 from ..distributed.layout import is_sharded
 from ..held_sums import trainable
 from ..model_checks import refuse_reentrant
-from ..relied import base_of, global_hooks, own_parameters, version_of
+from ..relied import base_of, global_hooks, is_view, own_parameters, version_of
 from .alone import APART, Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
@@ -55,15 +55,21 @@ def _product_of(layer: Layer, x: Tensor, output: Tensor) -> Tensor:
     product, the product. After a change of a view in place, PyTorch differentiates the product instead of the
     view, and hooks that the view had before do not run: they change no gradient here either.
     """
-    base = base_of(output)
-    if base is None:
+    if not is_view(output):
         return output
-    own = not layer.alone and base is not x and base is not base_of(x)
-    if own and base.numel() == output.numel() and base.is_contiguous() and output.is_contiguous():
-        return base
+    # A graph of `torch.compile` does not say what its tensors are views of.
+    if not layer.alone and not torch.compiler.is_compiling() and _is_of_own_product(x, output):
+        return base_of(output)
     # A tensor with the same memory that is no view: a change in place keeps its node in the backward pass.
     apart: Tensor = torch.ops.aten._unsafe_view(output, output.shape)
     return apart
+
+
+def _is_of_own_product(x: Tensor, view: Tensor) -> bool:
+    """Whether `view` has all values of what it is a view of, in their order, and `x` does not share them."""
+    base = base_of(view)
+    apart = base is not x and not (is_view(x) and base is base_of(x))
+    return apart and base.numel() == view.numel() and base.is_contiguous() and view.is_contiguous()
 
 
 def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
@@ -264,8 +270,7 @@ class Taps:
         self._waiting.append(layer)
         # A hook of the node, not of the output: it gets the gradient after all hooks of the output have run,
         # those that are added later included.
-        made = lambda x, gradient: uses(x, gradient.reshape(shape))  # noqa: E731
-        found = partial(self._gradient, layer, made, [x.detach()], version_of(x), product.output_nr)
+        found = partial(self._gradient, layer, uses, [x.detach()], version_of(x), product.output_nr, shape)
         node.register_hook(found)
         return product if product.shape == shape else product.view(shape)
 
@@ -276,6 +281,7 @@ class Taps:
         held: list[Tensor],
         version: int,
         number: int,
+        shape: torch.Size,
         _: object,
         gradients: Sequence[Tensor | None],
     ) -> None:
@@ -294,7 +300,7 @@ class Taps:
         x = held.pop()
         self._running_again = layer.alone
         try:
-            made = uses(x, gradient)
+            made = uses(x, gradient.reshape(shape))
         finally:
             self._running_again = False
         for name, use in made:
