@@ -36,8 +36,22 @@ class Devices(FakeGrid):
         return Message(records, reply_to=message)
 
 
-def test_a_run_has_the_bits_of_a_run_in_rust(path):
-    """The digest is that of `federated/tests/federation/devices.rs`."""
+@pytest.mark.parametrize(
+    "recipe, digest",
+    [
+        (RECIPE, "89484d8c81e26040034dd472b3401a796603b6febc2f7be06db7a17028e67f3a"),
+        (
+            dict(rule="nesterov", momentum=0.8, schedule="drop:0.25,0.05"),
+            "587c3a041233e15abdd6009353bf1868dfa12a7e293816cb3dd098803acb6240",
+        ),
+        (
+            dict(rule="adam", schedule="steps:4,0.5", weight_decay=0.02),
+            "029cbe96ac05ff93ddef5dfb4b8a5733d32b5c4d765e634fbcb1d0f0fddbf5c2",
+        ),
+    ],
+)
+def test_a_run_has_the_bits_of_a_run_in_rust(path, recipe, digest):
+    """The digests are those of `federated/tests/federation/devices.rs`."""
     plan = an.plan(
         examples=30,
         batch_size=6,
@@ -56,14 +70,14 @@ def test_a_run_has_the_bits_of_a_run_in_rust(path):
         plan,
         an.Key.from_seed_insecure(3),
         ledger=path,
-        optimizer=ServerOptimizer(0.1, **RECIPE),
+        optimizer=ServerOptimizer(0.1, **recipe),
         zero_beyond=1.0,
     )
     start = arrays_of(np.full(DIM, 0.5))
     end = strategy.start(grid=Devices(), initial_arrays=start, num_rounds=plan.steps).arrays
     taken = "".join(f"{user} {step}\n" for user, step in strategy.ledger.participations())
     found = hashlib.sha256(row_of(end).astype("<f4").tobytes() + taken.encode()).hexdigest()
-    assert found == "89484d8c81e26040034dd472b3401a796603b6febc2f7be06db7a17028e67f3a"
+    assert found == digest
 
 
 def cycle(path, strategy, arrays, rounds=1):

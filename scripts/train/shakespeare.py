@@ -6,6 +6,7 @@ docs/results/shakespeare.json and writes docs/results/shakespeare.md from it.
     python3 scripts/train/shakespeare.py PLAYS --part zeroing [--seeds 3]
     python3 scripts/train/shakespeare.py PLAYS --part damping [--unit speakers] [--seeds 5]
     python3 scripts/train/shakespeare.py PLAYS --part command [--seeds 10]
+    python3 scripts/train/shakespeare.py --part losses
     python3 scripts/train/shakespeare.py --page
 
 PLAYS is a text in which a line NAME: opens a speech and an empty line ends it: tiny Shakespeare, in the
@@ -15,6 +16,7 @@ momentum  the multi-epoch paper's configuration: updates with a large entry repl
           momentum and a cooldown on the server
 zeroing   the same with and without replacing updates by zero, where local steps or the server's are large
 command   some rows of the first part by `antinoise train --characters`, at the rates found there
+losses    the losses of the first part's mechanisms for both workloads, from their designs alone
 damping   momentum alone, strategies also designed for weight decay in addition: it is doubled until the mean
           validation loss grows
 
@@ -35,11 +37,13 @@ from pathlib import Path
 import program
 import shakespeare_page
 import speeches
+import workloads
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs/results/shakespeare.json"
 PAGE = ROOT / "docs/results/shakespeare.md"
-MODEL = "--embedding 8 --hidden 32 --length 40 --rounds 100"
+ROUNDS, EPSILON, DELTA = 100, 8, 1e-5
+MODEL = f"--embedding 8 --hidden 32 --length 40 --rounds {ROUNDS} --epsilon {EPSILON} --delta {DELTA}"
 LOCAL = "--local-batch 8 --local-steps 4"
 CLIPPED = "--local-rate 3 --clip-norm 1"
 MOMENTUM, COOLDOWN = "--momentum 0.9", "--schedule cooldown:0.25,0.05"
@@ -53,6 +57,8 @@ UNITS = {
 # More bands than the separation help if users come less often than it allows.
 BANDS = {"speakers": [5], "stretches": [10], "twice": [10, 30]}
 UNITS_OF_MOMENTUM = ["speakers", "stretches"]
+# Cohort, separation and times of a user in the part on momentum.
+SHAPES = {"speakers": (46, 5, 20), "stretches": (70, 10, 10)}
 # Seeds that search the server's rate in the part on momentum; one in the part on damping.
 SEARCHING = 2
 SEEDS = {"momentum": 10, "zeroing": 3, "damping": 5, "command": 10}
@@ -144,6 +150,42 @@ def measure_momentum(fedavg, unit, seeds):
         print(unit, row, flush=True)
         rows.append(row)
     return {"users": results[0]["users"], "parameters": results[0]["parameters"], "rows": rows}
+
+
+def rates_of_cooldown():
+    """The server's rates of all rounds with a cooldown, as shares of the full rate."""
+    start = ROUNDS - 1 - ROUNDS // 4
+    return [1 - 0.95 * max(0, step - start) / (ROUNDS - 1 - start) for step in range(ROUNDS)]
+
+
+def losses_of_unit(unit, rows, folder):
+    """The RMS losses of each row of the server with momentum and cooldown, for its map and its last iterate:
+    with the noise of the plan, for a clip norm of 1 and divided by the cohort."""
+    path = Path(folder) / "rates.txt"
+    path.write_text("".join(f"{rate!r}\n" for rate in rates_of_cooldown()))
+    of = {"map": f"schedule:{path},0.9", "design": f"last-iterate:0.9,0.05,{path}"}
+    cohort, min_sep, times = SHAPES[unit]
+    noise = program.run("calibrate", "--epsilon", EPSILON, "--delta", DELTA, "--json")["noise_multiplier"]
+    found = []
+    for row in rows:
+        mechanism, workload = row["mechanism"], row["workload"]
+        if mechanism == "none" or row["server"] != f"{MOMENTUM} {COOLDOWN}":
+            continue
+        shape = [f"min-sep:{min_sep},{times}", ROUNDS, of.values(), folder]
+        losses = workloads.losses(mechanism, of[workload or "map"], *shape)
+        both = {name: loss * noise / cohort for name, loss in zip(of, losses)}
+        # The training's own plan had the same design and noise.
+        assert math.isclose(both[workload or "map"], row["rms_loss"], rel_tol=1e-5), (both, row["rms_loss"])
+        found.append({"mechanism": mechanism, "workload": workload, "losses": both})
+    return found
+
+
+def measure_losses():
+    """The losses of the part on momentum, by unit."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            unit: losses_of_unit(unit, found["rows"], folder) for unit, found in stored()["momentum"].items()
+        }
 
 
 def zeroed_by_quarter(result):
@@ -283,12 +325,14 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("plays", nargs="?")
-    parser.add_argument("--part", choices=SEEDS)
+    parser.add_argument("--part", choices=[*SEEDS, "losses"])
     parser.add_argument("--unit", choices=UNITS, help="of the parts momentum and damping; all by default")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--page", action="store_true", help="write the page from the last figures alone")
     options = parser.parse_args()
-    if not options.page:
+    if options.part == "losses":
+        store(stored() | {"losses": measure_losses()})
+    elif not options.page:
         if not (options.plays and options.part):
             parser.error("PLAYS and --part, or --page")
         measure(options)

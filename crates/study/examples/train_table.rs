@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings {
         table: Some(table),
         epsilons: vec![1.0],
-        length: Some(Length::Epochs(10)),
+        lengths: vec![Length::Epochs(10)],
         batch_size: Some(200),
         settings: vec![Setting::Cyclic],
         ..Settings::new(format!("csv:{path}"))

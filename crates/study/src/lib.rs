@@ -6,7 +6,7 @@
 //! away with its plan, privacy statement and card. A study that was stopped or killed resumes to the bit.
 //!
 //! ```text
-//! Settings --StudyRun::new--> StudyRun --train--> Outcome: a StudyResult for each epsilon
+//! Settings --StudyRun::new--> StudyRun --train--> Outcome: a StudyResult, or several
 //!                                ^
 //! folder ---StudyRun::resumed----+
 //! ```
@@ -23,14 +23,14 @@
 //! let settings = Settings {
 //!     model: Some(ModelName::Logistic),
 //!     mechanisms: Some(vec!["identity".parse()?, "blt:2".parse()?]),
-//!     length: Some(Length::Steps(15)),
+//!     lengths: vec![Length::Steps(15)],
 //!     learning_rates: vec![0.5],
 //!     repeats: Some(1),
 //!     ..Settings::new("digits")
 //! };
 //! let folder = std::env::temp_dir().join(format!("study-{}", std::process::id()));
 //! let run = StudyRun::new(&settings, &folder, None, &|_| ())?;
-//! let Outcome::One(result) = run.train(&AtomicBool::new(false), &|_| ())? else { panic!("one epsilon") };
+//! let Outcome::One(result) = run.train(&AtomicBool::new(false), &|_| ())? else { panic!("one study") };
 //! let [identity, blt, not_private] = &result.runs[..] else { panic!("two mechanisms and no noise") };
 //! assert!(identity.has_privacy_of(blt) && not_private.private.is_none());
 //! assert!(blt.test_accuracy > result.largest_class_share && result.model.join("plan.toml").is_file());
@@ -50,17 +50,17 @@
 //! task: the data with the model that is trained on them
 //! rounds: federated rounds, tested
 //! settings: all settings, and the requests for plans
-//! problem: the plans that follow
+//! point, problem: the setting that a sweep varies; the plans that follow
 //! study: the settings and plans that, with the keys, determine all runs
 //! folder, metrics, cost: a study on disk; a line for each step; the privacy of several models
 //! statement, audit, training: statements with facts of the runs; trainings with canaries; the runs
 //! result: the results, as callers get them
-//! sweep, card: results at several epsilons; the card of a model
+//! sweep, card: the results of a sweep; the card of a model
 //! model_folder, page: the model to give away; the report
 //! summary: results, report and model from the runs
 //! session: a study in its folder
-//! epsilons: a study for each of several epsilons
-//! study_run: one of these, begun or resumed
+//! sessions: a study for each point of a sweep
+//! study_run: one study or several, begun or resumed
 //! ```
 
 mod around;
@@ -69,7 +69,6 @@ mod card;
 mod clip_by;
 mod cost;
 mod data;
-mod epsilons;
 mod error;
 mod event;
 mod folder;
@@ -79,6 +78,7 @@ mod model_folder;
 mod named;
 mod page;
 mod persons;
+mod point;
 mod problem;
 mod published;
 mod result;
@@ -86,6 +86,7 @@ mod results;
 mod rounds;
 mod search;
 mod session;
+mod sessions;
 mod settings;
 mod statement;
 mod study;
@@ -106,13 +107,14 @@ pub use event::{Event, OnEvent};
 pub use local::Local;
 pub use named::{Baseline, WITHOUT_NOISE};
 pub use persons::Persons;
+pub use point::Point;
 pub use published::Published;
 pub use result::{
     Accuracy, Difference, MechanismFigures, MechanismResult, PrivateResult, StudyResult, percent,
 };
 pub use settings::Settings;
 pub use study_run::{Outcome, StudyRun};
-pub use sweep::{AtEpsilon, EpsilonSweep, TOGETHER};
+pub use sweep::{AtPoint, Sweep};
 pub use table_file::{COMMA, TABLES, Table, TableKind, table_file};
 pub use tested::Tested;
 pub use texts::Texts;

@@ -47,8 +47,9 @@ pub struct Settings {
     pub epsilons: Vec<f64>,
     /// Target delta; `None`: [`default_delta`] of the training examples or persons.
     pub delta: Option<f64>,
-    /// Steps or passes over the data; `None`: the default of the data.
-    pub length: Option<Length>,
+    /// Passes over the data or steps; several repeat the study in subfolders, none is the default of the
+    /// data.
+    pub lengths: Vec<Length>,
     /// Expected number of examples, or users, in a batch; `None`: the default of the data.
     pub batch_size: Option<usize>,
     /// How batches may be formed; of several settings the one of least loss is taken.
@@ -101,7 +102,7 @@ impl Settings {
             plan: None,
             epsilons: Vec::new(),
             delta: None,
-            length: None,
+            lengths: Vec::new(),
             batch_size: None,
             settings: vec![Setting::Cyclic, Setting::Poisson],
             mechanisms: None,
@@ -150,6 +151,12 @@ impl Settings {
             (
                 "epsilon",
                 has_plan && !self.epsilons.is_empty(),
+                "given",
+                "left out with a plan, which has its own",
+            ),
+            (
+                "length",
+                has_plan && !self.lengths.is_empty(),
                 "given",
                 "left out with a plan, which has its own",
             ),
@@ -274,7 +281,7 @@ impl Settings {
             ..Request::new(
                 units,
                 self.batch_size.unwrap_or(batch_size),
-                self.length.unwrap_or(Length::Epochs(epochs)),
+                self.lengths.first().copied().unwrap_or(Length::Epochs(epochs)),
                 setting,
             )
         };

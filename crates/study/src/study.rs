@@ -21,6 +21,7 @@ use crate::event::{Event, OnEvent, during};
 use crate::local::Local;
 use crate::named::NamedPlan;
 use crate::persons::Persons;
+use crate::point::Point;
 use crate::problem::plans;
 use crate::published::Published;
 use crate::settings::Settings;
@@ -72,9 +73,10 @@ pub struct Study {
     /// The number of canaries of an audit of each mechanism; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     audit: Option<usize>,
-    /// Other epsilons at which models of the same data are trained, in folders next to this one.
+    /// The other points of the sweep, at which models of the same data are trained in folders next to this
+    /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<f64>,
+    beside: Vec<Point>,
     /// SHA-256 of the test data, which the checkpoints of federated rounds do not know; absent in folders of
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,21 +332,23 @@ impl Study {
         self.without_noise = false;
     }
 
-    /// Notes that other studies train models at these epsilons on the same data.
-    pub fn trained_beside(&mut self, epsilons: Vec<f64>) {
-        self.beside = epsilons;
+    /// Notes that other studies train models at these points on the same data.
+    pub fn trained_beside(&mut self, others: Vec<Point>) {
+        self.beside = others;
     }
 
     /// A sentence, without its full stop, that lists trainings on the same data that this study's statements
     /// do not cover.
     pub fn uncovered(&self) -> Option<String> {
-        let epsilons: Vec<String> = self.beside.iter().map(f64::to_string).collect();
-        let beside =
-            || format!("the models at epsilon {}, and a choice between epsilons", epsilons.join(", "));
+        let beside = self.beside.first().map(|first| {
+            let others: Vec<String> = self.beside.iter().map(Point::to_string).collect();
+            let place = if matches!(first, Point::Epsilon(_)) { "at" } else { "of" };
+            format!("the models {place} {}, and a choice between {}", others.join(", "), first.plural())
+        });
         let found: Vec<String> = [
             self.without_noise.then(|| "training without noise".into()),
             self.audit.map(|_| "trainings with canaries".into()),
-            (!epsilons.is_empty()).then(beside),
+            beside,
         ]
         .into_iter()
         .flatten()

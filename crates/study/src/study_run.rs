@@ -5,19 +5,19 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use crate::epsilons::Sessions;
 use crate::error::Result;
 use crate::event::OnEvent;
 use crate::published::Published;
 use crate::result::StudyResult;
 use crate::session::Session;
+use crate::sessions::Sessions;
 use crate::settings::Settings;
-use crate::sweep::EpsilonSweep;
+use crate::sweep::Sweep;
 
 /// A study in its folder, which is locked: planned and saved, to be trained.
 pub struct StudyRun(Sizes);
 
-/// One epsilon, or several.
+/// One study, or several.
 enum Sizes {
     One(Box<Session>),
     Several(Sessions),
@@ -27,10 +27,10 @@ enum Sizes {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
-    /// The results at one epsilon.
+    /// The results of a single study.
     One(Box<StudyResult>),
-    /// The results at several epsilons.
-    Several(EpsilonSweep),
+    /// The results of a sweep.
+    Several(Sweep),
 }
 
 impl StudyRun {

@@ -1,52 +1,83 @@
-//! The results at several epsilons.
+//! The results of a sweep: of studies at several epsilons, or with several numbers of epochs or steps.
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
+use crate::point::Point;
 use crate::result::{MechanismResult, StudyResult};
 
-/// The results at several epsilons.
-#[derive(Debug, Serialize)]
+/// The results of a sweep.
+#[derive(Debug)]
 #[non_exhaustive]
-pub struct EpsilonSweep {
-    /// The results, in increasing order of epsilon.
-    pub epsilons: Vec<AtEpsilon>,
-    /// The file of the report of all epsilons.
+pub struct Sweep {
+    /// The results, in increasing order of the setting that varies.
+    pub points: Vec<AtPoint>,
+    /// The file of the report of all studies.
     pub report: PathBuf,
-    /// The path of each epsilon's report, relative to the folder of `report`.
-    #[serde(skip)]
+    /// The path of each study's report, relative to the folder of `report`.
     pub links: Vec<String>,
 }
 
-/// The results at one epsilon.
+/// The results at one point of a sweep.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
-pub struct AtEpsilon {
-    /// The requested epsilon.
-    pub epsilon: f64,
-    /// Its results.
+pub struct AtPoint {
+    /// The value of the setting that varies.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The results there.
     #[serde(flatten)]
     pub result: StudyResult,
 }
 
-/// The warning for readers who see models of several epsilons.
-pub const TOGETHER: &str = "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
-                            of them.";
+/// The results under the plural of the setting that varies, and the report.
+impl Serialize for Sweep {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry(self.points[0].point.plural(), &self.points)?;
+        map.serialize_entry("report", &self.report)?;
+        map.end()
+    }
+}
 
-impl EpsilonSweep {
-    /// The results by increasing epsilon.
-    pub fn rows(&self) -> impl Iterator<Item = &MechanismResult> {
-        self.epsilons.iter().flat_map(|at| &at.result.runs)
+impl Sweep {
+    /// The results by increasing value of the setting that varies, each with that value.
+    pub fn rows(&self) -> impl Iterator<Item = (Point, &MechanismResult)> {
+        self.points.iter().flat_map(|at| at.result.runs.iter().map(|row| (at.point, row)))
     }
 
-    /// The name of a result in a figure over all epsilons: its label, if there is a result of its mechanism
-    /// for every epsilon, or else that of a mechanism that was chosen for its epsilon.
+    /// The warning for readers who see models of several points.
+    pub fn together(&self) -> &'static str {
+        match self.points[0].point {
+            Point::Epsilon(_) => {
+                "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
+                 of them."
+            }
+            Point::Epochs(_) | Point::Steps(_) => {
+                "Epsilon is that of one model, and covers no choice among models by their accuracy. Lengths and learning \
+                 rates that were chosen on public data cost a training on private data nothing."
+            }
+        }
+    }
+
+    /// The most accurate private result; `None` for a sweep over epsilons, in which more privacy costs
+    /// accuracy.
+    pub fn best(&self) -> Option<(Point, &MechanismResult)> {
+        let lengths = self.rows().filter(|(point, _)| !matches!(point, Point::Epsilon(_)));
+        lengths
+            .filter(|(_, row)| row.private.is_some())
+            .max_by(|(_, x), (_, y)| x.test_accuracy.total_cmp(&y.test_accuracy))
+    }
+
+    /// The name of a result in a figure over all points: its label, if there is a result of its mechanism at
+    /// every point, or else that of a mechanism that was chosen for its point.
     pub fn series(&self, row: &MechanismResult) -> String {
-        let names = |at: &AtEpsilon| at.result.runs.iter().any(|other| other.mechanism == row.mechanism);
-        if row.baseline.is_some() || self.epsilons.iter().all(names) {
+        let names = |at: &AtPoint| at.result.runs.iter().any(|other| other.mechanism == row.mechanism);
+        if row.baseline.is_some() || self.points.iter().all(names) {
             return row.label();
         }
-        "correlated noise, chosen for its epsilon".into()
+        format!("correlated noise, chosen for its {}", self.points[0].point.name())
     }
 }

@@ -25,7 +25,7 @@ fn settings(folder: &Path) -> Settings {
         persons: Some(Persons::Lines(writers)),
         model: Some(ModelName::Mlp),
         mechanisms: Some(vec!["blt:2".parse().unwrap()]),
-        length: Some(Length::Steps(ROUNDS)),
+        lengths: vec![Length::Steps(ROUNDS)],
         batch_size: Some(15),
         settings: vec![Setting::Federated { min_sep: 4, max_participations: Some(2) }],
         learning_rates: vec![0.5],

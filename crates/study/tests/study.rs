@@ -17,7 +17,7 @@ fn settings() -> Settings {
     Settings {
         model: Some(ModelName::Logistic),
         mechanisms: Some(vec!["blt:2".parse().unwrap()]),
-        length: Some(Length::Steps(STEPS)),
+        lengths: vec![Length::Steps(STEPS)],
         settings: vec![Setting::Cyclic],
         learning_rates: vec![0.5],
         repeats: Some(1),
@@ -89,6 +89,17 @@ fn settings_that_cannot_be_trained_are_refused() {
         ("epsilon", Settings { epsilons: vec![1.0, 1.0], ..settings() }),
         ("epsilon", Settings { epsilons: vec![1.0], plan: Some("plan.toml".into()), ..settings() }),
         ("epsilon", Settings { epsilons: vec![1.0, 2.0], plan: Some("plan.toml".into()), ..settings() }),
+        ("epochs", Settings { lengths: vec![Length::Epochs(2), Length::Epochs(2)], ..settings() }),
+        ("length", Settings { lengths: vec![Length::Epochs(2), Length::Steps(30)], ..settings() }),
+        ("length", Settings { plan: Some("plan.toml".into()), ..settings() }),
+        (
+            "epsilon",
+            Settings {
+                epsilons: vec![1.0, 2.0],
+                lengths: vec![Length::Steps(9), Length::Steps(15)],
+                ..settings()
+            },
+        ),
         ("repeats", Settings { repeats: Some(0), ..settings() }),
         ("published_models", Settings { published: Published::Some(0), ..settings() }),
         ("published_models", Settings { published: Published::Some(2), ..settings() }),
@@ -102,7 +113,7 @@ fn settings_that_cannot_be_trained_are_refused() {
         assert!(error.to_string().starts_with(name) && error.is_bad_input(), "{name}: {error}");
         assert!(!out.exists(), "{name}");
     }
-    assert_eq!(refused.len(), 14);
+    assert_eq!(refused.len(), 18);
 }
 
 /// A folder holds one study, which is resumed where it is.

@@ -68,7 +68,7 @@ fn settings(folder: &Path) -> Settings {
     Settings {
         texts: Some(texts),
         mechanisms: Some(vec!["blt:2".parse().unwrap()]),
-        length: Some(Length::Steps(ROUNDS)),
+        lengths: vec![Length::Steps(ROUNDS)],
         batch_size: Some(10),
         settings: vec![Setting::Federated { min_sep: 4, max_participations: Some(2) }],
         learning_rates: vec![0.5],
@@ -175,7 +175,7 @@ fn plans_without_rounds_are_refused() {
         ..antinoise_plan::Request::new(SPEAKERS, 10, Length::Steps(ROUNDS), Setting::Cyclic)
     };
     std::fs::write(&path, antinoise_plan::choose(&cyclic).unwrap().plan.to_toml()).unwrap();
-    let settings = Settings { plan: Some(path), local: None, ..settings(folder.path()) };
+    let settings = Settings { plan: Some(path), lengths: Vec::new(), local: None, ..settings(folder.path()) };
     let words = "plan is one with cyclic batches but must be one of federated";
     check_refused(&settings, &folder.path().join("out"), words);
 }

@@ -1,12 +1,12 @@
 //! Devices that return models, and a run whose bits the Python package has too.
 
-use antinoise_federated::{Error, FederatedSetup, LocalSteps, Population};
+use antinoise_federated::{Error, FederatedSetup, Federation, LocalSteps, Population};
 use antinoise_input::hex;
 use antinoise_noise::{Key, RunId};
-use antinoise_train::optimizer::UpdateRule;
+use antinoise_train::optimizer::{OptimizerConfig, Schedule, UpdateRule};
 use sha2::{Digest, Sha256};
 
-use crate::pulls::{OPTIMIZER, ROUNDS, USERS, folder, plan_of_dim};
+use crate::pulls::{ROUNDS, USERS, folder, plan_of_dim};
 
 const DIM: usize = 7;
 
@@ -50,19 +50,45 @@ impl Population for Devices {
     }
 }
 
-/// The digest is that of `python/tests/test_flower_optimizer.py`: cohorts, zeroing, clipping, sums, noise and
-/// the server's optimizer have the same bits in Flower.
+/// The server's optimizers, each with the digest of a run.
+const RUNS: [(&str, Option<f64>, &str, f64, &str); 3] = [
+    (
+        "sgd",
+        Some(0.9),
+        "cooldown:0.5,0.1",
+        0.01,
+        "89484d8c81e26040034dd472b3401a796603b6febc2f7be06db7a17028e67f3a",
+    ),
+    (
+        "nesterov",
+        Some(0.8),
+        "drop:0.25,0.05",
+        0.0,
+        "587c3a041233e15abdd6009353bf1868dfa12a7e293816cb3dd098803acb6240",
+    ),
+    ("adam", None, "steps:4,0.5", 0.02, "029cbe96ac05ff93ddef5dfb4b8a5733d32b5c4d765e634fbcb1d0f0fddbf5c2"),
+];
+
+/// The digests are those of `python/tests/test_flower_optimizer.py`: cohorts, zeroing, clipping, sums, noise
+/// and the server's optimizer have the same bits in Flower.
 #[test]
 fn a_run_has_the_bits_of_a_run_in_python() {
     let population = &Devices { names: (0..USERS).map(|user| format!("user-{user}")).collect() };
     let plan = &plan_of_dim("blt:2", 0.5, DIM);
     let local = LocalSteps { zero_beyond: Some(1.0), ..LocalSteps::FEDSGD };
-    let setup = FederatedSetup { plan, population, local, optimizer: OPTIMIZER };
-    assert_eq!(OPTIMIZER.rule, UpdateRule::Sgd { learning_rate: 0.1, momentum: 0.9 });
+    let found = RUNS.map(|(rule, momentum, decay, weight_decay, _)| {
+        let rule = UpdateRule::named(rule, 0.1, momentum, None).unwrap();
+        let schedule = Schedule { warm_up: 0, decay: decay.parse().unwrap() };
+        let optimizer = OptimizerConfig { schedule, weight_decay, ..rule.into() };
+        digest(FederatedSetup { plan, population, local, optimizer })
+    });
+    assert_eq!(found.each_ref().map(String::as_str), RUNS.map(|(.., digest)| digest));
+}
+
+/// The digest of the parameters at the end of a run, and of who took part.
+fn digest(setup: FederatedSetup<'_, Devices>) -> String {
     let (folder, key) = (folder(), Key::from_seed_insecure(3));
-    let mut run =
-        antinoise_federated::Federation::begin(setup, folder.path(), RunId::default(), vec![0.5; DIM], key)
-            .unwrap();
+    let mut run = Federation::begin(setup, folder.path(), RunId::default(), vec![0.5; DIM], key).unwrap();
     for _ in 0..ROUNDS {
         run.round(|_, _| true).unwrap();
     }
@@ -71,5 +97,5 @@ fn a_run_has_the_bits_of_a_run_in_python() {
     for (user, step) in run.ledger().participations().unwrap() {
         digest.update(format!("{user} {step}\n"));
     }
-    assert_eq!(hex(&digest.finalize()), "89484d8c81e26040034dd472b3401a796603b6febc2f7be06db7a17028e67f3a");
+    hex(&digest.finalize())
 }

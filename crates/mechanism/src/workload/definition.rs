@@ -168,6 +168,21 @@ impl Workload {
         Ok(self.last_iterate_rows(steps)?.map_or(Vec::new(), |last| last.responses))
     }
 
+    /// Returns the curvatures h of the [`responses`](Self::responses) over `steps` steps, from 1 down, in
+    /// units of (1 - beta) / (largest learning rate); none for other workloads.
+    ///
+    /// ```
+    /// use antinoise_mechanism::Workload;
+    /// let curvatures = Workload::last_iterate(0.9).curvatures(100);
+    /// assert!(curvatures[0] == 1.0 && (300.0 * curvatures[9] - 1.0).abs() < 1e-12);
+    /// ```
+    pub fn curvatures(&self, steps: usize) -> Vec<f64> {
+        match self {
+            Self::LastIterate { .. } => last_iterate::curvatures(steps),
+            _ => Vec::new(),
+        }
+    }
+
     /// Checks that the parameters are in their ranges.
     ///
     /// # Errors
@@ -232,7 +247,8 @@ impl Workload {
             Self::LastIterate { weights, .. }
                 if !weights.is_empty() && weights.len() != last_iterate::responses(steps) =>
             {
-                let must_be = format!("{}, one for each curvature", last_iterate::responses(steps));
+                let count = last_iterate::responses(steps);
+                let must_be = format!("{count}, one for each curvature of {steps} steps: probe as many");
                 Err(InvalidParameter::new("number of weights", weights.len(), must_be).into())
             }
             Self::Cooldown { start, .. } if *start >= steps => {

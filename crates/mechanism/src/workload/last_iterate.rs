@@ -55,6 +55,12 @@ pub(super) fn responses(steps: usize) -> usize {
     ((LONGEST * steps as f64).ln() / RATIO.ln()).ceil() as usize + 1
 }
 
+/// Returns the curvatures of the responses over `steps` steps, from 1 down, in units of (1 - beta) / eta.
+pub(super) fn curvatures(steps: usize) -> Vec<f64> {
+    let count = responses(steps);
+    (0..count).map(|i| (LONGEST * steps as f64).powf(-(i as f64) / (count - 1) as f64)).collect()
+}
+
 impl LastIterate {
     /// `rates` are the learning rates of all steps, `weights` those of the responses' squares, both in any
     /// unit; none mean that they are all equal. A step at the largest rate takes the part `weight_decay` off
@@ -69,9 +75,8 @@ impl LastIterate {
         rates: &[f64],
         weights: &[f64],
     ) -> Result<Self> {
-        let count = responses(steps);
-        let curvature = |i: usize| (LONGEST * steps as f64).powf(-(i as f64) / (count - 1) as f64);
-        let curvatures: Vec<f64> = (0..count).map(curvature).collect();
+        let curvatures = curvatures(steps);
+        let count = curvatures.len();
         let (rates, weights) = (of_largest(rates, steps), of_largest(weights, count));
         let mut responses: Vec<Vec<f64>> =
             curvatures.iter().map(|&h| response(h, (momentum, weight_decay), &rates)).collect();

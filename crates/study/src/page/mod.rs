@@ -1,10 +1,10 @@
-//! The pages of a training: one epsilon, or several.
+//! The pages of a training: one study, or a sweep.
 
-mod epsilons;
 mod parts;
 mod study;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use epsilons::epsilon_page;
 pub use study::study_page;
+pub use sweep::sweep_page;

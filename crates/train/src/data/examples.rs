@@ -80,6 +80,8 @@ pub struct Examples {
     features: Vec<f32>,
     labels: Vec<u32>,
     features_each: usize,
+    /// Every sum checks it, of one user's examples too: the search for it would take longer than the sum.
+    largest_label: Option<u32>,
 }
 
 impl Examples {
@@ -99,7 +101,8 @@ impl Examples {
             let must_be = format!("{} labels times {features_each}", labels.len());
             return Err(InvalidParameter::new("number of features", features.len(), must_be));
         }
-        Ok(Self { features, labels, features_each })
+        let largest_label = labels.iter().copied().max();
+        Ok(Self { features, labels, features_each, largest_label })
     }
 
     /// Number of examples.
@@ -128,6 +131,11 @@ impl Examples {
         Example { features: self.features(index), label: self.labels[index] }
     }
 
+    /// The largest label, if there is an example.
+    pub(crate) fn largest_label(&self) -> Option<u32> {
+        self.largest_label
+    }
+
     /// Features of one example.
     pub fn features_each(&self) -> usize {
         self.features_each
@@ -136,8 +144,9 @@ impl Examples {
     /// The examples at `rows`, in that order.
     pub(crate) fn selected(&self, rows: &[usize]) -> Self {
         let features = rows.iter().flat_map(|&row| self.features(row)).copied().collect();
-        let labels = rows.iter().map(|&row| self.labels[row]).collect();
-        Self { features, labels, features_each: self.features_each }
+        let labels: Vec<u32> = rows.iter().map(|&row| self.labels[row]).collect();
+        let largest_label = labels.iter().copied().max();
+        Self { features, labels, features_each: self.features_each, largest_label }
     }
 
     /// SHA-256 of the number of examples, the labels and the features, little-endian: checkpoints identify

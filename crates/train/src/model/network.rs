@@ -93,7 +93,7 @@ impl Model {
             let must_be = format!("{}, the model's", self.shape.len());
             return Err(InvalidParameter::new("features an example", examples.features_each(), must_be));
         }
-        if let Some(label) = examples.labels().iter().find(|&&label| label as usize >= self.classes) {
+        if let Some(label) = examples.largest_label().filter(|&label| label as usize >= self.classes) {
             return Err(InvalidParameter::new("label", label, format!("below {} classes", self.classes)));
         }
         Ok(())

@@ -74,6 +74,39 @@ impl BoundCurve {
     }
 }
 
+/// A bound on the loss of a class of strategies: its names, the losses it bounds, its label, and its value by
+/// the number of steps.
+type OfClass = (
+    &'static [&'static str],
+    &'static [Objective],
+    &'static str,
+    fn(usize) -> antinoise_mechanism::Result<f64>,
+);
+
+const MAX: &[Objective] = &[Objective::Max];
+const RMS: &[Objective] = &[Objective::Rms];
+const BOTH: &[Objective] = &[Objective::Max, Objective::Rms];
+
+const OF_CLASSES: [OfClass; 7] = [
+    (&["identity"], MAX, "identity = √n", |n| Ok((n as f64).sqrt())),
+    (&["identity"], RMS, "identity = √((n+1)/2)", |n| Ok((0.5 * (n as f64 + 1.0)).sqrt())),
+    (&["workload"], BOTH, "workload = √n", |n| Ok((n as f64).sqrt())),
+    (
+        &["toeplitz", "toeplitz+square-root"],
+        MAX,
+        "toeplitz ≤ 1+(γ+ln(n))/π",
+        bounds::toeplitz_max_loss_at_most,
+    ),
+    (
+        &["toeplitz+square-root+column-normalized"],
+        BOTH,
+        "column-normalized ≤ 1+ln(n)/π",
+        bounds::prefix_max_loss_at_most,
+    ),
+    (&["tree"], MAX, "tree ≤ √(h(h+1))", bounds::tree_max_loss_at_most),
+    (&["fourier"], RMS, "fourier ≤ 1+Σ1/sin((2a+1)π/2n)/n", bounds::fourier_rms_loss_at_most),
+];
+
 /// Bounds in closed form on losses for prefix sums in one pass; none where they do not hold. The first two
 /// are those of the best strategy.
 #[derive(Debug, Clone, Default)]
@@ -84,21 +117,17 @@ impl KnownBounds {
     /// among the strategies.
     pub fn new(objective: Objective, scale: f64, strategies: &[String]) -> Self {
         let curve = |name, is_lower, at| BoundCurve { name, is_lower, at, scale };
+        let least = match objective {
+            Objective::Max => curve("best ≥ ln(2n+1)/π", true, bounds::prefix_max_loss_at_least),
+            Objective::Rms => curve("best ≥ (Henzinger et al.)", true, bounds::prefix_rms_loss_at_least),
+        };
         let most = curve("best ≤ 1+ln(n)/π", false, bounds::prefix_max_loss_at_most);
         let is_compared = |names: &[&str]| strategies.iter().any(|strategy| names.contains(&&**strategy));
-        let mut curves = match objective {
-            Objective::Max => vec![curve("best ≥ ln(2n+1)/π", true, bounds::prefix_max_loss_at_least), most],
-            Objective::Rms => {
-                vec![curve("best ≥ (Henzinger et al.)", true, bounds::prefix_rms_loss_at_least), most]
-            }
-        };
-        if objective == Objective::Max && is_compared(&["toeplitz", "toeplitz+square-root"]) {
-            curves.push(curve("toeplitz ≤ 1+(γ+ln(n))/π", false, bounds::toeplitz_max_loss_at_most));
-        }
-        if objective == Objective::Max && is_compared(&["tree"]) {
-            curves.push(curve("tree ≤ √(h(h+1))", false, bounds::tree_max_loss_at_most));
-        }
-        Self(curves)
+        let of_classes = OF_CLASSES
+            .iter()
+            .filter(|(names, objectives, ..)| is_compared(names) && objectives.contains(&objective))
+            .map(|&(.., name, at)| curve(name, false, at));
+        Self([least, most].into_iter().chain(of_classes).collect())
     }
 
     /// The bounds on the loss of the best strategy.

@@ -6,8 +6,7 @@ use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_plan::by_examples_in_words;
 use antinoise_study::{
-    AtEpsilon, EpsilonSweep, MechanismResult, Outcome, PrivateResult, StudyResult, TOGETHER, WITHOUT_NOISE,
-    percent,
+    AtPoint, MechanismResult, Outcome, Point, PrivateResult, StudyResult, Sweep, WITHOUT_NOISE, percent,
 };
 use serde::Serialize;
 
@@ -77,29 +76,51 @@ fn one(f: &mut fmt::Formatter<'_>, result: &StudyResult) -> fmt::Result {
     writeln!(f, "Its privacy statement: {model}/statement.txt. Report: {}", result.report.display())
 }
 
-fn several(f: &mut fmt::Formatter<'_>, sweep: &EpsilonSweep) -> fmt::Result {
+fn several(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
     let header = ["epsilon", "mechanism", "test accuracy", "RMS loss", "learning rate", "in noise"];
-    let cells = |row: &MechanismResult| {
+    // A column of its own, unless epsilon varies.
+    let length = match sweep.points[0].point {
+        Point::Epsilon(_) => None,
+        length => Some(length.name()),
+    };
+    let cells = |(point, row): (Point, &MechanismResult)| {
         let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("-".into(), cell);
-        vec![
+        let cells = [
             private(|private| three_digits_up(private.epsilon)),
             row.mechanism.clone(),
             percent(row.test_accuracy, row.standard_error),
             private(|private| format!("{:.5}", private.rms_loss)),
             row.learning_rate.to_string(),
             format!("{:.1}%", 100.0 * row.seconds_in_noise / row.seconds),
-        ]
+        ];
+        length.map(|_| point.value().to_string()).into_iter().chain(cells).collect()
     };
     let cells: Vec<Vec<String>> = sweep.rows().map(cells).collect();
-    writeln!(f, "{}\n\n{}", sweep.epsilons[0].result.title, output::table(&header, &cells))?;
-    designed_for(f, sweep.rows().filter_map(|row| row.private.as_ref()))?;
+    let header: Vec<&str> = length.into_iter().chain(header).collect();
+    writeln!(f, "{}\n\n{}", sweep.points[0].result.title, output::table(&header, &cells))?;
+    designed_for(f, sweep.rows().filter_map(|(_, row)| row.private.as_ref()))?;
     writeln!(f, "{CHOSEN}")?;
-    sweep.rows().filter_map(edge).try_for_each(|edge| writeln!(f, "{edge}"))?;
-    writeln!(f, "{TOGETHER}")?;
-    for AtEpsilon { epsilon, result, .. } in &sweep.epsilons {
-        writeln!(f, "Model to give away at epsilon {epsilon}: {}", result.model.display())?;
+    sweep.rows().filter_map(|(_, row)| edge(row)).try_for_each(|edge| writeln!(f, "{edge}"))?;
+    best(f, sweep)?;
+    writeln!(f, "{}", sweep.together())?;
+    for AtPoint { point, result, .. } in &sweep.points {
+        let place = if matches!(point, Point::Epsilon(_)) { "at" } else { "of" };
+        writeln!(f, "Model to give away {place} {point}: {}", result.model.display())?;
     }
     writeln!(f, "Report: {}", sweep.report.display())
+}
+
+/// Names the most accurate length, and whether it is the smallest or the largest that was tried.
+fn best(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
+    let Some((point, row)) = sweep.best() else { return Ok(()) };
+    let (mechanism, rate) = (&row.mechanism, row.learning_rate);
+    let accuracy = percent(row.test_accuracy, Some(row.error()));
+    writeln!(f, "Most accurate: {mechanism} with {point} at learning rate {rate}, {accuracy}.")?;
+    let last = sweep.points.len() - 1;
+    let edges = [(0, "smallest"), (last, "largest")];
+    edges.iter().filter(|&&(i, _)| sweep.points[i].point == point).try_for_each(|(_, which)| {
+        writeln!(f, "That is the {which} number of {} that was tried: another may do better.", point.plural())
+    })
 }
 
 /// Names the workload of the losses, which is one for all mechanisms.

@@ -48,14 +48,14 @@ impl LastIterateError {
         Self { steps, responses, squared_prefix_factor: last.prefix_factor.powi(2) }
     }
 
-    /// Returns the number of terms that an evaluation computes.
+    /// Returns the number of terms that an evaluation computes: those of the rows of all responses, and of
+    /// the prefix sums.
     pub(super) fn terms(&self) -> usize {
-        let terms = match &self.responses {
+        let responses = match &self.responses {
             Responses::Recursion(recursion) => recursion.curvatures.len(),
-            // Three transforms for each response.
-            Responses::Spectra(_, spectra) => 3 * self.steps.ilog2() as usize * spectra.len(),
+            Responses::Spectra(_, spectra) => spectra.len(),
         };
-        (1 + terms) * self.steps
+        (1 + responses) * self.steps
     }
 
     /// Returns the value and its gradient in every coefficient of the first column `p` of C^-1.
@@ -77,7 +77,9 @@ impl LastIterateError {
     /// Returns the gradient and the value of all responses from their spectra.
     fn by_transforms(&self, transform: &Transform, spectra: &[Vec<Complex<f64>>], p: &[f64]) -> Vec<f64> {
         let of_inverse = transform.forward(p);
-        let parts = parallel::map(spectra.len(), self.terms(), |i| {
+        // Three transforms for each response.
+        let work = 3 * self.steps.ilog2() as usize * self.terms();
+        let parts = parallel::map(spectra.len(), work, |i| {
             let mut row = transform.product(&spectra[i], &of_inverse);
             row.truncate(self.steps);
             row.reverse();

@@ -1,4 +1,5 @@
-//! `antinoise train --epsilon A,B`: a folder for each epsilon, resumed as one, and a page over all.
+//! `antinoise train --epsilon A,B` and `--epochs A,B`: a folder for each value, resumed as one, and a page
+//! over all.
 #![cfg(feature = "train")]
 
 use std::fs;
@@ -69,7 +70,7 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
     }
 
     let mut child = train("8,0.5", &killed).stdout(std::process::Stdio::null()).spawn().unwrap();
-    while !killed.join("epsilons.toml").exists() && child.try_wait().unwrap().is_none() {
+    while !killed.join("sweep.toml").exists() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     child.kill().unwrap();
@@ -78,7 +79,7 @@ fn several_epsilons_are_compared_and_resumed_as_one() {
     assert_eq!(accuracies(&resumed), accuracies(&found));
 
     // As if it had been killed before its folders were listed.
-    fs::remove_file(killed.join("epsilons.toml")).unwrap();
+    fs::remove_file(killed.join("sweep.toml")).unwrap();
     fs::remove_file(killed.join("report.html")).unwrap();
     let unlisted = train("8,0.5", &killed).output().unwrap();
     let told = String::from_utf8_lossy(&unlisted.stderr);
@@ -119,4 +120,73 @@ fn nothing_is_written_for_epsilons_that_cannot_be_used() {
     resumed.arg(&out);
     refused(resumed);
     assert_eq!(fs::read(&study).unwrap(), before);
+}
+
+#[test]
+fn several_numbers_of_epochs_are_compared_and_the_best_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    let training = "train --model logistic --mechanism blt:2 --repeats 2 --seed 3 --epochs 4,1,2";
+    let printed = antinoise(training).arg("--out").arg(&whole).output().unwrap();
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let found = json(&antinoise("train --json --resume").arg(&whole).output().unwrap());
+    let rows: Vec<(u64, f64, f64)> = found["epochs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|at| {
+            // Training without noise depends on the number of epochs, so each has it.
+            let [private, reference] = &at["runs"].as_array().unwrap()[..] else { panic!("{at}") };
+            assert!(private["epsilon"].is_f64() && reference["epsilon"].is_null());
+            let number = |key: &str| private[key].as_f64().unwrap();
+            (at["epochs"].as_u64().unwrap(), number("test_accuracy"), number("learning_rate"))
+        })
+        .collect();
+    assert!(rows.iter().map(|row| row.0).eq([1, 2, 4]), "in increasing order: {rows:?}");
+    let best = rows.iter().max_by(|x, y| x.1.total_cmp(&y.1)).unwrap();
+    let named = format!("Most accurate: blt:2+bins with {} epochs at learning rate {}", best.0, best.2);
+    assert!(text.contains(&named) && text.contains("chosen on public data cost"), "{named}: {text}");
+    assert_eq!(text.contains("largest number of epochs that was tried"), best.0 == 4, "{text}");
+    let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    for part in ["Accuracy against the length of training", "epochs-1/report.html", ">2 epochs</a>"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let statement = fs::read_to_string(whole.join("epochs-2/model/statement.txt")).unwrap();
+    let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    let uncovered = "the models of 1 epoch, 4 epochs, and a choice between epochs";
+    assert!(statement.contains(uncovered), "{statement}");
+    // The model of a length is that of a study with this length alone.
+    let alone = folder.path().join("alone");
+    let single = training.replace("4,1,2", "2") + " --json";
+    let single = json(&antinoise(&single).arg("--out").arg(&alone).output().unwrap());
+    assert_eq!(single["runs"][0]["test_accuracies"], found["epochs"][1]["runs"][0]["test_accuracies"]);
+}
+
+#[test]
+fn lengths_that_cannot_be_used_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for (lengths, told) in [
+        ("--epochs 2,2", "epochs is 2 but must be given once"),
+        ("--epochs 2,0", "epochs"),
+        ("--epochs 1,", "epochs"),
+        ("--epochs 1,2 --steps 3", "--steps"),
+        ("--steps 3,4,3", "steps is 3 but must be given once"),
+        ("--epochs 1,2 --epsilon 1,2", "epsilon is several but must be a single one"),
+        ("--epochs 1,2 --metrics lines.jsonl", "--metrics is"),
+    ] {
+        let training = format!("train --model logistic --mechanism blt:2 --repeats 1 {lengths}");
+        let refused = antinoise(&training).arg("--out").arg(&out).output().unwrap();
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && stderr.contains(told), "{lengths}: {stderr}");
+        assert!(!out.exists(), "{lengths}");
+    }
+    let table = folder.path().join("rows.csv");
+    fs::write(&table, "x,y\n".to_owned() + &"1,a\n2,b\n".repeat(50)).unwrap();
+    let of_one = "train --label y=a,b --range x=0:3 --batch-size 10 --epochs 1,2 --data";
+    let mut refused = antinoise(of_one);
+    let refused = refused.arg(format!("csv:{}", table.display())).arg("--out").arg(&out).output().unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(stderr.contains("epochs is 1,2") && stderr.contains("--compare"), "{stderr}");
 }

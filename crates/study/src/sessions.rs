@@ -1,4 +1,4 @@
-//! A comparison at several epsilons: a folder for each epsilon, and accuracy against privacy.
+//! A sweep: a study for each of several epsilons, or numbers of epochs or steps, in a folder of its own.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,37 +11,33 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::event::OnEvent;
 use crate::folder::{REPORT, is_of_a_run};
-use crate::page::epsilon_page;
+use crate::page::sweep_page;
+use crate::point::Point;
 use crate::published::Published;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::study::Study;
-use crate::sweep::{AtEpsilon, EpsilonSweep};
+use crate::sweep::{AtPoint, Sweep};
 
-/// File that lists the folders. It is written once all folders exist, before any training.
-const LIST: &str = "epsilons.toml";
+/// File that lists the studies. It is written once all folders exist, before any training.
+const LIST: &str = "sweep.toml";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    epsilons: Vec<f64>,
-}
-
-/// Name of an epsilon's folder, within the folder of all epsilons.
-fn folder(epsilon: f64) -> String {
-    format!("epsilon-{epsilon}")
+    points: Vec<Point>,
 }
 
 /// Refuses metrics before any file is written or changed.
 fn refuse_metrics(metrics: Option<&Path>) -> Result<()> {
     let Some(path) = metrics else { return Ok(()) };
-    let must_be = "left out with several epsilons, whose runs have the same names";
+    let must_be = "left out with several epsilons, epochs or steps, whose runs have the same names";
     Err(InvalidParameter::new("metrics", path.display(), must_be).into())
 }
 
 /// Refuses folders that a killed process left without the file that lists them.
-fn refuse_what_never_began(whole: &Path, epsilons: &[f64]) -> Result<()> {
-    let left = epsilons.iter().map(|&epsilon| whole.join(folder(epsilon))).find(|part| is_of_a_run(part));
+fn refuse_what_never_began(whole: &Path, points: &[Point]) -> Result<()> {
+    let left = points.iter().map(|point| whole.join(point.folder())).find(|part| is_of_a_run(part));
     match left {
         None => Ok(()),
         Some(part) => {
@@ -55,15 +51,15 @@ fn refuse_what_never_began(whole: &Path, epsilons: &[f64]) -> Result<()> {
     }
 }
 
-/// A study for each epsilon, in increasing order.
+/// A study for each point, in increasing order.
 pub struct Sessions {
     whole: PathBuf,
-    epsilons: Vec<f64>,
+    points: Vec<Point>,
     sessions: Vec<Session>,
 }
 
 impl Sessions {
-    /// New studies, all saved before one starts; `None` for a single epsilon.
+    /// New studies, all saved before one starts; `None` if the settings ask for a single one.
     pub fn new(
         settings: &Settings,
         (whole, metrics): (&Path, Option<&Path>),
@@ -72,40 +68,35 @@ impl Sessions {
         if whole.join(LIST).exists() {
             return Err(Error::Taken(whole.to_owned()));
         }
-        if settings.epsilons.len() < 2 {
+        let points = Point::of(settings)?;
+        if points.is_empty() {
             return Ok(None);
         }
         refuse_metrics(metrics)?;
-        let mut epsilons = settings.epsilons.clone();
-        epsilons.sort_by(f64::total_cmp);
-        if let Some(pair) = epsilons.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(InvalidParameter::new("epsilon", pair[0], "given once").into());
-        }
         if whole.join(REPORT).symlink_metadata().is_ok() {
             let must_be = format!("a folder without {REPORT}, which the run would write over");
             return Err(InvalidParameter::new("out", whole.display(), must_be).into());
         }
-        refuse_what_never_began(whole, &epsilons)?;
+        refuse_what_never_began(whole, &points)?;
         let mut studies = Vec::new();
-        for &epsilon in &epsilons {
-            let settings = Settings { epsilons: vec![epsilon], ..settings.clone() };
-            let mut study = Study::new(&settings, on_event)?;
-            if !studies.is_empty() {
+        for &point in &points {
+            let mut study = Study::new(&point.settings(settings), on_event)?;
+            if matches!(point, Point::Epsilon(_)) && !studies.is_empty() {
                 // It is the same at every epsilon.
                 study.leave_out_reference();
             }
-            study.trained_beside(epsilons.iter().copied().filter(|&other| other != epsilon).collect());
+            study.trained_beside(points.iter().copied().filter(|&other| other != point).collect());
             studies.push(study);
         }
         // Nothing is written unless all studies can be trained.
         let begun = studies
             .into_iter()
-            .zip(&epsilons)
-            .map(|(study, &epsilon)| Session::begin(study, &whole.join(folder(epsilon))));
+            .zip(&points)
+            .map(|(study, point)| Session::begin(study, &whole.join(point.folder())));
         let sessions = begun.collect::<Result<Vec<_>>>()?;
-        let list = toml::to_string(&List { epsilons: epsilons.clone() })?;
+        let list = toml::to_string(&List { points: points.clone() })?;
         write_atomically(&whole.join(LIST), list.as_bytes())?;
-        Ok(Some(Self::within(whole, epsilons, sessions)))
+        Ok(Some(Self::within(whole, points, sessions)))
     }
 
     /// The studies of the folder `whole`; `None` if it holds a single study.
@@ -121,29 +112,29 @@ impl Sessions {
         refuse_metrics(metrics)?;
         let refused = |error: &dyn fmt::Display| Error::of_file("resume", &path, error);
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
-        let List { epsilons } = toml::from_str(&text).map_err(|error| refused(&error))?;
-        let resumed = |&epsilon: &f64| Session::resumed(&whole.join(folder(epsilon)), published);
-        let sessions = epsilons.iter().map(resumed).collect::<Result<Vec<_>>>()?;
+        let List { points } = toml::from_str(&text).map_err(|error| refused(&error))?;
+        let resumed = |point: &Point| Session::resumed(&whole.join(point.folder()), published);
+        let sessions = points.iter().map(resumed).collect::<Result<Vec<_>>>()?;
         if sessions.is_empty() {
-            return Err(refused(&"epsilons must be one or more"));
+            return Err(refused(&"points must be one or more"));
         }
-        Ok(Some(Self::within(whole, epsilons, sessions)))
+        Ok(Some(Self::within(whole, points, sessions)))
     }
 
-    fn within(whole: &Path, epsilons: Vec<f64>, sessions: Vec<Session>) -> Self {
+    fn within(whole: &Path, points: Vec<Point>, sessions: Vec<Session>) -> Self {
         let part = |session: Session| Session { folder: session.folder.part_of(whole), ..session };
-        Self { whole: whole.to_path_buf(), epsilons, sessions: sessions.into_iter().map(part).collect() }
+        Self { whole: whole.to_path_buf(), points, sessions: sessions.into_iter().map(part).collect() }
     }
 
     /// Completes all trainings, and writes the reports.
-    pub fn train(mut self, stop: &AtomicBool, on_event: OnEvent<'_>) -> Result<EpsilonSweep> {
-        let mut epsilons = Vec::new();
-        for (epsilon, session) in self.epsilons.iter().zip(&mut self.sessions) {
-            epsilons.push(AtEpsilon { epsilon: *epsilon, result: session.train(stop, on_event)? });
+    pub fn train(mut self, stop: &AtomicBool, on_event: OnEvent<'_>) -> Result<Sweep> {
+        let mut points = Vec::new();
+        for (&point, session) in self.points.iter().zip(&mut self.sessions) {
+            points.push(AtPoint { point, result: session.train(stop, on_event)? });
         }
-        let links = self.epsilons.iter().map(|&epsilon| format!("{}/{REPORT}", folder(epsilon))).collect();
-        let found = EpsilonSweep { epsilons, report: self.whole.join(REPORT), links };
-        write_atomically(&found.report, epsilon_page(&found)?.as_bytes())?;
+        let links = self.points.iter().map(|point| format!("{}/{REPORT}", point.folder())).collect();
+        let found = Sweep { points, report: self.whole.join(REPORT), links };
+        write_atomically(&found.report, sweep_page(&found)?.as_bytes())?;
         Ok(found)
     }
 }
