@@ -85,7 +85,7 @@ class Without:
 def test_names_of_pytorch_are_asserted_where_they_are_used(monkeypatch):
     torch = pytest.importorskip("torch")
     from antinoise.torch.optimizer_guard import has_hook
-    from antinoise.torch.relied import global_hooks, hooks, is_view, own_parameters, version_of
+    from antinoise.torch.relied import base_of, global_hooks, hooks, is_view, own_parameters, version_of
 
     layer, optimizer = torch.nn.Conv1d(2, 2, 1), torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
     handle = optimizer.register_step_pre_hook(lambda *_: None)
@@ -94,13 +94,13 @@ def test_names_of_pytorch_are_asserted_where_they_are_used(monkeypatch):
         for when in ("forward_pre", "forward", "backward_pre", "backward")
     ]
     cases += [("_parameters", layer, own_parameters), ("_version", layer.weight, version_of)]
-    cases += [("_is_view", layer.weight, is_view)]
+    cases += [("_is_view", layer.weight, is_view), ("_base", layer.weight, base_of)]
     cases += [("_optimizer_step_pre_hooks", optimizer, lambda o: has_hook(o, handle))]
     for name, of, use in cases:
         use(of)
         with pytest.raises(RuntimeError, match=message("torch", "Without", name)):
             use(Without(of, name))
-    assert len(cases) == 8
+    assert len(cases) == 9
     for when in ("forward_pre", "forward", "backward_pre", "backward"):
         name = f"_global_{when}_hooks"
         assert global_hooks(when) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from .._relied import relied
 
@@ -43,6 +43,12 @@ def is_view(tensor: Any) -> bool:
     """Whether a tensor is a view: then autograd carries changes in place over to its base."""
     found: bool = relied("torch", tensor, "_is_view")()
     return found
+
+
+def base_of(view: Any) -> Tensor:
+    """The tensor that a view is a view of."""
+    base: Tensor = relied("torch", view, "_base")
+    return base
 
 
 def version_of(tensor: Any) -> int:

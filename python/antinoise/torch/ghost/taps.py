@@ -20,7 +20,7 @@ from ..data.trees import changed, leaves_of
 from ..distributed.layout import is_sharded
 from ..held_sums import trainable
 from ..model_checks import refuse_reentrant
-from ..relied import global_hooks, is_view, own_parameters, version_of
+from ..relied import base_of, global_hooks, is_view, own_parameters, version_of
 from .alone import APART, Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
@@ -48,6 +48,28 @@ def _input_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """The only input of a layer, positional or by any name."""
     x: Tensor = args[0] if args else next(iter(kwargs.values()))
     return x
+
+
+def _product_of(layer: Layer, x: Tensor, output: Tensor) -> Tensor:
+    """The tensor whose gradient is captured: a layer's output or, where that is a view of all of the layer's
+    product, the product. After a change of a view in place, PyTorch differentiates the product instead of the
+    view, and hooks that the view had before do not run: they change no gradient here either.
+    """
+    if not is_view(output):
+        return output
+    # A graph of `torch.compile` does not say what its tensors are views of.
+    if not layer.alone and not torch.compiler.is_compiling() and _is_of_own_product(x, output):
+        return base_of(output)
+    # A tensor with the same memory that is no view: a change in place keeps its node in the backward pass.
+    apart: Tensor = torch.ops.aten._unsafe_view(output, output.shape)
+    return apart
+
+
+def _is_of_own_product(x: Tensor, view: Tensor) -> bool:
+    """Whether `view` has all values of what it is a view of, in their order, and `x` does not share them."""
+    base = base_of(view)
+    apart = base is not x and not (is_view(x) and base is base_of(x))
+    return apart and base.numel() == view.numel() and base.is_contiguous() and view.is_contiguous()
 
 
 def _or_zeros(like: Tensor, gradient: Tensor | None) -> Tensor:
@@ -236,12 +258,10 @@ class Taps:
         output: Tensor,
     ) -> Tensor:
         """Captures the gradient of a call's output; `uses` makes the gradients of the parameters `names`."""
-        if not output.requires_grad:
-            output = _Anchor.apply(output, self._anchor)
-        if is_view(output):
-            # A change of a view in place would leave its node out of the backward pass.
-            output = torch.ops.aten._unsafe_view(output, output.shape)
-        node = output.grad_fn
+        product, shape = _product_of(layer, x, output), output.shape
+        if not product.requires_grad:
+            product = _Anchor.apply(product, self._anchor)
+        node = product.grad_fn
         if node is None:
             raise layer.unsupported("one whose output is not a parameter or input as it is")
         for name in names:
@@ -250,9 +270,9 @@ class Taps:
         self._waiting.append(layer)
         # A hook of the node, not of the output: it gets the gradient after all hooks of the output have run,
         # those that are added later included.
-        found = partial(self._gradient, layer, uses, [x.detach()], version_of(x), output.output_nr)
+        found = partial(self._gradient, layer, uses, [x.detach()], version_of(x), product.output_nr, shape)
         node.register_hook(found)
-        return output
+        return product if product.shape == shape else product.view(shape)
 
     def _gradient(
         self,
@@ -261,6 +281,7 @@ class Taps:
         held: list[Tensor],
         version: int,
         number: int,
+        shape: torch.Size,
         _: object,
         gradients: Sequence[Tensor | None],
     ) -> None:
@@ -279,7 +300,7 @@ class Taps:
         x = held.pop()
         self._running_again = layer.alone
         try:
-            made = uses(x, gradient)
+            made = uses(x, gradient.reshape(shape))
         finally:
             self._running_again = False
         for name, use in made:
