@@ -69,9 +69,8 @@ def shrunk(image):
     return bytes(means)
 
 
-def fashion(folder):
+def fashion(folder, count=TRAIN + TEST):
     """The first images of Fashion-MNIST, 8x8."""
-    count = TRAIN + TEST
     images = gzip.decompress((FASHION / "train-images-idx3-ubyte.gz").read_bytes())[16:]
     labels = gzip.decompress((FASHION / "train-labels-idx1-ubyte.gz").read_bytes())[8 : 8 + count]
     return idx(folder / "fashion", [shrunk(images[784 * i : 784 * (i + 1)]) for i in range(count)], labels)

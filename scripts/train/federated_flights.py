@@ -53,8 +53,8 @@ ROUNDS = [
 # noise is trained as well.
 SERVER = ("0.9", "cooldown:0.25,0.05")
 OTHER_SERVERS = [("0.9", "constant"), ("0", "cooldown:0.25,0.05"), ("0", "constant")]
-# The server's map without momentum: a cooldown from step 48 on.
-COOLDOWN = "--workload=cooldown:48,0.05"
+# The server's map without momentum: its cooldown begins with step 47.
+COOLDOWN = "--workload=cooldown:47,0.05"
 # Local steps move a model by up to their number times rate; the bound is far beyond what they do without
 # noise.
 ZERO = "--local-zero-beyond=1"

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use antinoise_input::InvalidParameter;
 use antinoise_mechanism::design::Solution;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
-use antinoise_plan::{Plan, VerifiedPlan};
+use antinoise_plan::{OwnedExamples, Plan, VerifiedPlan};
 use clap::Args;
 use clap::builder::ArgPredicate;
 
@@ -19,6 +20,22 @@ use crate::progress::Progress;
 pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
     let progress = Progress::percent("verifying the plan");
     Ok(Plan::load_with(path, &|done, total| progress.done(done as f64, total as f64))?)
+}
+
+/// The examples whose owners the file at `path` names, one example a line. Warns of similar names.
+///
+/// # Errors
+/// When the file cannot be read, or a line has no owner or an invalid name.
+pub fn owned_examples(path: &Path) -> Result<OwnedExamples> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let got = format!("{} ({error})", path.display());
+        InvalidParameter::new("owners", got, "a text file with the owners of one example a line")
+    })?;
+    let examples = OwnedExamples::new(text.lines().map(|line| line.split(',')))?;
+    if let Some(warning) = examples.similar_names().warning() {
+        eprintln!("warning: {warning}");
+    }
+    Ok(examples)
 }
 
 /// A mechanism and the problem under which it is measured.

@@ -176,10 +176,18 @@ fn batches_of_examples_with_several_owners_keep_the_plan_of_the_owners() {
     let folder = Folder::new();
     let owners: Vec<String> = (0..200).map(|i| format!("{},{}", i % 17, (i * i + 3) % 17)).collect();
     std::fs::write(folder.path("owners.txt"), owners.join("\n")).unwrap();
-    folder.json("plan --examples 17 --batch-size 3 --steps 20 --epsilon 8 --setting federated --min-sep 3 --max-participations 4 --out owners.toml");
+    let rest = "--batch-size 3 --steps 20 --epsilon 8 --setting federated --min-sep 3 --max-participations 4";
+    let planned = folder.json(&format!("plan --owners owners.txt {rest} --out owners.toml"));
+    assert_eq!(planned["plan"], folder.json(&format!("plan --examples 17 {rest}"))["plan"]);
     let report = folder.json("batches --plan owners.toml --key-file key --owners owners.txt");
     let batches: Vec<Vec<usize>> = serde_json::from_value(report["batches"].clone()).unwrap();
     assert!(batches.len() == 20 && batches[0].len() == 3 && report["assumption"].is_string());
+    let mean = batches.iter().map(Vec::len).sum::<usize>() as f64 / 20.0;
+    assert!(
+        planned["owned_examples"] == 200 && (planned["mean_batch_size"].as_f64().unwrap() - mean).abs() < 0.5
+    );
+    let assumed = planned["statement"]["assumptions"].to_string();
+    assert!(assumed.contains(report["assumption"].as_str().unwrap()), "{assumed}");
     for owner in (0..17).map(|owner| owner.to_string()) {
         let owns = |example: &usize| owners[*example].split(',').any(|name| name == owner);
         let steps: Vec<usize> =

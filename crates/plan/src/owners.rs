@@ -58,9 +58,9 @@ struct Taken {
 }
 
 impl OwnedExamples {
-    /// What a statement of a run with such batches must assume.
+    /// What the claim of a run with such batches assumes, as plans for users in rounds state it.
     pub const ASSUMPTION: &'static str = "who owns which example is the same in neighbouring data sets, which differ \
-         in the contents of one user's examples: batches depend on ownership, which is not protected.";
+         in the contents of one user's examples: batches depend on ownership, which is not protected";
 
     /// The owners of examples 0, 1, ..., by name. A name that is repeated for an example counts once. Owners
     /// are numbered in the order of their first examples. Spellings of one whole number are one user, as

@@ -4,7 +4,7 @@ use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
 
-use crate::{Accountant, Arithmetic, Plan, Sampler, VerifiedPlan};
+use crate::{Accountant, Arithmetic, OwnedExamples, Plan, Sampler, VerifiedPlan};
 
 /// `x` to seven significant digits.
 fn figure(x: f64) -> String {
@@ -285,6 +285,10 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     }
     if plan.sampler == Sampler::External {
         all.push(format!("the program that forms the rounds ensures the schema: {}", schema(plan)));
+        all.push(format!(
+            "where examples have several owners, all of them take part with each; {}",
+            OwnedExamples::ASSUMPTION
+        ));
     }
     if plan.arithmetic == Arithmetic::PlainFloatingPoint {
         all.push("nobody uses the last bits of the noisy sums".into());

@@ -1,7 +1,7 @@
 //! `antinoise batches`: the examples of each step of a run.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use antinoise_input::{InvalidParameter, between};
 use antinoise_noise::{Key, KeyedRng, Purpose, RunId};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 use crate::numbers::count;
-use crate::source::load_plan;
+use crate::source::{load_plan, owned_examples};
 
 /// Print which examples each step of a run uses, as its trainer forms the batches.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ use crate::source::load_plan;
   antinoise batches --plan plan.toml --key-file key --run second \\
       --from 100 --count 1 --json
   printf 'ada,bob\\nada\\nbob,cy\\ncy,dan\\ndan\\n' > owners.txt
-  antinoise plan --examples 4 --batch-size 2 --steps 6 --epsilon 8 \\
+  antinoise plan --owners owners.txt --batch-size 2 --steps 6 --epsilon 8 \\
       --setting federated --min-sep 2 --out owners.toml
   antinoise batches --plan owners.toml --key-file key --owners owners.txt
 
@@ -34,8 +34,8 @@ sampler, not of the model. Where sampling amplifies privacy, they are as secret 
 the key: do not publish them.
 
 --owners is for examples of several persons, such as messages: owners.toml protects each
-of the four persons with all of their examples, and --examples is the number of persons.
-Who owns which example is not protected, only the contents."
+of the four persons with all of their examples. Who owns which example is not protected, only the
+contents."
 )]
 pub struct Arguments {
     /// Plan whose sampler forms the batches.
@@ -100,25 +100,13 @@ pub fn run(arguments: &Arguments) -> Result<DrawnBatches> {
     Ok(DrawnBatches { run: arguments.run.to_string(), from, batches, assumption })
 }
 
-/// The examples whose owners the file at `path` names.
-fn owned_examples(path: &Path) -> Result<OwnedExamples> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let got = format!("{} ({error})", path.display());
-        InvalidParameter::new("owners", got, "a text file with the owners of one example a line")
-    })?;
-    let examples = OwnedExamples::new(text.lines().map(|line| line.split(',')))?;
-    if let Some(warning) = examples.similar_names().warning() {
-        eprintln!("warning: {warning}");
-    }
-    Ok(examples)
-}
-
 impl fmt::Display for DrawnBatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (step, batch) in (self.from..).zip(&self.batches) {
             let examples: Vec<String> = batch.iter().map(usize::to_string).collect();
             writeln!(f, "step {step}: {}", examples.join(" "))?;
         }
-        self.assumption.map_or(Ok(()), |assumption| writeln!(f, "The plan's claim assumes that {assumption}"))
+        self.assumption
+            .map_or(Ok(()), |assumption| writeln!(f, "The plan's claim assumes that {assumption}."))
     }
 }

@@ -2,6 +2,7 @@
 
 mod explanation;
 mod figure;
+mod owned;
 mod report;
 mod sweep;
 
@@ -12,7 +13,9 @@ use antinoise_accounting::Markup;
 use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::Objective;
-use antinoise_plan::{MaxBatchSize, Request, Setting, choose_with, default_delta, read_strategy};
+use antinoise_plan::{
+    MaxBatchSize, OwnedExamples, Request, Setting, choose_with, default_delta, read_strategy,
+};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -24,6 +27,8 @@ use crate::failure::Result;
 use crate::numbers::{bytes, count, real};
 use crate::output;
 use crate::progress::Progress;
+use crate::source::owned_examples;
+use owned::OwnedBatches;
 use report::PlanChoice;
 use sweep::{Sweep, Swept};
 
@@ -47,6 +52,9 @@ use sweep::{Sweep, Swept};
   antinoise plan --examples 1e6 --batch-size 1000 --steps 2048 --epsilon 2 \\
       --delta 1e-8 --setting federated --min-sep 128 \\
       --max-participations 16 --dim 1e7 --memory 2e8 --out plan.toml
+  printf 'ada,bob\\nada\\nbob,cy\\ncy,dan\\ndan\\n' > owners.txt
+  antinoise plan --owners owners.txt --batch-size 2 --steps 6 --epsilon 8 \\
+      --setting federated --min-sep 2 --out owners.toml
   antinoise loss --strategy dense --steps 32 --participation cyclic:8,4 \\
       --out c.toml
   antinoise plan --examples 4000 --batch-size 500 --epochs 4 --epsilon 2 \\
@@ -58,7 +66,13 @@ use sweep::{Sweep, Swept};
 pub struct Arguments {
     /// Number of examples; of users in a federated setting and with --max-examples-per-user.
     #[arg(long, value_name = "N", value_parser = count)]
-    examples: usize,
+    #[arg(required_unless_present = "owners", conflicts_with = "owners")]
+    examples: Option<usize>,
+    /// Examples with several owners, instead of --examples, for setting federated: a text file with the
+    /// owners of each example, one example a line, names separated by commas. The plan protects each owner
+    /// with all examples; `antinoise batches --owners` forms its batches, of B examples.
+    #[arg(long, value_name = "FILE")]
+    owners: Option<PathBuf>,
     /// Expected number of examples in a batch; of users in a federated setting and with
     /// --max-examples-per-user.
     #[arg(long, value_name = "B", value_parser = count)]
@@ -170,16 +184,26 @@ impl Arguments {
         self.format.markup().unwrap_or(Markup::Text)
     }
 
-    fn request(&self) -> Result<Request> {
+    /// The examples that `--owners` names.
+    fn owned(&self) -> Result<Option<OwnedExamples>> {
+        self.owners.as_deref().map(owned_examples).transpose()
+    }
+
+    fn request(&self, owned: Option<&OwnedExamples>) -> Result<Request> {
         let setting = Setting::named(&self.setting, self.min_sep, self.max_participations)?;
         let federated = matches!(setting, Setting::Federated { .. });
+        if owned.is_some() && !federated {
+            let must_be = "federated with --owners, whose batches keep owners min_sep steps apart";
+            return Err(InvalidParameter::new("setting", setting.name(), must_be).into());
+        }
+        let examples = owned.map(OwnedExamples::users).or(self.examples).expect("clap asks for one of them");
         let specs: Vec<_> = self.strategy.iter().filter_map(StrategySource::spec).collect();
         let files = self.strategy.iter().filter_map(StrategySource::path);
         let strategies = files.map(|path| read_strategy(path, &self.problem.workload));
         let strategies = strategies.collect::<std::result::Result<_, _>>()?;
         Ok(Request {
             epsilon: self.epsilon,
-            delta: self.delta.unwrap_or_else(|| default_delta(self.examples)),
+            delta: self.delta.unwrap_or_else(|| default_delta(examples)),
             unit: match federated || self.max_examples_per_user.is_some() {
                 true => PrivacyUnit::User,
                 false => PrivacyUnit::Example,
@@ -198,7 +222,7 @@ impl Arguments {
             thorough: !self.quick,
             specs: (!specs.is_empty()).then_some(specs),
             strategies,
-            ..Request::new(self.examples, self.batch_size, self.length.length(), setting)
+            ..Request::new(examples, self.batch_size, self.length.length(), setting)
         })
     }
 }
@@ -206,7 +230,8 @@ impl Arguments {
 /// Chooses a plan, and saves it if `--out` is given.
 pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
     let (out, plot) = arguments.overwriting.out_and_plot(&arguments.out, &arguments.plot)?;
-    let request = arguments.request()?;
+    let owned = arguments.owned()?;
+    let request = arguments.request(owned.as_ref())?;
     // The text of one plan ends with its statement, which has the warning.
     if is_json || arguments.sweep.is_some() {
         output::warn_of_delta(request.delta, request.examples, request.unit);
@@ -222,7 +247,8 @@ pub fn run(arguments: &Arguments, is_json: bool) -> Result<Output> {
     let progress = Progress::percent("planning");
     let choice = choose_with(&request, &|done, expected| progress.done(done, expected))?;
     let front = plot.as_ref().map(|_| figure::front(&choice, &request));
-    let report = PlanChoice::new(choice, &request, arguments.examples_per_user)?;
+    let owned = owned.map(|examples| OwnedBatches::new(&examples, &choice.plan)).transpose()?;
+    let report = PlanChoice { owned, ..PlanChoice::new(choice, &request, arguments.examples_per_user)? };
     drop(progress);
     if let (Some(plot), Some(front)) = (&plot, front) {
         plot.write(front?.as_bytes())?;

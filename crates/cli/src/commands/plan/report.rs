@@ -11,6 +11,7 @@ use antinoise_plan::{
 use serde::Serialize;
 
 use super::explanation::explanation;
+use super::owned::OwnedBatches;
 use crate::failure::Result;
 use crate::{output, plot};
 
@@ -29,6 +30,9 @@ pub struct PlanChoice {
     /// The epsilon of users with several examples, if requested.
     #[serde(flatten)]
     pub users: Option<EpsilonOfUser>,
+    /// The batches of examples with several owners, if these are given.
+    #[serde(flatten)]
+    pub owned: Option<OwnedBatches>,
     /// The epsilon of users by their number of examples; empty if the plan protects users.
     pub epsilon_by_examples: Vec<ByExamples>,
     /// Whether every candidate and the whole statement are printed.
@@ -124,6 +128,7 @@ impl PlanChoice {
             statement: choice.plan.statement(),
             plan: choice.plan,
             users,
+            owned: None,
             epsilon_by_examples,
             long: false,
             markup: Markup::Text,
@@ -289,6 +294,9 @@ impl fmt::Display for PlanChoice {
         }
         if !self.left_out.is_empty() {
             writeln!(f)?;
+        }
+        if let Some(owned) = &self.owned {
+            writeln!(f, "{}\n", prose(&owned.to_string()))?;
         }
         let by = by_examples_in_words(&self.epsilon_by_examples);
         if self.users.is_some() {
