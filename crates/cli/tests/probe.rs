@@ -30,6 +30,7 @@ fn what_a_probe_saves_is_a_workload_with_the_schedule_of_the_training() {
     let steps: Vec<u64> =
         found["growths"].as_array().unwrap().iter().map(|growth| growth["step"].as_u64().unwrap()).collect();
     assert_eq!(steps, [0, 11, 22, 33, 44]);
+    assert_eq!(found["mostly_chance"], false);
     let (text, svg) = (fs::read_to_string(&learned).unwrap(), fs::read_to_string(&figure).unwrap());
     let saved: toml::Value = toml::from_str(&text).unwrap();
     let last = saved["rates"].as_array().unwrap()[44].as_float().unwrap();
@@ -74,9 +75,15 @@ fn the_spectrum_gives_a_workload_with_the_weights_that_are_shown() {
         weights.iter().all(|&weight| (0.0..=1.0).contains(&weight)) && weights.contains(&1.0),
         "{weights:?}"
     );
-    let directions = |node: &Value| node["directions"].as_f64().unwrap();
-    let all: f64 = found["spectrum"].as_array().unwrap().iter().map(directions).sum();
+    let number = |node: &Value, name: &str| node[name].as_f64().unwrap();
+    let spectrum = found["spectrum"].as_array().unwrap();
+    let all: f64 = spectrum.iter().map(|node| number(node, "directions")).sum();
     assert!((all - 650.0).abs() < 1e-6, "{all}");
+    let largest = spectrum.iter().map(|node| number(node, "curvature")).fold(0.0, f64::max);
+    let sum: f64 =
+        spectrum.iter().map(|node| number(node, "curvature").max(0.0) * number(node, "directions")).sum();
+    let effective = number(&found, "effective_dimension");
+    assert!((effective - sum / largest).abs() < 1e-9 * effective, "{effective} {sum} {largest}");
 
     let text = fs::read_to_string(&learned).unwrap();
     assert!(text.contains("# Weights from the spectrum of curvatures by 10 products"), "{text}");
@@ -87,7 +94,7 @@ fn the_spectrum_gives_a_workload_with_the_weights_that_are_shown() {
     assert!(saved.len() == weights.len() && apart < 1e-12, "{saved:?} {weights:?}");
     assert!(fs::read_to_string(&figure).unwrap().contains("Curvatures along which noise raises the loss"));
     let shown = String::from_utf8(run(&probe).stdout).unwrap();
-    assert!(shown.contains("curvature") && shown.contains("NOT PRIVATE"), "{shown}");
+    assert!(shown.contains("of 650 parameters") && shown.contains("NOT PRIVATE"), "{shown}");
     let designed = json(&run(&format!(
         "loss --strategy blt:2 --steps 45 --participation cyclic:15,3 --workload learned:{} --json",
         learned.display()

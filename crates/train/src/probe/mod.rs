@@ -17,4 +17,4 @@ mod training;
 
 pub use definition::Probe;
 pub use growth::Growth;
-pub use spectrum::Curvature;
+pub use spectrum::{Curvature, effective_dimension};

@@ -36,12 +36,29 @@ use crate::optimizer::UpdateRule;
 
 /// A curvature, and the number of directions of the parameters that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Curvature {
     /// The second derivative of the loss, in nats.
     pub curvature: f64,
     /// A mean over repeats, which need not be whole.
     pub directions: f64,
+}
+
+/// m_eff = tr H / |H|: the sum of the curvatures above 0 over the largest. Excess risk of linear regression
+/// with correlated noise grows with m_eff, with independent noise as the number of parameters. 0 for a
+/// spectrum without curvature above 0.
+///
+/// # Source
+/// The monograph, section 3.5.2.
+///
+/// ```
+/// use antinoise_train::probe::{Curvature, effective_dimension};
+/// let of = |curvature, directions| Curvature { curvature, directions };
+/// assert_eq!(effective_dimension(&[of(2.0, 3.0), of(0.5, 4.0), of(-1.0, 9.0)]), 4.0);
+/// ```
+pub fn effective_dimension(spectrum: &[Curvature]) -> f64 {
+    let above = || spectrum.iter().filter(|node| node.curvature > 0.0 && node.directions > 0.0);
+    let largest = above().map(|node| node.curvature).fold(0.0, f64::max);
+    above().map(|node| node.directions * (node.curvature / largest)).sum()
 }
 
 impl Probe<'_> {

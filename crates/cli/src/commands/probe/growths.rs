@@ -19,6 +19,8 @@ pub struct Growths {
     growths: Vec<Growth>,
     /// By the fitted weights, at the same steps.
     fitted: Vec<f64>,
+    /// Whether standard errors are more than half as large as the growths.
+    mostly_chance: bool,
     /// By the fitted weights, at all steps.
     #[serde(skip)]
     curve: Vec<f64>,
@@ -29,7 +31,9 @@ impl Growths {
     pub(super) fn new(growths: Vec<Growth>, workload: &Workload, steps: usize) -> Result<Self> {
         let curve = fitted(workload, &growths, steps)?;
         let fitted = growths.iter().map(|growth| curve[growth.step]).collect();
-        Ok(Self { growths, fitted, curve })
+        let size = |of: fn(&Growth) -> f64| growths.iter().map(|growth| of(growth).powi(2)).sum::<f64>();
+        let mostly_chance = size(|growth| growth.error) > 0.25 * size(|growth| growth.mean);
+        Ok(Self { growths, fitted, mostly_chance, curve })
     }
 
     /// A figure of both.
@@ -74,8 +78,7 @@ impl fmt::Display for Growths {
         };
         let rows: Vec<Vec<String>> = self.growths.iter().zip(&self.fitted).map(row).collect();
         writeln!(f, "{}", output::table(&["step", "growth", "standard error", "fitted"], &rows))?;
-        let size = |of: &dyn Fn(&Growth) -> f64| self.growths.iter().map(|g| of(g).powi(2)).sum::<f64>();
-        if size(&|growth| growth.error) > 0.25 * size(&|growth| growth.mean) {
+        if self.mostly_chance {
             let chance =
                 "Standard errors are more than half as large as the growths: the fit is mostly chance.";
             writeln!(f, "{chance}\nUse more --repeats or a larger --noise-multiplier.\n")?;

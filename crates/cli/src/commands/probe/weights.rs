@@ -5,7 +5,7 @@ use std::fmt;
 use antinoise_chart::{Axis, Chart, LineStyle, Series};
 use antinoise_input::short;
 use antinoise_mechanism::Workload;
-use antinoise_train::probe::{Curvature, Probe};
+use antinoise_train::probe::{Curvature, Probe, effective_dimension};
 use serde::Serialize;
 
 use crate::failure::Result;
@@ -21,6 +21,11 @@ pub struct Weights {
     weights: Vec<f64>,
     /// The curvatures of the loss that they follow from, those of all repeats.
     spectrum: Vec<Curvature>,
+    /// The sum of the curvatures above 0 over the largest.
+    effective_dimension: f64,
+    /// Number of parameters.
+    #[serde(skip)]
+    dim: usize,
 }
 
 impl Weights {
@@ -30,7 +35,13 @@ impl Weights {
             Workload::LastIterate { weights, .. } => weights.clone(),
             _ => Vec::new(),
         };
-        Self { curvatures: workload.curvatures(probe.steps), weights, spectrum }
+        Self {
+            curvatures: workload.curvatures(probe.steps),
+            weights,
+            effective_dimension: effective_dimension(&spectrum),
+            spectrum,
+            dim: probe.model.parameters(),
+        }
     }
 
     /// A figure of the weights.
@@ -53,6 +64,11 @@ impl fmt::Display for Weights {
         writeln!(f, "Weights of curvatures, which are times learning rate / (1 - momentum):\n")?;
         let row = |(h, weight): (&f64, &f64)| vec![short(*h, 3), short(*weight, 3)];
         let rows: Vec<Vec<String>> = self.curvatures.iter().zip(&self.weights).map(row).collect();
-        writeln!(f, "{}", output::table(&["curvature", "weight"], &rows))
+        writeln!(f, "{}", output::table(&["curvature", "weight"], &rows))?;
+        let (effective, dim) = (short(self.effective_dimension, 3), self.dim);
+        writeln!(
+            f,
+            "Effective dimension, the sum of positive curvatures over the largest: {effective} of {dim} parameters.\n"
+        )
     }
 }
