@@ -17,6 +17,7 @@ import gzip
 import json
 import struct
 import tempfile
+import tomllib
 from pathlib import Path
 
 import texts
@@ -30,9 +31,9 @@ TRAIN, TEST, SIDE, PIXELS = 1440, 357, 8, 64
 HALF = (TRAIN + TEST) // 2
 OTHER_SECTIONS = ["golang", "javascript", "java", "science", "admin", "ruby", "gnu-r", "games", "x11", "text"]
 ROWS = 15_000
-# Batch size, numbers of epochs, and the default one of `antinoise train`.
-LENGTHS = {"digits": (96, [2, 4, 10, 20, 40], 20), "images": (96, [2, 4, 10, 20, 40], 4)}
-LENGTHS |= {"halves": (48, [2, 4, 10, 20, 40], 20), "texts": (500, [1, 2, 4, 8, 16], 4)}
+# Batch size and numbers of epochs.
+LENGTHS = {"digits": (96, [2, 4, 10, 20, 40]), "images": (96, [2, 4, 10, 20, 40])}
+LENGTHS |= {"halves": (48, [2, 4, 10, 20, 40]), "texts": (500, [1, 2, 4, 8, 16])}
 REPEATS, FINAL_REPEATS = 4, 12
 
 
@@ -113,8 +114,7 @@ def searched(words, epochs, out):
     for at in swept["epochs"]:
         row = best(at["runs"])
         keys = ["mechanism", "test_accuracy", "standard_error", "learning_rate"]
-        default = {"default_learning_rate": at["default_learning_rate"]}
-        found.append({"epochs": at["epochs"], **{key: row[key] for key in keys}, **default})
+        found.append({"epochs": at["epochs"], **{key: row[key] for key in keys}})
     return found
 
 
@@ -126,23 +126,34 @@ def trained(words, epochs, rate, out):
     return {"accuracy": row["test_accuracy"], "error": row["standard_error"], "mechanism": row["mechanism"]}
 
 
-def pair(name, epsilon):
-    batch, epochs, default = LENGTHS[name]
+def by_default(words, out):
+    """The training of one model with the epochs and the rate of `antinoise train`."""
+    once = run("train", *words, "--seed", 1, "--out", out, "--json")
+    plan = tomllib.loads((out / "model" / "plan.toml").read_text())
+    epochs = round(plan["steps"] * plan["batch_size"] / plan["examples"])
+    rate = once["default_learning_rate"]
+    final = trained([*words, "--compare"], epochs, rate, f"{out}-repeated")
+    return {"epochs": epochs, "learning_rate": rate, **final}
+
+
+def pair(name, epsilon, found=None):
+    """The searches and the final trainings; those of a pair that is `found`, with the defaults of today."""
+    batch, epochs = LENGTHS[name]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         public, private_data = of_pair(name, folder)
-        common = ["--compare", "--batch-size", batch, "--epsilon", epsilon, "--delta", "1e-5"]
-        words = {"public": [*public, *common], "private": [*private_data, *common]}
+        common = ["--batch-size", batch, "--epsilon", epsilon, "--delta", "1e-5"]
+        default = by_default([*private_data, *common], folder / "default")
+        if found:
+            return {**found, "finals": {**found["finals"], "default": default}}
+        words = {"public": [*public, *common, "--compare"], "private": [*private_data, *common, "--compare"]}
         found = {}
         for kind, options in words.items():
             found[kind] = searched([*options, "--repeats", REPEATS], epochs, folder / f"search-{kind}")
-        at_default = next(row for row in found["private"] if row["epochs"] == default)
-        rates = {"default": (default, at_default["default_learning_rate"])}
+        finals = {"default": default}
         for kind in words:
             row = max(found[kind], key=lambda row: row["test_accuracy"])
-            rates[kind] = (row["epochs"], row["learning_rate"])
-        finals = {}
-        for kind, (count, rate) in rates.items():
+            count, rate = row["epochs"], row["learning_rate"]
             final = trained(words["private"], count, rate, folder / f"final-{kind}")
             finals[kind] = {"epochs": count, "learning_rate": rate, **final}
         return {"searches": found, "finals": finals}
@@ -220,13 +231,14 @@ def main():
     )
     parser.add_argument("--pairs", default=",".join(LENGTHS))
     parser.add_argument("--epsilon", default="1,4")
+    parser.add_argument("--defaults", action="store_true", help="train again with the defaults, in pairs kept")
     options = parser.parse_args()
     store = json.loads(STORE.read_text()) if STORE.exists() else {}
     for name in options.pairs.split(","):
         for epsilon in options.epsilon.split(","):
             key = f"{name} {epsilon}"
-            if key not in store:
-                store[key] = pair(name, epsilon)
+            if key not in store or options.defaults:
+                store[key] = pair(name, epsilon, store.get(key))
                 STORE.write_text(json.dumps(store, indent=1) + "\n")
                 print(key, flush=True)
     write(store)

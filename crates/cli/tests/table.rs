@@ -102,6 +102,19 @@ columns = [
 }
 
 /// Each text contains words that decide its class; no list of them is given.
+/// Batches are an eighth of the 240 rows that train, and epochs the most that are taken by default.
+#[test]
+fn a_few_rows_are_trained_on_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    write_table(&folder.path().join("table.csv"), 300);
+    let output = table(&["--setting", "cyclic", "--out", "few"], folder.path());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let plan: toml::Value =
+        toml::from_str(&fs::read_to_string(folder.path().join("few/model/plan.toml")).unwrap()).unwrap();
+    let number = |name: &str| plan[name].as_integer().unwrap();
+    assert_eq!((number("examples"), number("batch_size"), number("steps")), (240, 30, 128));
+}
+
 #[test]
 fn a_model_learns_from_texts() {
     let folder = tempfile::tempdir().unwrap();

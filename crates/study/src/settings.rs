@@ -22,6 +22,16 @@ use crate::texts::Texts;
 /// because of a few users with many examples.
 const EXAMPLES_PER_USER: usize = 100;
 
+/// Number of steps that default epochs are for. More do not make models better
+/// (docs/results/default-epochs.md).
+const ENOUGH_STEPS: usize = 480;
+
+/// Default epochs: as many as [`ENOUGH_STEPS`] need, from 4 to 16.
+fn default_epochs(units: usize, batch_size: usize) -> usize {
+    let of_epoch = units.div_ceil(batch_size.max(1)).max(1);
+    ENOUGH_STEPS.div_ceil(of_epoch).clamp(4, 16)
+}
+
 /// Data, models, privacy and mechanisms of a study; [`Settings::new`] has a default for everything but the
 /// data.
 ///
@@ -260,10 +270,12 @@ impl Settings {
                 "one for examples: rounds are of users, and the data have none (user or users names them)";
             return Err(InvalidParameter::new("setting", setting.name(), must_be).into());
         }
-        let (batch_size, epochs) = match has_users {
-            false if self.is_digits() => (96, 20),
-            false => (500, 4),
-            true => (units.div_ceil(8).min(500), 4),
+        let default = if self.is_digits() { 96 } else { units.div_ceil(8).min(500) };
+        let batch_size = self.batch_size.unwrap_or(default);
+        let epochs = match (is_federated, self.is_digits()) {
+            (true, _) => 4,
+            (false, true) => 20,
+            (false, false) => default_epochs(units, batch_size),
         };
         let request = Request {
             epsilon: self.epsilons.first().copied().unwrap_or(4.0),
@@ -280,7 +292,7 @@ impl Settings {
             specs: self.mechanisms.clone(),
             ..Request::new(
                 units,
-                self.batch_size.unwrap_or(batch_size),
+                batch_size,
                 self.lengths.first().copied().unwrap_or(Length::Epochs(epochs)),
                 setting,
             )
@@ -308,5 +320,24 @@ impl Settings {
             Objective::Rms => optimizer.design_workload(steps),
             Objective::Max => optimizer.workload_without_momentum(steps),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_epochs_are_the_fewest_with_enough_steps_within_their_range() {
+        for units in (1..3000).chain([10_000, 60_000, 1_000_000, usize::MAX]) {
+            for batch_size in [0, 1, 7, 96, 500, units] {
+                let (epochs, of_epoch) =
+                    (default_epochs(units, batch_size), units.div_ceil(batch_size.max(1)));
+                let is_enough = |epochs: usize| of_epoch.saturating_mul(epochs) >= ENOUGH_STEPS;
+                assert!((4..=16).contains(&epochs), "{units} {batch_size}: {epochs}");
+                assert!(epochs == 16 || is_enough(epochs), "{units} {batch_size}: {epochs}");
+                assert!(epochs == 4 || !is_enough(epochs - 1), "{units} {batch_size}: {epochs}");
+            }
+        }
     }
 }
