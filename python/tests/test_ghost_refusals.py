@@ -106,6 +106,24 @@ class Computed(nn.Module):
         return functional.linear(x, torch.tanh(self.v), self.bias)
 
 
+class Keeping(nn.Module):
+    """A normalisation that keeps a value with its weight, and a model whose loss depends on the value."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.inner = Kept(6), nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        out = self.inner(self.norm(x))
+        return out + self.norm.penalty * torch.arange(CLASSES)
+
+
+class Kept(Rms):
+    def forward(self, x):
+        self.penalty = self.weight.square().sum()
+        return super().forward(x)
+
+
 class Gated(nn.RMSNorm):
     """A normalisation with a second input."""
 
@@ -136,6 +154,7 @@ class Swapped(nn.Module):
 VECTORS, PLACES = (13, 6), (13, 8, 6)
 REFUSED = {
     "computed": (Computed, VECTORS, "model is a Computed but must be one of Linear, Conv1d"),
+    "keeping": (Keeping, VECTORS, "norm is a Kept but must be one that keeps nothing with a gradient"),
     "gated": (WithGate, VECTORS, "norm is a Gated but must be called with one input"),
     "swapped": (Swapped, VECTORS, "inner is a Linear but must be called with its own parameters"),
     "crossed": (

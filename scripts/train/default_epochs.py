@@ -73,7 +73,12 @@ DATA = {
     "images, 60,000": lambda folder: images(folder, 60_000),
 }
 # Small data are trained on in other batches, too.
-BATCHES = {"flights, 2,500": [500, 250], "texts, 2,500": [500, 250], "digits": [500, 180], "images, 1,797": [500, 180]}
+BATCHES = {
+    "flights, 2,500": [500, 250],
+    "texts, 2,500": [500, 250],
+    "digits": [500, 180],
+    "images, 1,797": [500, 180],
+}
 HEAD = """# Epochs by default
 
 <!-- written by scripts/train/default_epochs.py -->
@@ -140,7 +145,9 @@ def main():
                 rows = store.setdefault(f"{name}; {epsilon}; {batch}", [])
                 for length in EPOCHS:
                     if all(row["epochs"] != length for row in rows):
-                        rows.append(accuracy(data, epsilon, batch, length, folder / f"{epsilon}-{batch}-{length}"))
+                        rows.append(
+                            accuracy(data, epsilon, batch, length, folder / f"{epsilon}-{batch}-{length}")
+                        )
                         STORE.write_text(json.dumps(store, indent=1) + "\n")
                         print(name, epsilon, batch, rows[-1], flush=True)
     write(store)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antinoise_input::InvalidParameter;
+use antinoise_input::{InvalidParameter, printable};
 use antinoise_mechanism::design::Solution;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Problem, Workload};
 use antinoise_plan::{OwnedExamples, Plan, VerifiedPlan};
@@ -22,15 +22,33 @@ pub fn load_plan(path: &Path) -> Result<VerifiedPlan> {
     Ok(Plan::load_with(path, &|done, total| progress.done(done as f64, total as f64))?)
 }
 
+/// Characters that other formats put around or between names. A name with one of them is most likely two
+/// names, or part of one, and its owner two persons to the plan.
+const NOT_IN_NAMES: &[char] = &['"', '[', ']', '{', '}', ';', '|', '\t', '\r'];
+
 /// The examples whose owners the file at `path` names, one example a line. Warns of similar names.
 ///
 /// # Errors
-/// When the file cannot be read, or a line has no owner or an invalid name.
+/// When the file cannot be read, has a header, or a line has no owner, an invalid name or a mark of another
+/// format.
 pub fn owned_examples(path: &Path) -> Result<OwnedExamples> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let got = format!("{} ({error})", path.display());
         InvalidParameter::new("owners", got, "a text file with the owners of one example a line")
     })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let refused = |number: usize, must_be: &str| {
+        let line = text.lines().nth(number).unwrap_or_default();
+        let what = format!("owners, line {}", number + 1);
+        Err(InvalidParameter::new(what, printable(line), must_be).into())
+    };
+    let first = text.lines().next().unwrap_or_default().trim();
+    if ["owner", "owners", "user", "users"].iter().any(|header| first.eq_ignore_ascii_case(header)) {
+        return refused(0, "the owners of the first example: the file has no header");
+    }
+    if let Some(number) = text.lines().position(|line| line.contains(NOT_IN_NAMES)) {
+        return refused(number, "names separated by commas, without quotes, brackets and other separators");
+    }
     let examples = OwnedExamples::new(text.lines().map(|line| line.split(',')))?;
     if let Some(warning) = examples.similar_names().warning() {
         eprintln!("warning: {warning}");

@@ -198,7 +198,27 @@ fn batches_of_examples_with_several_owners_keep_the_plan_of_the_owners() {
         );
     }
     std::fs::write(folder.path("nobody.txt"), "ada\n\nbob").unwrap();
+    let marked = [
+        ("quoted.txt", "\"ada,bob\"\nada"),
+        ("listed.txt", "ada\n[ada, bob]"),
+        ("semicolons.txt", "ada;bob\nada"),
+        ("returns.txt", "ada\rbob\rada"),
+        ("header.txt", "owners\nada"),
+    ];
+    for (name, text) in marked {
+        std::fs::write(folder.path(name), text).unwrap();
+    }
+    // A byte-order mark is no part of the first name, and epochs are passes over the examples.
+    std::fs::write(folder.path("marked.txt"), "\u{feff}ada,bob\r\nada\r\nbob\r\n").unwrap();
+    let request = "--batch-size 1 --epochs 2 --epsilon 8 --setting federated --min-sep 2 --strategy identity";
+    let planned = folder.json(&format!("plan --owners marked.txt {request}"));
+    assert_eq!((&planned["plan"]["examples"], &planned["plan"]["steps"]), (&2.into(), &6.into()));
     for (options, words) in [
+        ("--owners quoted.txt", "line 1 is \"ada,bob\""),
+        ("--owners listed.txt", "line 2"),
+        ("--owners semicolons.txt", "without quotes"),
+        ("--owners returns.txt", "line 1"),
+        ("--owners header.txt", "has no header"),
         ("", "--owners is absent"),
         ("--owners nobody.txt", "owner of example 1 is empty but must be given"),
         ("--owners none.txt", "--owners is none.txt"),

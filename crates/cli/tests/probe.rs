@@ -55,6 +55,18 @@ fn what_a_probe_saves_is_a_workload_with_the_schedule_of_the_training() {
     assert!(designed["rms_loss"].as_f64() < independent["rms_loss"].as_f64());
 }
 
+/// One repeat has no standard errors.
+#[test]
+fn growths_without_errors_may_be_chance() {
+    let probe =
+        "probe --model logistic --batch-size 96 --steps 20 --learning-rate 0.5 --probes 3 --repeats 1";
+    let found = json(&run(&format!("{probe} --json")));
+    assert!(found["mostly_chance"] == true && found["growths"][0]["error"].is_null(), "{found}");
+    assert!(
+        String::from_utf8(run(probe).stdout).unwrap().contains("how much of the fit is chance is unknown")
+    );
+}
+
 #[test]
 fn the_spectrum_gives_a_workload_with_the_weights_that_are_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,13 +142,13 @@ fn workloads_that_no_probe_has_saved_are_refused() {
 
 #[test]
 fn bad_numbers_of_a_probe_are_named() {
-    let probe = "probe --model logistic --batch-size 96 --learning-rate 0.5";
+    let probe = "probe --model logistic --batch-size 96";
     for (bad, must_say) in [
         ("--probes 1", "--probes is 1"),
         ("--repeats 0", "--repeats is 0"),
         ("--products 3", "--products is 3 but must be left out with --by trainings"),
         ("--by spectrum --probes 3", "--probes is 3 but must be left out with --by spectrum"),
-        ("--by spectrum --products 0", "--products is 0 but must be at least 1"),
+        ("--by spectrum --products 0", "--products is 0 but must be at least 4"),
         ("--by spectrum --repeats 0", "--repeats is 0"),
         ("--by curvature", "--by"),
         ("--noise-multiplier 0", "--noise-multiplier is 0"),
@@ -145,14 +157,19 @@ fn bad_numbers_of_a_probe_are_named() {
         ("--momentum 1", "--momentum is 1"),
         ("--schedule linear:2", "schedule"),
         ("--steps 20000", "--steps is 20000 but must be at most 16,384"),
+        ("--learning-rate nan", "--learning-rate is NaN"),
+        ("--weight-decay 3", "--weight-decay is 3 but must be below 1 / learning_rate"),
         ("--noise-multiplier 1e300", "final test loss is"),
+        ("--learning-rate 1e30", "must be below 100 times that before the training"),
+        ("--by spectrum --noise-multiplier 1e9", "must be below 100 times that before the training"),
         ("--out same.svg --plot same.svg", "--plot is same.svg but must be a file other than --out's"),
         ("--label late=no,yes", "--label is given"),
         ("--data nothing", "--data is \"nothing\""),
         ("--out /nonexistent/learned.toml", "in a folder that exists"),
     ] {
         let steps = if bad.starts_with("--steps") { "" } else { "--steps 20" };
-        let found = run(&format!("{probe} {steps} {bad}"));
+        let rate = if bad.starts_with("--learning-rate") { "" } else { "--learning-rate 0.5" };
+        let found = run(&format!("{probe} {steps} {rate} {bad}"));
         let said = String::from_utf8(found.stderr).unwrap();
         assert_eq!(found.status.code(), Some(2), "{bad}: {said}");
         assert!(said.contains(must_say), "{bad}: {said}");

@@ -190,3 +190,102 @@ fn lengths_that_cannot_be_used_are_refused_before_anything_is_written() {
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(stderr.contains("epochs is 1,2") && stderr.contains("--compare"), "{stderr}");
 }
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let place = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copied(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+/// What is said of a sweep: its warnings, its unit, and epsilons of several models.
+#[test]
+fn the_results_of_several_lengths_have_the_warnings_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    let training = "train --model logistic --mechanism identity --mechanism blt:2 --repeats 2 --seed 3 \
+                    --learning-rate 0.1 --epochs 1,2 --published-models 2 --out";
+    let printed = antinoise(training).arg(&whole).output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    for part in [
+        "The noise came from a seed",
+        "\"no noise\" is not private: only for readers",
+        "Epsilon is that of one example; for a person",
+        "Epsilon is that of up to 2 models of one mechanism and one number of epochs together",
+    ] {
+        assert!(
+            text.matches(part).count() == if part.starts_with("Epsilon is that of one") { 2 } else { 1 },
+            "{part}: {text}"
+        );
+    }
+    let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    assert!(page.contains("not private</td>") && page.contains("of one example"), "{page}");
+    let found = json(&antinoise("train --json --resume").arg(&whole).output().unwrap());
+    let epsilons = found["epochs"].as_array().unwrap().iter().flat_map(|at| at["runs"].as_array().unwrap());
+    let mut epsilons: Vec<f64> = epsilons.filter_map(|run| run["epsilon"].as_f64()).collect();
+    epsilons.sort_by(f64::total_cmp);
+    let (least, most) = (epsilons[0], epsilons[epsilons.len() - 1]);
+    let between = page.split("&epsilon; from ").nth(1).unwrap();
+    let ends: Vec<f64> =
+        between.split(',').next().unwrap().split(" to ").map(|x| x.parse().unwrap()).collect();
+    assert!(
+        least < most && (ends[0] - least).abs() < 0.01 && (ends[1] - most).abs() < 0.01,
+        "{ends:?} {epsilons:?}"
+    );
+}
+
+#[test]
+fn a_folder_is_resumed_only_as_what_it_was_begun_as() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let training = "train --model logistic --mechanism blt:2 --repeats 1 --seed 3 --learning-rate 0.1";
+    let sweep = |lengths: &str, out: &Path| {
+        antinoise(&format!("{training} --epochs {lengths} --out")).arg(out).output().unwrap()
+    };
+    let refused = |output: Output, words: &str| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(words), "{words}: {said}");
+    };
+    let resume =
+        |out: &Path, more: &str| antinoise(&format!("train {more} --resume")).arg(out).output().unwrap();
+    let whole = path("whole");
+    assert!(sweep("1,2", &whole).status.success());
+
+    // The study of another length in the place of one.
+    let copy = path("copy");
+    copied(&whole, &copy);
+    fs::remove_dir_all(copy.join("epochs-2")).unwrap();
+    copied(&copy.join("epochs-1"), &copy.join("epochs-2"));
+    refused(resume(&copy, ""), "the folder of 2 epochs of this comparison");
+    for points in
+        ["[{ epochs = 1 }]", "[{ epochs = 2 }, { epochs = 1 }]", "[{ epochs = 1 }, { epochs = 3 }]", "[]"]
+    {
+        fs::write(whole.join("sweep.toml"), format!("points = {points}\n")).unwrap();
+        assert_eq!(resume(&whole, "").status.code(), Some(2), "{points}");
+    }
+    fs::copy(copy.join("sweep.toml"), whole.join("sweep.toml")).unwrap();
+
+    // Nothing is changed where one of the studies is not there.
+    let study = |out: &Path| fs::read(out.join("epochs-1/run.toml")).unwrap();
+    let before = study(&whole);
+    let aside = path("aside");
+    fs::rename(whole.join("epochs-2/run.toml"), &aside).unwrap();
+    refused(resume(&whole, "--published-models all"), "the folder of a run");
+    assert_eq!(study(&whole), before);
+    fs::rename(&aside, whole.join("epochs-2/run.toml")).unwrap();
+    assert!(resume(&whole, "--published-models all").status.success());
+    assert!(study(&whole) != before);
+
+    // A run of one length, killed before its report, is no place for a sweep.
+    let single = path("single");
+    assert!(sweep("1", &single).status.success());
+    fs::remove_file(single.join("report.html")).unwrap();
+    refused(sweep("1,2", &single), "--resume");
+    assert!(!single.join("sweep.toml").exists());
+}

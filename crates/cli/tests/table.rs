@@ -102,7 +102,7 @@ columns = [
 }
 
 /// Each text contains words that decide its class; no list of them is given.
-/// Batches are an eighth of the 240 rows that train, and epochs the most that are taken by default.
+/// Batches are an eighth of the 240 rows that train, and epochs the largest number that is taken by default.
 #[test]
 fn a_few_rows_are_trained_on_by_default() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use antinoise_input::InvalidParameter;
 use antinoise_input::tables::{SimilarNames, user_name};
 use rand_core::Rng;
 
+use crate::statement_text::OWNERSHIP;
 use crate::{Batches, Result, VerifiedPlan};
 
 /// Examples that belong to one or several users each, such as a message to its sender and its receivers.
@@ -59,8 +60,7 @@ struct Taken {
 
 impl OwnedExamples {
     /// What the claim of a run with such batches assumes, as plans for users in rounds state it.
-    pub const ASSUMPTION: &'static str = "who owns which example is the same in neighbouring data sets, which differ \
-         in the contents of one user's examples: batches depend on ownership, which is not protected";
+    pub const ASSUMPTION: &'static str = OWNERSHIP;
 
     /// The owners of examples 0, 1, ..., by name. A name that is repeated for an example counts once. Owners
     /// are numbered in the order of their first examples. Spellings of one whole number are one user, as

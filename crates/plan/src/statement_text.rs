@@ -4,7 +4,11 @@ use antinoise_accounting::three_digits_up;
 use antinoise_mechanism::sensitivity::Kind;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Participation, Workload};
 
-use crate::{Accountant, Arithmetic, OwnedExamples, Plan, Sampler, VerifiedPlan};
+use crate::{Accountant, Arithmetic, Plan, Sampler, VerifiedPlan};
+
+/// What a claim for the owners of examples assumes.
+pub(crate) const OWNERSHIP: &str = "who owns which example is the same in neighbouring data sets, which differ in the \
+                                    contents of one user's examples: batches depend on ownership, which is not protected";
 
 /// `x` to seven significant digits.
 fn figure(x: f64) -> String {
@@ -285,10 +289,7 @@ pub(crate) fn assumptions(plan: &VerifiedPlan) -> Vec<String> {
     }
     if plan.sampler == Sampler::External {
         all.push(format!("the program that forms the rounds ensures the schema: {}", schema(plan)));
-        all.push(format!(
-            "where examples have several owners, all of them take part with each; {}",
-            OwnedExamples::ASSUMPTION
-        ));
+        all.push(format!("where examples have several owners, all of them take part with each; {OWNERSHIP}"));
     }
     if plan.arithmetic == Arithmetic::PlainFloatingPoint {
         all.push("nobody uses the last bits of the noisy sums".into());

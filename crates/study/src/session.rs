@@ -46,8 +46,8 @@ impl Session {
         Ok(Self { study, folder, metrics: None })
     }
 
-    /// The study in the folder `path`. If `published` is given, statements cover that number of models from
-    /// now on.
+    /// The study in the folder `path`. If `published` is given, its statements are to cover that number of
+    /// models, from the next [`Session::save`] on.
     pub fn resumed(path: &Path, published: Option<Published>) -> Result<Self> {
         let folder = Folder::open(path)?;
         let mut study = folder.study()?;
@@ -61,9 +61,14 @@ impl Session {
                 return Err(InvalidParameter::new("published_models", published, must_be).into());
             }
             study.publish(published)?;
-            folder.save_study(&study)?;
         }
         Ok(Self { study, folder, metrics: None })
+    }
+
+    /// Writes the description of the study again.
+    pub fn save(self) -> Result<Self> {
+        self.folder.save_study(&self.study)?;
+        Ok(self)
     }
 
     /// This session, with lines appended to the file `metrics`.

@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use antinoise_input::InvalidParameter;
 use antinoise_plan::write_atomically;
+use antinoise_train::checkpoint::FolderLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::event::OnEvent;
-use crate::folder::{REPORT, is_of_a_run};
+use crate::folder::{Folder, REPORT, is_of_a_run};
 use crate::page::sweep_page;
 use crate::point::Point;
 use crate::published::Published;
@@ -51,9 +52,21 @@ fn refuse_what_never_began(whole: &Path, points: &[Point]) -> Result<()> {
     }
 }
 
+/// Refuses a folder with the list of a sweep.
+fn refuse_listed(whole: &Path) -> Result<()> {
+    if whole.join(LIST).exists() { Err(Error::Taken(whole.to_owned())) } else { Ok(()) }
+}
+
+/// The points besides `point`.
+fn others(points: &[Point], point: Point) -> Vec<Point> {
+    points.iter().copied().filter(|&other| other != point).collect()
+}
+
 /// A study for each point, in increasing order.
 pub struct Sessions {
     whole: PathBuf,
+    /// The lock of `whole`, against a second sweep that begins there.
+    _lock: FolderLock,
     points: Vec<Point>,
     sessions: Vec<Session>,
 }
@@ -65,18 +78,13 @@ impl Sessions {
         (whole, metrics): (&Path, Option<&Path>),
         on_event: OnEvent<'_>,
     ) -> Result<Option<Self>> {
-        if whole.join(LIST).exists() {
-            return Err(Error::Taken(whole.to_owned()));
-        }
+        refuse_listed(whole)?;
         let points = Point::of(settings)?;
         if points.is_empty() {
             return Ok(None);
         }
         refuse_metrics(metrics)?;
-        if whole.join(REPORT).symlink_metadata().is_ok() {
-            let must_be = format!("a folder without {REPORT}, which the run would write over");
-            return Err(InvalidParameter::new("out", whole.display(), must_be).into());
-        }
+        Folder::refuse_taken(whole)?;
         refuse_what_never_began(whole, &points)?;
         let mut studies = Vec::new();
         for &point in &points {
@@ -85,10 +93,14 @@ impl Sessions {
                 // It is the same at every epsilon.
                 study.leave_out_reference();
             }
-            study.trained_beside(points.iter().copied().filter(|&other| other != point).collect());
+            study.trained_beside(others(&points, point));
             studies.push(study);
         }
         // Nothing is written unless all studies can be trained.
+        std::fs::create_dir_all(whole).map_err(|error| Error::of_file("out", whole, error))?;
+        let lock = FolderLock::take(whole)?;
+        // Another process may have been faster.
+        refuse_listed(whole)?;
         let begun = studies
             .into_iter()
             .zip(&points)
@@ -96,7 +108,7 @@ impl Sessions {
         let sessions = begun.collect::<Result<Vec<_>>>()?;
         let list = toml::to_string(&List { points: points.clone() })?;
         write_atomically(&whole.join(LIST), list.as_bytes())?;
-        Ok(Some(Self::within(whole, points, sessions)))
+        Ok(Some(Self::within((whole, lock), points, sessions)))
     }
 
     /// The studies of the folder `whole`; `None` if it holds a single study.
@@ -113,17 +125,33 @@ impl Sessions {
         let refused = |error: &dyn fmt::Display| Error::of_file("resume", &path, error);
         let text = std::fs::read_to_string(&path).map_err(|error| refused(&error))?;
         let List { points } = toml::from_str(&text).map_err(|error| refused(&error))?;
-        let resumed = |point: &Point| Session::resumed(&whole.join(point.folder()), published);
-        let sessions = points.iter().map(resumed).collect::<Result<Vec<_>>>()?;
-        if sessions.is_empty() {
-            return Err(refused(&"points must be one or more"));
+        if points.is_empty() || !points.is_sorted_by(|x, y| x.value() < y.value()) {
+            return Err(refused(&"points must be one or more, in increasing order"));
         }
-        Ok(Some(Self::within(whole, points, sessions)))
+        let lock = FolderLock::take(whole)?;
+        let resumed = |&point: &Point| {
+            let session = Session::resumed(&whole.join(point.folder()), published)?;
+            if session.study.is_beside(&others(&points, point)) {
+                return Ok(session);
+            }
+            let place = whole.join(point.folder());
+            let must_be =
+                format!("the folder of {point} of this comparison, whose {LIST} lists other studies");
+            Err(InvalidParameter::new("resume", place.display(), must_be).into())
+        };
+        let sessions = points.iter().map(resumed).collect::<Result<Vec<_>>>()?;
+        // Nothing is changed unless all can be resumed.
+        let sessions = match published {
+            Some(_) => sessions.into_iter().map(Session::save).collect::<Result<_>>()?,
+            None => sessions,
+        };
+        Ok(Some(Self::within((whole, lock), points, sessions)))
     }
 
-    fn within(whole: &Path, points: Vec<Point>, sessions: Vec<Session>) -> Self {
+    fn within((whole, lock): (&Path, FolderLock), points: Vec<Point>, sessions: Vec<Session>) -> Self {
         let part = |session: Session| Session { folder: session.folder.part_of(whole), ..session };
-        Self { whole: whole.to_path_buf(), points, sessions: sessions.into_iter().map(part).collect() }
+        let sessions = sessions.into_iter().map(part).collect();
+        Self { whole: whole.to_path_buf(), _lock: lock, points, sessions }
     }
 
     /// Completes all trainings, and writes the reports.

@@ -337,6 +337,13 @@ impl Study {
         self.beside = others;
     }
 
+    /// Whether the study was begun together with those at `others`. Studies of several epsilons by earlier
+    /// versions do not say.
+    pub fn is_beside(&self, others: &[Point]) -> bool {
+        let says_nothing = self.beside.is_empty() && matches!(others, [Point::Epsilon(_), ..]);
+        self.beside == others || says_nothing
+    }
+
     /// A sentence, without its full stop, that lists trainings on the same data that this study's statements
     /// do not cover.
     pub fn uncovered(&self) -> Option<String> {

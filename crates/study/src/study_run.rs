@@ -62,7 +62,10 @@ impl StudyRun {
     pub fn resumed(path: &Path, published: Option<Published>, metrics: Option<&Path>) -> Result<Self> {
         Ok(Self(match Sessions::resumed(path, published, metrics)? {
             Some(sessions) => Sizes::Several(sessions),
-            None => Sizes::One(Box::new(Session::resumed(path, published)?.with_metrics(metrics)?)),
+            None => {
+                let session = Session::resumed(path, published)?.with_metrics(metrics)?;
+                Sizes::One(Box::new(if published.is_some() { session.save()? } else { session }))
+            }
         }))
     }
 

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::point::Point;
-use crate::result::{MechanismResult, StudyResult};
+use crate::result::{MechanismResult, PrivateResult, StudyResult};
 
 /// The results of a sweep.
 #[derive(Debug)]
@@ -49,26 +49,41 @@ impl Sweep {
     }
 
     /// The warning for readers who see models of several points.
-    pub fn together(&self) -> &'static str {
-        match self.points[0].point {
+    pub fn together(&self) -> String {
+        let name = match self.points[0].point {
             Point::Epsilon(_) => {
-                "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any one \
-                 of them."
+                return "Each epsilon covers only its own models. Publishing models of several epsilons costs more than any \
+                        one of them."
+                    .into();
             }
-            Point::Epochs(_) | Point::Steps(_) => {
-                "Epsilon is that of one model, and covers no choice among models by their accuracy. Lengths and learning \
-                 rates that were chosen on public data cost a training on private data nothing."
-            }
-        }
+            length => length.name(),
+        };
+        let published = self.private().map(|private| private.models_published).max();
+        let covered = match published {
+            None | Some(0 | 1) => "one model, and covers no choice among models by their accuracy".into(),
+            Some(several) => format!(
+                "up to {several} models of one mechanism and one number of {name} together, and covers no choice between \
+                 numbers of {name} by accuracy"
+            ),
+        };
+        format!(
+            "Epsilon is that of {covered}. Lengths and learning rates that were chosen on public data cost a training on \
+             private data nothing."
+        )
     }
 
-    /// The most accurate private result; `None` for a sweep over epsilons, in which more privacy costs
-    /// accuracy.
+    /// What is stated of the private results.
+    pub fn private(&self) -> impl Iterator<Item = &PrivateResult> {
+        self.rows().filter_map(|(_, row)| row.private.as_ref())
+    }
+
+    /// The most accurate private result, of equal ones that of the shortest training; `None` for a sweep over
+    /// epsilons, in which more privacy costs accuracy.
     pub fn best(&self) -> Option<(Point, &MechanismResult)> {
         let lengths = self.rows().filter(|(point, _)| !matches!(point, Point::Epsilon(_)));
         lengths
             .filter(|(_, row)| row.private.is_some())
-            .max_by(|(_, x), (_, y)| x.test_accuracy.total_cmp(&y.test_accuracy))
+            .reduce(|best, next| if next.1.test_accuracy > best.1.test_accuracy { next } else { best })
     }
 
     /// The name of a result in a figure over all points: its label, if there is a result of its mechanism at

@@ -7,31 +7,36 @@ use antinoise_input::short;
 
 use super::parts::{document, seed_warning, with_error};
 use crate::point::Point;
-use crate::result::{MechanismResult, PrivateResult, StudyResult};
+use crate::result::{MechanismResult, PrivateResult};
 use crate::sweep::{AtPoint, Sweep};
 
 /// Accuracy against the setting that varies as HTML, with its figure as SVG and its style inside.
 pub fn sweep_page(sweep: &Sweep) -> Result<String, Error> {
     let (first, of_first) = (&sweep.points[0].result, sweep.points[0].point);
-    let delta = first.private().next().map_or(f64::NAN, |(_, private)| private.delta);
+    let private = first.private().next().map(|(_, private)| private);
     let lead = format!(
-        "{}<p class=\"lead\">Test accuracy by {}, at {}&delta; = {}. {}</p>\n",
+        "{}<p class=\"lead\">Test accuracy by {}, at {}&delta; = {} of one {}. {}</p>\n",
         seed_warning(sweep.rows().map(|(_, row)| row)),
         of_first.name(),
-        at_epsilon(of_first, first),
-        three_digits_up(delta),
-        escaped(sweep.together())
+        at_epsilon(sweep),
+        three_digits_up(private.map_or(f64::NAN, |private| private.delta)),
+        private.map_or("unit".into(), |private| private.unit.to_string()),
+        escaped(&sweep.together())
     );
     let body = figure(sweep)? + &table(sweep) + &links(sweep);
     Ok(document(&first.title, &lead, &body, true))
 }
 
-/// "epsilon = E, " where all results have that epsilon.
-fn at_epsilon(point: Point, result: &StudyResult) -> String {
-    let epsilon = result.private().next().map_or(f64::NAN, |(_, private)| private.epsilon);
-    match point {
-        Point::Epsilon(_) => String::new(),
-        Point::Epochs(_) | Point::Steps(_) => format!("&epsilon; = {}, ", three_digits_up(epsilon)),
+/// "epsilon = E, " where all private results have that epsilon, or the least and the largest.
+fn at_epsilon(sweep: &Sweep) -> String {
+    if let Point::Epsilon(_) = sweep.points[0].point {
+        return String::new();
+    }
+    let all = || sweep.private().map(|private| private.epsilon);
+    let ends = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)].map(three_digits_up);
+    match ends {
+        [least, largest] if least == largest => format!("&epsilon; = {least}, "),
+        [least, largest] => format!("&epsilon; from {least} to {largest}, "),
     }
 }
 
@@ -93,12 +98,12 @@ fn table(sweep: &Sweep) -> String {
         Point::Epochs(_) | Point::Steps(_) => format!("<td>{}</td>", point.value()),
     };
     let row = |(point, row): (Point, &MechanismResult)| {
-        let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("none".into(), cell);
+        let private = |cell: fn(&PrivateResult) -> String| row.private.as_ref().map_or("-".into(), cell);
         format!(
             "<tr><th scope=\"row\">{}</th>{}<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             escaped(&row.label()),
             length(point),
-            private(|private| three_digits_up(private.epsilon)),
+            row.private.as_ref().map_or("not private".into(), |private| three_digits_up(private.epsilon)),
             with_error(row.test_accuracy, row.standard_error),
             private(|private| short(private.rms_loss, 4)),
             row.learning_rate,

@@ -53,8 +53,10 @@ impl Probe<'_> {
     /// The workload of the last iterate before weights are fitted: all are equal.
     ///
     /// # Errors
-    /// If the optimizer is not SGD, there are too many steps, or the share is out of range.
+    /// If the optimizer's settings are out of range or it is not SGD, there are too many steps, or the share
+    /// is out of range.
     pub fn equal_weights(&self, prefix_share: f64) -> Result<Workload, Error> {
+        self.optimizer.check(self.steps)?;
         let Workload::LastIterate { momentum, weight_decay, rates, weights, .. } =
             self.optimizer.design_workload(self.steps)
         else {

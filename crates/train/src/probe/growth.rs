@@ -97,7 +97,7 @@ impl Probe<'_> {
             }
             training.step(t, &mut state, 0.0)?;
         }
-        let (without, mut growths) = (training.loss(&state)?, Vec::new());
+        let (without, mut growths) = (training.final_loss(&state)?, Vec::new());
         progress();
         for (&probed, before) in probed.iter().zip(&kept) {
             let mut sum = 0.0;

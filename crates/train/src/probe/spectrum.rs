@@ -34,6 +34,9 @@ use super::training::Training;
 use crate::Error;
 use crate::optimizer::UpdateRule;
 
+/// The fewest products for a spectrum: with one, all curvatures would be their mean.
+const FEWEST_PRODUCTS: usize = 4;
+
 /// A curvature, and the number of directions of the parameters that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Curvature {
@@ -100,7 +103,7 @@ impl Probe<'_> {
         mut progress: impl FnMut(),
     ) -> Result<Option<Vec<Curvature>>, Error> {
         self.check()?;
-        at_least("products", products, 1)?;
+        at_least("products", products, FEWEST_PRODUCTS)?;
         let mut spectrum = Vec::new();
         for repeat in 0..self.repeats {
             match self.of_repeat(repeat, products, stop, &mut progress)? {
@@ -126,7 +129,7 @@ impl Probe<'_> {
             }
             training.step(t, &mut state, 0.0)?;
         }
-        training.loss(&state)?;
+        training.final_loss(&state)?;
         let dim = self.model.parameters() as f64;
         let start = training.signs(2 * self.steps).iter().map(|&sign| f64::from(sign) / dim.sqrt()).collect();
         let field = Field { model: self.model, examples: &self.dataset.train, clip_norm: self.clip_norm };

@@ -14,6 +14,10 @@ use crate::private_model::PrivateModel;
 /// Parameters and optimizer before a step.
 pub(super) type State = (Vec<f32>, Optimizer);
 
+/// The growth of the loss, as a factor, from which on a training is taken to have diverged. Noise alone
+/// raises the loss of a training that ends too early for it to be forgotten by less.
+const MOST_GROWTH: f64 = 100.0;
+
 /// A training on public data, whose start, batches and noise are functions of the probe's seed and of the
 /// number of the repeat.
 pub(super) struct Training<'a> {
@@ -70,6 +74,19 @@ impl<'a> Training<'a> {
         let mean = |(i, &sum): (usize, &f64)| ((sum + f64::from(added(i))) / batch.len() as f64) as f32;
         optimizer.step(parameters, &sum.iter().enumerate().map(mean).collect::<Vec<f32>>());
         Ok(())
+    }
+
+    /// The loss of the test examples after a training. Refuses a training that diverged.
+    pub(super) fn final_loss(&self, state: &State) -> Result<f64, Error> {
+        let (first, last) = (self.loss(&self.start()?)?, self.loss(state)?);
+        if last < MOST_GROWTH * first {
+            return Ok(last);
+        }
+        let must_be = format!(
+            "below {MOST_GROWTH} times that before the training, {first:.3}: probe with a smaller learning rate or noise \
+             multiplier"
+        );
+        Err(InvalidParameter::new("final test loss", last, must_be).into())
     }
 
     /// The loss of the test examples.

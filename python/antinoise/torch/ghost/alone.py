@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..relied import own_parameters, tree_leaves, tree_map
 from .choices import of_one_example
-from .layers import Layer, Uses, all_finite
+from .layers import KEEPS_NOTHING, Layer, Uses, all_finite, kept_by
 
 _FIRST = "called with the examples in the first dimension"
 APART = "one whose output of an example depends on that example alone"
@@ -110,12 +110,8 @@ def _refuse_kept(layer: Layer) -> None:
     """Refuses a module that keeps a value with a gradient besides its output, such as a penalty for the loss:
     the value that the last example leaves would give that example the gradients of all.
     """
-    for module in layer.module.modules():
-        kept = {
-            name: value for name, value in vars(module).items() if name not in ("_parameters", "_modules")
-        }
-        if any(isinstance(value, Tensor) and value.grad_fn is not None for value in tree_leaves(kept)):
-            raise layer.unsupported("one that keeps nothing with a gradient besides its output")
+    if any(value.grad_fn is not None for module in layer.module.modules() for value in kept_by(module)):
+        raise layer.unsupported(KEEPS_NOTHING)
 
 
 def _joined(*values: Any) -> Any:

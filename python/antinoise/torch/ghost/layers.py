@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ..._relied import relied
 from ..held_sums import trainable
-from ..relied import own_parameters
+from ..relied import own_parameters, tree_leaves
 from .matrices import Factors
 from .parts import Use
 from .tables import Lookups
@@ -182,6 +182,7 @@ _KINDS: dict[type[nn.Module], _Gradients] = {
 }
 _NAMES = ", ".join(kind.__name__ for kind in _KINDS)
 _MUST_BE = f"one of {_NAMES}, Conv1D of transformers, or a normalisation that multiplies by its weight, as RMSNorm does"
+KEEPS_NOTHING = "one that keeps nothing with a gradient besides its output"
 _OTHERWISE = 'for ghost norms: norms="per_example" takes it'
 
 
@@ -203,6 +204,12 @@ def _of_transformers() -> dict[type[nn.Module], _Gradients]:
 
 def _own_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return module.named_parameters(recurse=False, remove_duplicate=False)
+
+
+def kept_by(module: nn.Module) -> list[Tensor]:
+    """The tensors that are attributes of a module, or are in one, besides parameters."""
+    kept = {name: value for name, value in vars(module).items() if name not in ("_parameters", "_modules")}
+    return [value for value in tree_leaves(kept) if isinstance(value, Tensor)]
 
 
 def widened(x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
@@ -276,10 +283,16 @@ class Layer:
             return self._gradients(self.module, x, gradient, self.trained)
         if x.shape[-1] != self.module.weight.numel():  # type: ignore[operator]
             raise self.unsupported(_MUST_BE)
+        known, before = self.module in _scales, kept_by(self.module)
         try:
-            return _scaled(self.module, x, gradient, self.trained)
+            made = _scaled(self.module, x, gradient, self.trained)
         except Unsupported as error:
             raise self.unsupported(_MUST_BE) from error
+        # In the forward pass the weight was a plain tensor: what was made with it has no gradient to it.
+        if not known and any(all(value is not other for other in before) for value in kept_by(self.module)):
+            _scales.discard(self.module)
+            raise self.unsupported(KEEPS_NOTHING)
+        return made
 
 
 def refused(modules: Mapping[str, nn.Module]) -> Unsupported:

@@ -14,7 +14,7 @@ use antinoise_input::{InvalidParameter, between};
 use antinoise_mechanism::PrivacyUnit;
 use antinoise_mechanism::design::Objective;
 use antinoise_plan::{
-    MaxBatchSize, OwnedExamples, Request, Setting, choose_with, default_delta, read_strategy,
+    Length, MaxBatchSize, OwnedExamples, Request, Setting, choose_with, default_delta, read_strategy,
 };
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -70,7 +70,8 @@ pub struct Arguments {
     examples: Option<usize>,
     /// Examples with several owners, instead of --examples, for setting federated: a text file with the
     /// owners of each example, one example a line, names separated by commas. The plan protects each owner
-    /// with all examples; `antinoise batches --owners` forms its batches, of B examples.
+    /// with all examples; `antinoise batches --owners` forms its batches, of B examples, and --epochs are
+    /// passes over the examples.
     #[arg(long, value_name = "FILE")]
     owners: Option<PathBuf>,
     /// Expected number of examples in a batch; of users in a federated setting and with
@@ -197,6 +198,14 @@ impl Arguments {
             return Err(InvalidParameter::new("setting", setting.name(), must_be).into());
         }
         let examples = owned.map(OwnedExamples::users).or(self.examples).expect("clap asks for one of them");
+        let length = match (owned, self.length.length()) {
+            // Passes are over the examples, which may be more or fewer than their owners.
+            (Some(owned), Length::Epochs(epochs)) => {
+                let uses = epochs.saturating_mul(owned.examples());
+                Length::Steps((uses / self.batch_size.max(1)).max(1))
+            }
+            (_, length) => length,
+        };
         let specs: Vec<_> = self.strategy.iter().filter_map(StrategySource::spec).collect();
         let files = self.strategy.iter().filter_map(StrategySource::path);
         let strategies = files.map(|path| read_strategy(path, &self.problem.workload));
@@ -222,7 +231,7 @@ impl Arguments {
             thorough: !self.quick,
             specs: (!specs.is_empty()).then_some(specs),
             strategies,
-            ..Request::new(examples, self.batch_size, self.length.length(), setting)
+            ..Request::new(examples, self.batch_size, length, setting)
         })
     }
 }

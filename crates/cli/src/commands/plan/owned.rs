@@ -48,7 +48,10 @@ impl fmt::Display for OwnedBatches {
              are full,\nthe mean size is {mean_batch_size:.1}."
         )?;
         if full_batches < steps {
-            write!(f, " A smaller batch size or --min-sep fills more of them.")?;
+            write!(
+                f,
+                " A smaller batch size or --min-sep fills more of them; losses are those of full ones."
+            )?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub struct Growths {
     growths: Vec<Growth>,
     /// By the fitted weights, at the same steps.
     fitted: Vec<f64>,
-    /// Whether standard errors are more than half as large as the growths.
+    /// Whether standard errors are more than half as large as the growths, or unknown.
     mostly_chance: bool,
     /// By the fitted weights, at all steps.
     #[serde(skip)]
@@ -32,7 +32,8 @@ impl Growths {
         let curve = fitted(workload, &growths, steps)?;
         let fitted = growths.iter().map(|growth| curve[growth.step]).collect();
         let size = |of: fn(&Growth) -> f64| growths.iter().map(|growth| of(growth).powi(2)).sum::<f64>();
-        let mostly_chance = size(|growth| growth.error) > 0.25 * size(|growth| growth.mean);
+        let error = size(|growth| growth.error);
+        let mostly_chance = error.is_nan() || error > 0.25 * size(|growth| growth.mean);
         Ok(Self { growths, fitted, mostly_chance, curve })
     }
 
@@ -79,8 +80,12 @@ impl fmt::Display for Growths {
         let rows: Vec<Vec<String>> = self.growths.iter().zip(&self.fitted).map(row).collect();
         writeln!(f, "{}", output::table(&["step", "growth", "standard error", "fitted"], &rows))?;
         if self.mostly_chance {
-            let chance =
-                "Standard errors are more than half as large as the growths: the fit is mostly chance.";
+            let chance = match self.growths.iter().any(|growth| growth.error.is_nan()) {
+                true => "One repeat has no standard errors: how much of the fit is chance is unknown.",
+                false => {
+                    "Standard errors are more than half as large as the growths: the fit is mostly chance."
+                }
+            };
             writeln!(f, "{chance}\nUse more --repeats or a larger --noise-multiplier.\n")?;
         }
         Ok(())

@@ -98,9 +98,9 @@ fn several(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
     let cells: Vec<Vec<String>> = sweep.rows().map(cells).collect();
     let header: Vec<&str> = length.into_iter().chain(header).collect();
     writeln!(f, "{}\n\n{}", sweep.points[0].result.title, output::table(&header, &cells))?;
-    designed_for(f, sweep.rows().filter_map(|(_, row)| row.private.as_ref()))?;
+    designed_for(f, sweep.private())?;
     writeln!(f, "{CHOSEN}")?;
-    sweep.rows().filter_map(|(_, row)| edge(row)).try_for_each(|edge| writeln!(f, "{edge}"))?;
+    remarks(sweep).iter().try_for_each(|remark| writeln!(f, "{remark}"))?;
     best(f, sweep)?;
     writeln!(f, "{}", sweep.together())?;
     for AtPoint { point, result, .. } in &sweep.points {
@@ -110,12 +110,35 @@ fn several(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
     writeln!(f, "Report: {}", sweep.report.display())
 }
 
+/// The warnings and the privacy unit of all points, each once: with its points, where these are not all.
+fn remarks(sweep: &Sweep) -> Vec<String> {
+    let mut found: Vec<(String, Vec<Point>)> = Vec::new();
+    for AtPoint { point, result, .. } in &sweep.points {
+        for remark in warnings(result).into_iter().chain(unit(result)) {
+            match found.iter_mut().find(|(known, _)| *known == remark) {
+                Some((_, points)) => points.push(*point),
+                None => found.push((remark, vec![*point])),
+            }
+        }
+    }
+    let all = sweep.points.len();
+    let line = |(remark, points): (String, Vec<Point>)| match points.len() {
+        count if count == all => remark,
+        _ => format!("{}: {remark}", points.iter().map(Point::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    found.into_iter().map(line).collect()
+}
+
 /// Names the most accurate length, and whether it is the smallest or the largest that was tried.
 fn best(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
     let Some((point, row)) = sweep.best() else { return Ok(()) };
     let (mechanism, rate) = (&row.mechanism, row.learning_rate);
     let accuracy = percent(row.test_accuracy, Some(row.error()));
-    writeln!(f, "Most accurate: {mechanism} with {point} at learning rate {rate}, {accuracy}.")?;
+    let epsilon = three_digits_up(row.epsilon().unwrap_or(f64::NAN));
+    writeln!(
+        f,
+        "Most accurate: {mechanism} with {point} at learning rate {rate}, {accuracy} at epsilon {epsilon}."
+    )?;
     let last = sweep.points.len() - 1;
     let edges = [(0, "smallest"), (last, "largest")];
     edges.iter().filter(|&&(i, _)| sweep.points[i].point == point).try_for_each(|(_, which)| {
