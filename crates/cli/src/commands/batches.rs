@@ -20,7 +20,7 @@ use crate::source::{load_plan, owned_examples};
     after_help = "Examples:
   head -c 32 /dev/urandom > key && chmod 600 key
   antinoise plan --examples 60k --batch-size 500 --epochs 4 --epsilon 4 \\
-      --delta 1e-5 --setting cyclic --out plan.toml
+      --delta 1e-6 --setting cyclic --out plan.toml
   antinoise batches --plan plan.toml --key-file key --count 3
   antinoise batches --plan plan.toml --key-file key --run second \\
       --from 100 --count 1 --json

@@ -17,7 +17,7 @@
     { name: "delta", label: "Delta", unit: "", value: null,
       hint: "The chance that epsilon may fail. Empty: the power of ten at or below a tenth of 1 / data." },
     { name: "setting", label: "Batches", value: "poisson", options: [
-      ["poisson", "Sampled at random (most private)"],
+      ["poisson", "Sampled at random (mostly the least noise)"],
       ["cyclic", "Shuffled once, then in turn"],
       ["shuffled", "Shuffled anew in every epoch"],
       ["b-min-sep", "Sampled, at a distance"],

@@ -38,7 +38,7 @@ use sweep::{Sweep, Swept};
     allow_negative_numbers = true,
     after_help = "Examples:
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 \\
-      --delta 1e-5 --setting cyclic
+      --delta 1e-6 --setting cyclic
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 1 \\
       --setting poisson --long
   antinoise plan --examples 60000 --batch-size 500 --epochs 4 --epsilon 4 \\

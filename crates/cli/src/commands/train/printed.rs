@@ -61,6 +61,12 @@ fn one(f: &mut fmt::Formatter<'_>, result: &StudyResult) -> fmt::Result {
         result.tested.most_frequent(),
         percent(result.largest_class_share, None)
     )?;
+    if result.private().all(|(row, _)| row.test_accuracy <= result.largest_class_share) {
+        writeln!(
+            f,
+            "No private model does better than that: it needs more rows, a larger epsilon or more telling columns."
+        )?;
+    }
     warnings(result).iter().try_for_each(|warning| writeln!(f, "{warning}"))?;
     writeln!(f, "{}", covered(result))?;
     unit(result).map_or(Ok(()), |unit| writeln!(f, "{unit}"))?;

@@ -118,6 +118,11 @@ impl TableOptions {
         let Some((kind, path)) = table_file(data) else {
             return match self.given() {
                 None => Ok(None),
+                // A file's name without its kind.
+                Some(_) if data.contains('.') && !data.contains(':') => {
+                    let must_be = format!("{TABLES}, for the options of a table");
+                    Err(InvalidParameter::new("data", data, must_be).into())
+                }
                 Some(name) => {
                     let must_be = format!("left out unless --data is {TABLES}");
                     Err(InvalidParameter::new(name, "given", must_be).into())
@@ -217,7 +222,11 @@ fn range(text: &str) -> Result<Column> {
     let refused = || InvalidParameter::new("range", format!("{text:?}"), "COLUMN=LOW:HIGH");
     let (name, bounds) = text.rsplit_once('=').ok_or_else(refused)?;
     let (low, high) = bounds.split_once(':').ok_or_else(refused)?;
-    let bound = |text: &str| real(text.trim()).map_err(|_| refused());
+    let bound = |text: &str| {
+        let must_be =
+            "COLUMN=LOW:HIGH with two numbers: make numbers of dates and times first (days since a date)";
+        real(text.trim()).map_err(|_| InvalidParameter::new("range", format!("{:?}", text.trim()), must_be))
+    };
     Ok(Column { name: name.trim().into(), values: Values::Range(bound(low)?, bound(high)?) })
 }
 

@@ -121,7 +121,13 @@ impl Column {
             Values::Categories(words) => {
                 let known = words.iter().position(|word| word == cell);
                 let at = known.or_else(|| words.iter().position(|word| word == ANY));
-                features[at.ok_or_else(|| Refused::MustBe(one_of(words)))?] = 1.0;
+                let must_be = || {
+                    format!(
+                        "{}, unless the public list of words has * for all others (no word is listed because it occurs)",
+                        one_of(words)
+                    )
+                };
+                features[at.ok_or_else(|| Refused::MustBe(must_be()))?] = 1.0;
             }
             Values::Text(_) => text::fill(cell, features),
         }
