@@ -62,7 +62,7 @@ their periods). Each takes the share of a group with a quarter of the largest we
 other noise grows by 6%, for one group."
 )]
 pub struct Arguments {
-    /// Folder of the release, which must not exist yet.
+    /// Folder of the release, which is made if it does not exist. One release needs one of its own.
     dir: PathBuf,
     /// Public categories that figures are published for: a file with one per line, or a list separated by
     /// commas.

@@ -29,6 +29,10 @@ impl fmt::Display for Printed {
 /// The caveat of results at the best of several learning rates.
 const CHOSEN: &str = "Each row is the best of its learning rates by test accuracy; no standard error accounts for that choice.";
 
+/// What the folder of a model has that no statement covers.
+const CARD: &str = "Its card, README.md, has accuracies on the test rows, which the statement does not cover: take them out unless \
+                    these rows are public.";
+
 const HEADER: [&str; 9] = [
     "mechanism",
     "test accuracy",
@@ -79,7 +83,8 @@ fn one(f: &mut fmt::Formatter<'_>, result: &StudyResult) -> fmt::Result {
     result.uncovered.as_ref().map_or(Ok(()), |uncovered| writeln!(f, "{uncovered}."))?;
     let model = result.model.display();
     writeln!(f, "Model to give away: {model}, {}.", result.model_is)?;
-    writeln!(f, "Its privacy statement: {model}/statement.txt. Report: {}", result.report.display())
+    writeln!(f, "Its privacy statement: {model}/statement.txt. Report: {}", result.report.display())?;
+    writeln!(f, "{CARD}")
 }
 
 fn several(f: &mut fmt::Formatter<'_>, sweep: &Sweep) -> fmt::Result {
