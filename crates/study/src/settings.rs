@@ -270,9 +270,10 @@ impl Settings {
                 "one for examples: rounds are of users, and the data have none (user or users names them)";
             return Err(InvalidParameter::new("setting", setting.name(), must_be).into());
         }
-        let default = if self.is_digits() { 96 } else { units.div_ceil(8).min(500) };
+        let is_of_digits = self.is_digits() && !has_users;
+        let default = if is_of_digits { 96 } else { units.div_ceil(8).min(500) };
         let batch_size = self.batch_size.unwrap_or(default);
-        let epochs = match (is_federated, self.is_digits()) {
+        let epochs = match (is_federated, is_of_digits) {
             (true, _) => 4,
             (false, true) => 20,
             (false, false) => default_epochs(units, batch_size),
@@ -326,6 +327,21 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Batches of persons are an eighth of them, whatever their data: 50 persons are no 96.
+    #[test]
+    fn persons_of_digits_have_the_defaults_of_persons() {
+        let examples = Settings::new("digits");
+        let persons = Settings { persons: Some(Persons::Lines("names".into())), ..examples.clone() };
+        let defaults = |of: &Settings, setting, units| {
+            let request = of.request(setting, units, 650).unwrap();
+            (request.batch_size, request.length)
+        };
+        assert_eq!(defaults(&examples, Setting::Cyclic, 1440), (96, Length::Epochs(20)));
+        assert_eq!(defaults(&persons, Setting::Cyclic, 50), (7, Length::Epochs(16)));
+        let rounds = Setting::Federated { min_sep: 2, max_participations: None };
+        assert_eq!(defaults(&persons, rounds, 50), (7, Length::Epochs(4)));
+    }
 
     #[test]
     fn default_epochs_are_the_fewest_with_enough_steps_within_their_range() {

@@ -34,8 +34,8 @@ sampler, not of the model. Where sampling amplifies privacy, they are as secret 
 the key: do not publish them.
 
 --owners is for examples of several persons, such as messages: owners.toml protects each
-of the four persons with all of their examples. Who owns which example is not protected, only the
-contents."
+of the four persons with all of their examples. Who owns which example is not protected,
+only the contents."
 )]
 pub struct Arguments {
     /// Plan whose sampler forms the batches.
