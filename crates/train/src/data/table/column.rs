@@ -123,7 +123,7 @@ impl Column {
                 let at = known.or_else(|| words.iter().position(|word| word == ANY));
                 let must_be = || {
                     format!(
-                        "{}, unless the public list of words has * for all others (no word is listed because it occurs)",
+                        "{}, or any word if * is listed; list words that are publicly known, not those that occur",
                         one_of(words)
                     )
                 };
