@@ -146,6 +146,9 @@ trait Run {
 
     /// A fast estimate of epsilon.
     fn epsilon_near(&self, delta: f64) -> Result<f64>;
+
+    /// An estimate of the upper bound, which mostly is that bound, in a fraction of the time.
+    fn epsilon_upper_near(&self, delta: f64) -> Result<f64>;
 }
 
 impl Run for PoissonSampledGaussian {
@@ -155,6 +158,10 @@ impl Run for PoissonSampledGaussian {
 
     fn epsilon_near(&self, delta: f64) -> Result<f64> {
         Ok(Composition::new([*self])?.epsilon_near(delta))
+    }
+
+    fn epsilon_upper_near(&self, delta: f64) -> Result<f64> {
+        Composition::new([*self])?.epsilon_removed_upper(delta)
     }
 }
 
@@ -166,6 +173,18 @@ impl Run for RandomAllocation {
     fn epsilon_near(&self, delta: f64) -> Result<f64> {
         self.epsilon_near(delta)
     }
+
+    fn epsilon_upper_near(&self, delta: f64) -> Result<f64> {
+        self.epsilon_removed_upper(delta)
+    }
+}
+
+/// A value of the parameter that a search changes, and how fast the relative excess of epsilon falls with the
+/// logarithm of the parameter there.
+#[derive(Clone, Copy)]
+struct Guess {
+    value: f64,
+    slope: f64,
 }
 
 /// The privacy target (epsilon, delta).
@@ -179,14 +198,13 @@ impl Target {
         Ok(Self { epsilon: non_negative("epsilon", epsilon)?, delta: in_open_unit("delta", delta)? })
     }
 
-    /// The relative excess of epsilon over the target, which is at most 0 if the target is met.
-    fn excess(&self, run: &impl Run) -> Result<f64> {
-        let epsilon = run.epsilon_upper(self.delta)?;
-        Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
+    /// The relative excess of `epsilon` over the target, which is at most 0 if the target is met.
+    fn excess(&self, epsilon: f64) -> f64 {
+        relative(epsilon - self.epsilon, epsilon + self.epsilon)
     }
 
     fn meets(&self, run: &impl Run) -> Result<bool> {
-        Ok(self.excess(run)? <= 0.0)
+        Ok(self.excess(run.epsilon_upper(self.delta)?) <= 0.0)
     }
 
     /// The first of `start` and `start (1 + 2^k 1e-15)`, k = 0, 1, ..., that meets the target.
@@ -212,52 +230,25 @@ impl Target {
         low: f64,
         run: impl Fn(f64) -> Result<R>,
     ) -> Result<f64> {
-        let excess = |value: f64| self.excess(&run(value)?);
         let near = self.near(start, low, &run)?;
-        let (mut works, mut fails) = ((near, excess(near)?), (low, f64::INFINITY));
-        // Bracket the answer in steps of growing size.
-        let mut factor = 1.02f64;
-        while works.1 > 0.0 {
-            if works.0 > 1e12 {
-                return in_reach(parameter, false, works.0);
-            }
-            fails = works;
-            works.0 *= factor;
-            works.1 = excess(works.0)?;
-            factor = (factor * factor).min(4.0);
+        let excess = |value: f64| Ok(self.excess(run(value)?.epsilon_upper(self.delta)?));
+        let fast = |value: f64| Ok(self.excess(run(value)?.epsilon_upper_near(self.delta)?));
+        let (value, found) = solve(parameter, near, low, fast)?;
+        // Mostly, the fast estimates are the bounds, and the answer is that of the bounds.
+        if excess(value)? == found {
+            return Ok(value);
         }
-        while fails.1 == f64::INFINITY && works.0 > low {
-            let next = (works.0 / factor).max(low);
-            let there = (next, excess(next)?);
-            if there.1 > 0.0 {
-                fails = there
-            } else {
-                works = there
-            }
-            factor = (factor * factor).min(4.0);
-        }
-        if works.0 <= low {
-            return Ok(works.0);
-        }
-        // The relative excess is nearly linear in the logarithm of the parameter.
-        let end = works.0.ln();
-        let (_, found) = crossing((fails.0.ln(), fails.1), (end, works.1), TOLERANCE, |ln| {
-            excess(ln.exp()).unwrap_or(f64::INFINITY)
-        });
-        // Return exactly the value that was evaluated.
-        Ok(if found == end { works.0 } else { found.exp() })
+        Ok(solve(parameter, Guess { value, ..near }, low, excess)?.0)
     }
 
     /// An estimate of the least value, from a fast approximation of epsilon.
-    fn near<R: Run>(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<R>) -> Result<f64> {
-        let excess = |value: f64| -> Result<f64> {
-            let epsilon = run(value)?.epsilon_near(self.delta)?;
-            Ok(relative(epsilon - self.epsilon, epsilon + self.epsilon))
-        };
-        let mut works = (start, excess(start)?);
+    fn near<R: Run>(&self, start: f64, low: f64, run: impl Fn(f64) -> Result<R>) -> Result<Guess> {
+        let excess = |value: f64| Ok::<f64, Error>(self.excess(run(value)?.epsilon_near(self.delta)?));
+        let guess = |value| Guess { value, slope: 1.0 };
+        let mut works: (f64, f64) = (start, excess(start)?);
         while works.1 > 0.0 {
             if works.0 > 1e12 {
-                return Ok(start);
+                return Ok(guess(start));
             }
             works.0 *= 4.0;
             works.1 = excess(works.0)?;
@@ -265,16 +256,64 @@ impl Target {
         let mut fails = works;
         while fails.1 <= 0.0 {
             if fails.0 <= low {
-                return Ok(low);
+                return Ok(guess(low));
             }
             works = fails;
             fails.0 = (0.25 * fails.0).max(low);
             fails.1 = excess(fails.0)?;
         }
-        let ends = ((fails.0.ln(), fails.1), (works.0.ln(), works.1));
-        let (_, works) = crossing(ends.0, ends.1, 0.005, |ln| excess(ln.exp()).unwrap_or(f64::INFINITY));
-        Ok(works.exp())
+        let at = |ln: f64| excess(ln.exp()).unwrap_or(f64::INFINITY);
+        let (low, high) = crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), 0.005, at);
+        let slope = (at(low) - at(high)) / (high - low);
+        Ok(Guess { value: high.exp(), slope })
     }
+}
+
+/// The least value >= `low` at which `excess` is at most 0, with its excess there, for an excess that falls
+/// with the value.
+fn solve(
+    parameter: &'static str,
+    near: Guess,
+    low: f64,
+    excess: impl Fn(f64) -> Result<f64>,
+) -> Result<(f64, f64)> {
+    let at = |value: f64| Ok::<_, Error>((value, excess(value)?));
+    let (mut works, mut fails) = (at(near.value)?, (low, f64::INFINITY));
+    // Bracket the answer: a step to a little beyond it, and further ones of growing size.
+    let mut step = (1.1 * works.1.abs() / near.slope + TOLERANCE).clamp(TOLERANCE, 0.1);
+    let next = |step: f64| (2.0 * step).min(4f64.ln());
+    while works.1 > 0.0 {
+        if works.0 > 1e12 {
+            return in_reach(parameter, false, works);
+        }
+        fails = works;
+        works = at(works.0 * step.exp())?;
+        step = next(step);
+    }
+    while fails.1 == f64::INFINITY && works.0 > low {
+        let there = at((works.0 * (-step).exp()).max(low))?;
+        if there.1 > 0.0 {
+            fails = there
+        } else {
+            works = there
+        }
+        step = next(step);
+    }
+    if works.0 <= low {
+        return Ok(works);
+    }
+    // The relative excess is nearly linear in the logarithm of the parameter.
+    let seen = std::cell::Cell::new(works);
+    crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), TOLERANCE, |ln| {
+        let value = ln.exp();
+        let there = excess(value).unwrap_or(f64::INFINITY);
+        if there <= 0.0 {
+            seen.set((value, there));
+        }
+        there
+    });
+    // Exactly the value that was evaluated.
+    Ok(seen.get())
 }
 
 /// `difference / sum`; 0 if both are 0, 1 if they are infinite.

@@ -32,6 +32,7 @@ mod source;
 use std::ffi::OsString;
 
 use antinoise_input::printable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Correlated-noise mechanisms for differentially private learning: design, account, generate, train.
@@ -178,6 +179,26 @@ fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a cl
     inner.map_or(command, |(command, matches)| running(command, matches))
 }
 
+/// The innermost command that `arguments` name.
+fn named<'a>(command: &'a clap::Command, arguments: &[OsString]) -> &'a clap::Command {
+    arguments.iter().fold(command, |command, argument| command.find_subcommand(argument).unwrap_or(command))
+}
+
+/// The values that options of `command` may have which `error` finds missing.
+fn values_of_missing(error: &clap::Error, command: &clap::Command) -> Vec<String> {
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) if error.kind() == ErrorKind::MissingRequiredArgument => names,
+        _ => return Vec::new(),
+    };
+    let options = command.get_arguments().filter(|option| missing.contains(&option.to_string()));
+    let values = options.map(|option| (option.get_id(), option.get_possible_values()));
+    let listed = values.filter(|(_, values)| !values.is_empty()).map(|(name, values)| {
+        let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
+        format!("--{} is one of {}", name.as_str().replace('_', "-"), values.join(", "))
+    });
+    listed.collect()
+}
+
 /// Runs the command that `arguments` name, the program's own name first, prints its output, and returns the
 /// exit status: 0 done, 2 bad input, 130 or 143 stopped by a signal, 1 any other failure.
 ///
@@ -185,13 +206,16 @@ fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a cl
 pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     let commands = Cli::command();
     let arguments = with_negative_numbers(arguments.into_iter().map(Into::into));
-    let parsed = commands.clone().try_get_matches_from(arguments);
+    let parsed = commands.clone().try_get_matches_from(&arguments);
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             // If stderr is closed, the exit status still reports the error.
             let _ = error.print();
+            let mut built = commands.clone();
+            built.build();
+            values_of_missing(&error, named(&built, &arguments)).iter().for_each(|text| eprintln!("{text}"));
             return u8::try_from(error.exit_code()).unwrap_or(1);
         }
     };

@@ -441,3 +441,19 @@ fn messages_show_control_characters_of_a_plan_as_text() {
         assert!(shown.contains("owned"), "{shown}");
     }
 }
+
+/// What may be given for a required option that is missing, also after options of the program itself.
+#[test]
+fn an_option_that_is_missing_says_its_values() {
+    let values = "--setting is one of poisson, b-min-sep, cyclic, shuffled, federated, single, stream";
+    for command in ["plan", "--json plan"] {
+        let arguments = format!("{command} --examples 60000 --batch-size 500 --epochs 4 --epsilon 4");
+        let Output { status, stdout, stderr } = antinoise(&arguments.split(' ').collect::<Vec<_>>());
+        let message = String::from_utf8(stderr).unwrap();
+        assert!(status.code() == Some(2) && stdout.is_empty(), "{message}");
+        assert!(
+            message.contains("--setting <SETTING>") && message.ends_with(&format!("{values}\n")),
+            "{message}"
+        );
+    }
+}

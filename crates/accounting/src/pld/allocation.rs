@@ -163,6 +163,17 @@ impl RandomAllocation {
         Ok(found.min(self.unamplified()?.epsilon_upper(delta)?))
     }
 
+    /// An upper bound on the epsilon at `delta` of a removed example, which mostly is
+    /// [`RandomAllocation::epsilon_upper`], in a fraction of the time.
+    pub(crate) fn epsilon_removed_upper(&self, delta: f64) -> Result<f64> {
+        let [remove, _] = self.sides(SPACINGS[0]);
+        let unamplified = self.unamplified()?.epsilon_upper(delta)?;
+        Ok(match self.delta_at_zero_upper(&remove) <= delta {
+            true => 0.0,
+            false => remove.first_upper(delta.ln()).min(unamplified),
+        })
+    }
+
     fn epsilon_of(&self, [remove, add]: [Side; 2], delta: f64) -> Bounds {
         // If delta is at least the sum of all total variations, epsilon is 0.
         if self.delta_at_zero_upper(&remove) <= delta {

@@ -69,10 +69,13 @@ pub(crate) fn characteristic(
             each: &mut each,
         });
     }
-    let values = powers.iter().map(|&(ln_size, angle, _)| Complex::from_polar(ln_size.exp(), angle));
-    // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
-    let sizes = powers.iter().map(|&(ln_size, _, growth)| (ln_size.exp(), growth.min(700.0).exp_m1()));
-    (values.collect(), sizes.collect(), ln_mass)
+    let power = |&(ln_size, angle, growth): &(f64, f64, f64)| {
+        let size = ln_size.exp();
+        // |(x + e)^T - x^T| <= |x|^T (exp(T e/|x|) - 1).
+        (Complex::from_polar(size, angle), (size, growth.min(700.0).exp_m1()))
+    };
+    let (values, sizes) = powers.iter().map(power).unzip();
+    (values, sizes, ln_mass)
 }
 
 /// ln |1 + w| and the angle of 1 + w, with errors proportional to |w|.

@@ -12,7 +12,7 @@
 use antinoise_input::larger;
 
 use super::grid::Grid;
-use super::pair::{Pair, Point, Rounding};
+use super::pair::{Pair, Phase, Point, Rounding};
 
 /// A measure on the losses of a grid, and on an infinite loss.
 #[derive(Debug, Clone)]
@@ -34,6 +34,18 @@ pub(crate) struct Part {
 pub(crate) enum Bound {
     Above,
     Below,
+}
+
+/// All steps of `phases` on the knots of `grids`; `None` if these are too coarse for a bound from below.
+pub(crate) fn parts(phases: &[Phase], grids: &[Grid], bound: Bound) -> Option<Vec<Part>> {
+    let part = |((pair, steps), grid): (&Phase, &Grid)| {
+        let discrete = match bound {
+            Bound::Above => pessimistic(&**pair, grid),
+            Bound::Below => optimistic(&**pair, grid)?,
+        };
+        Some(Part { discrete, steps: *steps })
+    };
+    phases.iter().zip(grids).map(part).collect()
 }
 
 /// Bound on the rounding error of a mass, relative to the slopes on its two sides.

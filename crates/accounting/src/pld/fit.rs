@@ -3,7 +3,6 @@
 //! Nothing here affects the validity of bounds: a bad choice makes them wide, never wrong.
 
 use super::bounds::{Bounds, WIDTH};
-use super::discrete::{Part, optimistic, pessimistic};
 use super::fourier::Settings;
 use super::grid::Grid;
 use super::pair::{Pair, Phase, Rounding};
@@ -128,8 +127,8 @@ impl Fit {
         }
     }
 
-    /// All steps of `phases`, discretised from above and from below.
-    pub fn parts(&self, phases: &[Phase]) -> (Vec<Part>, Option<Vec<Part>>) {
+    /// The knots for each of `phases`.
+    pub fn grids(&self, phases: &[Phase]) -> Vec<Grid> {
         // A loss far above the target contributes almost as much as an infinite one, unless other steps have
         // negative losses.
         let pull: f64 = phases.iter().map(|(pair, steps)| pair.loss(0.0).min(0.0) * *steps as f64).sum();
@@ -138,13 +137,7 @@ impl Fit {
         let grid = |((pair, _), &highest): (&Phase, &f64)| {
             Grid::new(&**pair, self.reach, self.spacing(), highest.min(far))
         };
-        let grids: Vec<_> = phases.iter().zip(&self.highest).map(grid).collect();
-        let each = || phases.iter().zip(&grids);
-        let above =
-            each().map(|((pair, steps), grid)| Part { discrete: pessimistic(&**pair, grid), steps: *steps });
-        let below = each()
-            .map(|((pair, steps), grid)| Some(Part { discrete: optimistic(&**pair, grid)?, steps: *steps }));
-        (above.collect(), below.collect())
+        phases.iter().zip(&self.highest).map(grid).collect()
     }
 
     /// The distance of adjacent knots, in standard deviations of a step. For a distance d, the second moments

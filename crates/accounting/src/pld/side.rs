@@ -1,7 +1,7 @@
 //! Bounds for one direction (removal or addition), refined until they are close.
 
 use super::bounds::Bounds;
-use super::discrete::Bound;
+use super::discrete::{Bound, parts};
 use super::fit::Fit;
 use super::fourier::Spectrum;
 use super::pair::{Pair, Phase, Rounding};
@@ -12,6 +12,9 @@ const REFINEMENTS: usize = 8;
 const MAX_WORK: f64 = 1.5e8;
 /// The logarithm of the smallest delta that is resolved.
 const MIN_LN_DELTA: f64 = -600.0;
+
+/// The spectrum that bounds delta on one side, on the knots of a round; `None` where there is none.
+type Spectra<'a> = dyn Fn(Bound) -> Option<Spectrum> + Sync + 'a;
 
 /// The steps of a composition in one direction.
 pub(crate) struct Side {
@@ -27,8 +30,17 @@ impl Side {
             let upper = least_float(|e| up(e) <= ln_delta).unwrap_or(f64::INFINITY);
             return Bounds { lower: greatest_float(f64::MAX, |e| down(e) >= ln_delta).unwrap_or(0.0), upper };
         }
-        self.refine(Fit::new(&self.parts, ln_delta), known, REFINEMENTS, |upper, lower, target| {
-            let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
+        self.refine(Fit::new(&self.parts, ln_delta), known, REFINEMENTS, |spectrum, target| {
+            let most = |upper: Option<Spectrum>| upper.and_then(|upper| upper.epsilon(ln_delta, target));
+            let (most, lower) = if known == Bounds::ZERO {
+                let (upper, lower) = both(spectrum);
+                (most(upper), lower)
+            } else {
+                // No lower bound is needed if the other direction has a larger one.
+                let most = most(spectrum(Bound::Above));
+                let may_be_worse = most.is_none_or(|most| most > known.lower);
+                (most, may_be_worse.then(|| spectrum(Bound::Below)).flatten())
+            };
             let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
             Bounds { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
         })
@@ -48,9 +60,12 @@ impl Side {
             return Bounds { lower: 0.0, upper: known.upper };
         }
         let fit = Fit::at(&self.parts, self.ln_delta_near(epsilon), epsilon);
-        self.refine(fit, known, REFINEMENTS, |upper, lower, _| Bounds {
-            lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
-            upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
+        self.refine(fit, known, REFINEMENTS, |spectrum, _| {
+            let (upper, lower) = both(spectrum);
+            Bounds {
+                lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon).exp()),
+                upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon).exp().min(1.0)),
+            }
         })
     }
 
@@ -68,15 +83,25 @@ impl Side {
         }
     }
 
-    /// A quick upper bound on epsilon at e^`ln_delta`, which is usually tight.
+    /// The upper bound on epsilon at e^`ln_delta` of the first grid, which is usually tight.
+    pub fn first_upper(&self, ln_delta: f64) -> f64 {
+        self.upper(ln_delta, 1)
+    }
+
+    /// A quick upper bound on epsilon at e^`ln_delta`, also where the first grid is for another epsilon.
     fn rough(&self, ln_delta: f64) -> f64 {
-        let read = |upper: Option<&Spectrum>, _: Option<&Spectrum>, target: f64| {
-            let upper =
-                upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target)).unwrap_or(f64::INFINITY);
-            // A second round only if the first target was far off.
+        self.upper(ln_delta, 2)
+    }
+
+    /// The upper bound on epsilon at e^`ln_delta` of at most `rounds` grids.
+    fn upper(&self, ln_delta: f64, rounds: usize) -> f64 {
+        let read = |spectrum: &Spectra<'_>, target: f64| {
+            let upper = spectrum(Bound::Above).and_then(|spectrum| spectrum.epsilon(ln_delta, target));
+            let upper = upper.unwrap_or(f64::INFINITY);
+            // Another round only if the first target was far off.
             Bounds { lower: if upper < 0.8 * target { 0.0 } else { upper }, upper }
         };
-        self.refine(Fit::new(&self.parts, ln_delta), Bounds::ZERO, 2, read).upper
+        self.refine(Fit::new(&self.parts, ln_delta), Bounds::ZERO, rounds, read).upper
     }
 
     /// An approximation of ln delta at `epsilon`, from which parameters are chosen: the ln delta at which
@@ -97,24 +122,21 @@ impl Side {
     }
 
     /// Refines the grid until the bounds are close or `known` is tighter, for at most `rounds` rounds. `ask`
-    /// computes the bounds from the upper and the lower spectrum, near a target.
+    /// computes the bounds from the spectra that it needs, near a target.
     fn refine(
         &self,
         mut fit: Fit,
         known: Bounds,
         rounds: usize,
-        ask: impl Fn(Option<&Spectrum>, Option<&Spectrum>, f64) -> Bounds,
+        ask: impl Fn(&Spectra<'_>, f64) -> Bounds,
     ) -> Bounds {
         let mut best = Bounds { lower: 0.0, upper: f64::INFINITY };
         for _ in 0..rounds {
-            let (above, below) = fit.parts(&self.parts);
-            let atoms: usize = above.iter().map(|part| part.discrete.losses.len()).sum();
+            let grids = fit.grids(&self.parts);
+            let atoms: usize = grids.iter().map(|grid| grid.losses.len()).sum();
             let (settings, all_it_takes) = fit.settings().within(MAX_WORK / atoms as f64);
-            let (upper, lower) = rayon::join(
-                || Spectrum::new(&above, settings, Bound::Above),
-                || below.and_then(|parts| Spectrum::new(&parts, settings, Bound::Below)),
-            );
-            let found = ask(upper.as_ref(), lower.as_ref(), fit.target);
+            let spectrum = |bound| Spectrum::new(&parts(&self.parts, &grids, bound)?, settings, bound);
+            let found = ask(&spectrum, fit.target);
             best = Bounds { lower: best.lower.max(found.lower), upper: best.upper.min(found.upper) };
             if best.narrow() || best.upper <= known.upper || !all_it_takes {
                 break;
@@ -123,6 +145,11 @@ impl Side {
         }
         best
     }
+}
+
+/// The upper and the lower spectrum, computed side by side.
+fn both(spectrum: &Spectra<'_>) -> (Option<Spectrum>, Option<Spectrum>) {
+    rayon::join(|| spectrum(Bound::Above), || spectrum(Bound::Below))
 }
 
 #[cfg(test)]

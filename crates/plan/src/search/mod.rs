@@ -2,6 +2,7 @@
 //! progress of the work, sweeps over numbers of bands, and proposed requests.
 
 mod bands;
+mod buffers;
 mod candidate;
 mod choice;
 mod proposal;

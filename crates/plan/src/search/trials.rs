@@ -6,6 +6,7 @@ use antinoise_mechanism::strategy::VaryingBlt;
 use antinoise_mechanism::{Adjacency, AnyStrategy, Class, Participation, Separation, Workload};
 use rayon::prelude::*;
 
+use super::buffers;
 use super::candidate::Candidate;
 use super::work::{B_MIN_SEP, CERTIFICATE, Work, expected};
 use crate::verified::Progress;
@@ -15,10 +16,6 @@ use crate::{Request, Result, Schedule, Setting, monte_carlo};
 /// takes half a minute on two cores. With as many bands as groups, Poisson sampling is never worse than
 /// cyclic batches.
 const MAX_BANDS: usize = 1 << 14;
-/// Numbers of BLT buffers in a search. More than six rarely lower the loss.
-const ORDERS: std::ops::RangeInclusive<usize> = 1..=8;
-/// Minimum relative reduction of the loss for which another BLT buffer is kept.
-const MIN_BUFFER_GAIN: f64 = 1e-4;
 /// Maximum number of steps of a dense strategy, whose design then takes 15 s on two busy cores. Longer runs
 /// restart a dense strategy once.
 const MAX_DENSE_STEPS: usize = 1280;
@@ -243,7 +240,7 @@ pub(super) fn fitting(request: &Request, work: &Work<'_>) -> Result<(Vec<Candida
     trials
         .extend(other_classes(request, &unsampled).into_iter().map(|spec| Trial { spec, amplified: false }));
     let (mut first, mut failures) = all(request, unsampled.steps, &trials, work);
-    drop_idle_buffers(&mut first, request.objective);
+    buffers::drop_idle(&mut first, request.objective);
     let (second, more) =
         all(request, unsampled.steps, &refined(request, unsampled.steps, most, &first), work);
     failures.extend(more);
@@ -291,18 +288,30 @@ fn unsampled(request: &Request) -> Request {
     if request.setting.is_sampled() { request.under(Setting::Cyclic) } else { request.clone() }
 }
 
-/// The candidates of `trials`, and the mechanisms that failed.
+/// The candidates of `trials`, and the mechanisms that failed. More and more BLT buffers are tried until
+/// [`buffers::MAX_IDLE`] in a row gain nothing.
 fn all(request: &Request, steps: usize, trials: &[Trial], work: &Work<'_>) -> (Vec<Candidate>, Vec<Failure>) {
     let seconds = |trial: &Trial| expected(trial.spec, steps);
     work.expect(trials.iter().map(seconds).sum());
-    let tried = |trial: &Trial| {
-        let made = candidate(request, *trial);
-        work.did(seconds(trial));
-        (trial.spec, made)
+    let tried = |ladder: &[Trial]| {
+        let (mut made, mut least, mut idle) = (Vec::new(), f64::INFINITY, 0);
+        for trial in ladder {
+            if idle < buffers::MAX_IDLE {
+                let found = candidate(request, *trial);
+                let loss = found.as_ref().map_or(f64::INFINITY, |found| found.objective(request.objective));
+                idle = if buffers::gains(loss, least) { 0 } else { idle + 1 };
+                least = least.min(loss);
+                made.push((trial.spec, found));
+            }
+            work.did(seconds(trial));
+        }
+        made
     };
-    let made: Vec<_> = trials.par_iter().map(tried).collect();
+    let ladders: Vec<_> =
+        trials.chunk_by(|first, second| buffers::is_next(first.spec, second.spec)).collect();
+    let made: Vec<_> = ladders.into_par_iter().map(tried).collect();
     let (mut found, mut failures) = (Vec::new(), Vec::new());
-    for (spec, made) in made {
+    for (spec, made) in made.into_iter().flatten() {
         match made {
             Ok(candidate) => found.push(candidate),
             Err(error) => failures.push((spec, error)),
@@ -319,18 +328,6 @@ fn candidate(request: &Request, trial: Trial) -> Result<Candidate> {
             Candidate::designed(&request, request.schedule()?, trial.spec)
         }
     }
-}
-
-/// Removes BLTs whose last buffer lowers the loss by less than the fraction [`MIN_BUFFER_GAIN`].
-fn drop_idle_buffers(found: &mut Vec<Candidate>, objective: Objective) {
-    let mut least = f64::INFINITY;
-    found.retain(|c| {
-        let keeps = c.spec.class != Class::Blt || c.objective(objective) < (1.0 - MIN_BUFFER_GAIN) * least;
-        if c.spec.class == Class::Blt {
-            least = least.min(c.objective(objective));
-        }
-        keeps
-    });
 }
 
 /// The candidate of `class` of least loss in `found`.
@@ -459,7 +456,7 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
     let (steps, participation) = (unsampled.steps, &unsampled.participation);
     let sized = |class, bands| StrategySpec { bands: Some(bands), ..StrategySpec::new(class) };
     let of_order = |class, order| StrategySpec { order: Some(order), ..StrategySpec::new(class) };
-    let mut specs: Vec<_> = ORDERS.map(|order| of_order(Class::Blt, order)).collect();
+    let mut specs: Vec<_> = buffers::NUMBERS.map(|order| of_order(Class::Blt, order)).collect();
     if let Some(epoch_steps) = participation.epoch_steps() {
         return with_restarts(
             specs,

@@ -374,6 +374,7 @@
   }
 
   async function begin() {
+    if (!self.PLANNER_WASM) throw "assets/planner-wasm.js is missing, which scripts/site.sh build writes. On the command line, antinoise plan does the same.";
     form.append(...FIELDS.map(fieldOf), general);
     form.onsubmit = event => event.preventDefault();
     page.className = "planner";
@@ -385,5 +386,5 @@
     plan();
   }
 
-  begin().catch(error => { page.textContent = `The planner cannot run in this browser: ${error}`; page.dataset.state = "failed"; });
+  begin().catch(error => { page.textContent = `The planner cannot run: ${error}`; page.dataset.state = "failed"; });
 })();

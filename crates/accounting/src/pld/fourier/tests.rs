@@ -17,7 +17,7 @@ fn at(theta: f64, s: f64, v: f64, bound: Bound) -> f64 {
     let period = 60.0 / theta;
     let term = |k: u32| {
         let omega = 2.0 * PI * f64::from(k) / period;
-        let term = payoff(theta, s, omega, bound) * Complex::from_polar(2.0 / period, omega * v);
+        let term = payoff(theta, s, bound)(omega) * Complex::from_polar(2.0 / period, omega * v);
         if k == 0 { 0.5 * term.re } else { term.re }
     };
     (0..=(9.0 / s * period / (2.0 * PI)) as u32).map(term).sum()
@@ -54,7 +54,7 @@ fn terms_that_are_left_out_are_bounded() {
                 for side in [Bound::Above, Bound::Below] {
                     let size = |k: u32| {
                         let omega = 2.0 * PI * (count + f64::from(k)) / period;
-                        2.0 / period * payoff(theta, s, omega, side).norm()
+                        2.0 / period * payoff(theta, s, side)(omega).norm()
                     };
                     let exact: f64 = (0..20_000).map(size).sum();
                     assert!(exact <= bound, "{theta} {s} {last} {period}: {exact:e} {bound:e}");

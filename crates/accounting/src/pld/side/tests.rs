@@ -14,7 +14,7 @@ fn side((sigma, q, steps): (f64, f64, u64), direction: Direction) -> Side {
 
 /// Atoms times frequencies, rounded up to a tenth of a magnitude.
 fn cost(fit: &Fit, side: &Side) -> f64 {
-    let atoms: usize = fit.parts(&side.parts).0.iter().map(|part| part.discrete.losses.len()).sum();
+    let atoms: usize = fit.grids(&side.parts).iter().map(|grid| grid.losses.len()).sum();
     let mut magnitudes = (30..100).map(|i| 10f64.powf(0.1 * f64::from(i)));
     magnitudes.find(|most| fit.settings().within(most / atoms as f64).1).unwrap()
 }
@@ -33,7 +33,8 @@ fn the_first_grid_is_fine_enough_and_no_finer() {
                 let side = side(run, direction);
                 let fit = Fit::new(&side.parts, ln_delta);
                 let work = cost(&fit, &side);
-                let epsilon = side.refine(fit, Bounds::ZERO, 1, |upper, lower, target| {
+                let epsilon = side.refine(fit, Bounds::ZERO, 1, |spectrum, target| {
+                    let (upper, lower) = both(spectrum);
                     let most = upper.and_then(|spectrum| spectrum.epsilon(ln_delta, target));
                     let least = lower.and_then(|spectrum| spectrum.epsilon(ln_delta, most.unwrap_or(target)));
                     Bounds { lower: least.unwrap_or(0.0), upper: most.unwrap_or(f64::INFINITY) }
@@ -42,9 +43,12 @@ fn the_first_grid_is_fine_enough_and_no_finer() {
                 assert!((0.8..1.05).contains(&width(epsilon)) && work < 1e7, "{place}");
                 let fit = Fit::at(&side.parts, ln_delta, epsilon.upper);
                 let work = cost(&fit, &side);
-                let delta = side.refine(fit, Bounds::ZERO, 1, |upper, lower, _| Bounds {
-                    lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon.upper).exp()),
-                    upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon.upper).exp()),
+                let delta = side.refine(fit, Bounds::ZERO, 1, |spectrum, _| {
+                    let (upper, lower) = both(spectrum);
+                    Bounds {
+                        lower: lower.map_or(0.0, |spectrum| spectrum.ln_delta(epsilon.upper).exp()),
+                        upper: upper.map_or(1.0, |spectrum| spectrum.ln_delta(epsilon.upper).exp()),
+                    }
                 });
                 let place = format!("{run:?} {direction:?} {ln_delta}: {delta:?}, work {work:e}");
                 assert!((1.0..2.4).contains(&width(delta)) && work < 4e8, "{place}");
