@@ -205,6 +205,37 @@ fn calibration_is_safe_and_close() {
     assert!(calibrate::steps_lower(0.1, 0.5, 0.1, 1e-6).unwrap_err().to_string().starts_with("no steps"));
 }
 
+/// For every comparison of neighbours: the target is met as it is accounted, and 2e-4 less noise misses it.
+#[test]
+fn noise_that_is_calibrated_is_the_least_over_the_whole_space() {
+    let (mut uniform, mut compared) = (uniforms(11), 0);
+    let cases = random_cases(4000, 40);
+    for case in 0..cases {
+        let mut between = |low: f64, high: f64| low * (high / low).powf(uniform());
+        let (rate, steps) = (between(1e-6, 1.0), between(1.0, 1e6) as u64);
+        let (epsilon, delta) = (between(1e-2, 30.0), between(1e-12, 1e-2));
+        let run = PoissonSampledGaussian::new(1.0, rate, steps).unwrap();
+        let run = match case % 4 {
+            0 => run,
+            1 => run.replaced(),
+            2 => run.of_group(3).unwrap(),
+            _ => run.truncated(1 + (2.0 * rate * 1e4) as u64, 10_000).unwrap(),
+        };
+        let place = format!("{run:?} for epsilon {epsilon}, delta {delta:e}");
+        let upper = |sigma| {
+            let run = run.with_noise_multiplier(sigma).unwrap();
+            Composition::new([run]).unwrap().epsilon(delta).unwrap().upper
+        };
+        let Ok(sigma) = run.noise_multiplier_upper(epsilon, delta) else { continue };
+        assert!(upper(sigma) <= epsilon, "{place}: {sigma} gives {}", upper(sigma));
+        // Less noise than a thousandth is nowhere accounted for tightly.
+        let less = sigma * (1.0 - 2e-4);
+        assert!(sigma < 1e-3 || upper(less) > epsilon, "{place}: {less} gives {}", upper(less));
+        compared += 1;
+    }
+    assert!(compared > cases * 9 / 10, "{compared} of {cases}");
+}
+
 /// Targets for which the first guess is far off: an epsilon of 0, and few steps.
 #[test]
 fn calibration_finds_what_is_far_from_its_guess() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{EVENTS, antinoise, freeze, init, json, refused};
+use super::{ALL_QUERIES, EVENTS, antinoise, freeze, init, init_with, json, refused};
 
 #[test]
 fn what_is_published_is_in_json_in_sql_and_on_a_page() {
@@ -50,6 +50,29 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
         let found = std::fs::metadata(folder.join("shops").join(file)).unwrap();
         assert_eq!(found.permissions().mode() & 0o777, 0o600, "{file}");
     }
+}
+
+/// Many periods at once are not a screen to scroll through: the last one is printed, and where the others are.
+#[test]
+fn of_many_periods_the_last_is_printed() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    init_with(folder, "shops", &ALL_QUERIES);
+    ["0", "1", "2", "3", "4"].map(|period| freeze(folder, "shops", period));
+    let printed = antinoise(folder, &["release", "publish", "shops"]);
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let (rows, rest) = text.split_once(" rows of earlier periods are in the table published").unwrap();
+    let (rows, left) = rows.rsplit_once('\n').unwrap();
+    assert!(
+        rows.lines().skip(2).all(|row| row.starts_with("4 ")) && rest.contains("95% intervals"),
+        "{text}"
+    );
+    let all = json(folder, &["release", "query", "shops", "SELECT * FROM published"])["rows"].clone();
+    let count = rows.lines().count() - 2 + left.parse::<usize>().unwrap();
+    assert_eq!(all.as_array().unwrap().len(), count, "{text}");
+    freeze(folder, "shops", "5");
+    let printed = antinoise(folder, &["release", "publish", "shops"]);
+    assert!(!String::from_utf8(printed.stdout).unwrap().contains("rows of earlier periods"));
 }
 
 #[test]

@@ -38,8 +38,10 @@ const MAX_FREE_ENTRIES: usize = 200_000_000;
 const MAX_FREE_ENTRIES_NEAR: usize = 10_000_000;
 /// Largest number of steps for which the columns of a BLT are scaled to norm 1.
 const MAX_NORMALIZED_BLT_STEPS: usize = 1 << 14;
-/// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit.
+/// Numbers of bands of banded inverses, whose noise state is small, for requests with a memory limit; and the
+/// number of them that are designed in a tenth of a second.
 const INVERSE_BANDS: [usize; 4] = [4, 8, 16, 32];
+const QUICK_INVERSE_BANDS: usize = 2;
 /// Degrees of rational strategies for requests with a memory limit and several participations, and the
 /// largest number of steps for which they are designed in seconds.
 const RATIONAL_ORDERS: [usize; 3] = [2, 4, 8];
@@ -482,8 +484,10 @@ fn other_classes(request: &Request, unsampled: &Schedule) -> Vec<StrategySpec> {
         let restarts = (participations > 1).then_some(participations);
         specs.push(StrategySpec { restarts, ..StrategySpec::new(Class::HonakerFull) });
     }
-    if request.memory.is_some() && steps <= MAX_INVERSE_STEPS {
-        specs.extend(INVERSE_BANDS.iter().filter(|&&b| b < steps).map(|&b| sized(Class::BandedInverse, b)));
+    if let Some(most) = bands_in_memory(request).filter(|_| steps <= MAX_INVERSE_STEPS) {
+        let tried = if request.thorough { INVERSE_BANDS.len() } else { QUICK_INVERSE_BANDS };
+        let fitting = INVERSE_BANDS.iter().take(tried).filter(|&&b| b < steps && b <= most);
+        specs.extend(fitting.map(|&b| sized(Class::BandedInverse, b)));
     }
     let comes_again = participation.separation(steps).max_participations > 1;
     if request.memory.is_some() && request.thorough && comes_again && steps <= MAX_RATIONAL_STEPS {

@@ -43,6 +43,9 @@ pub struct PublishedPeriods {
     complete: bool,
 }
 
+/// Number of rows up to which rows of several periods are printed as text.
+const MOST_PRINTED: usize = 60;
+
 /// Publishes all frozen periods.
 pub fn run(arguments: &Arguments) -> Result<PublishedPeriods> {
     let mut release = Release::open(&arguments.dir)?;
@@ -78,12 +81,29 @@ pub fn table(published: &[Published]) -> String {
     output::table(&["period", "key", "query", "value", "lower", "upper"], &rows)
 }
 
+impl PublishedPeriods {
+    /// The rows to print: all, or those of the last period if there are more than [`MOST_PRINTED`].
+    fn shown(&self) -> &[Published] {
+        let last = self.published.last().map(|row| row.period);
+        let first = self.published.iter().position(|row| Some(row.period) == last).unwrap_or(0);
+        if self.published.len() > MOST_PRINTED { &self.published[first..] } else { &self.published }
+    }
+}
+
 impl fmt::Display for PublishedPeriods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.published.is_empty() {
             writeln!(f, "nothing was frozen since the last publication")?;
         } else {
-            write!(f, "{}", table(&self.published))?;
+            let shown = self.shown();
+            write!(f, "{}", table(shown))?;
+            if shown.len() < self.published.len() {
+                let earlier = self.published.len() - shown.len();
+                writeln!(
+                    f,
+                    "{earlier} rows of earlier periods are in the table published of DIR/release.db"
+                )?;
+            }
             writeln!(f, "\n95% intervals {}", self.intervals)?;
             self.intervals_of_users
                 .iter()
