@@ -74,7 +74,7 @@ DRAWN_OF = {
     "accounting": "crates/accounting/src/**/*.rs",
     "mechanism": "crates/mechanism/src/sensitivity/**/*.rs",
     "plan": (
-        "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs crates/plan/src/sampler/batches.rs "
+        "crates/plan/src/verified.rs crates/plan/src/schedule.rs crates/plan/src/sampler.rs crates/plan/src/batches.rs "
         "crates/plan/src/participations.rs crates/plan/src/monte_carlo.rs"
     ),
     "noise": "crates/noise/src/key/*.rs crates/noise/src/stream.rs crates/noise/src/used_steps.rs",

@@ -24,7 +24,8 @@
 //! verified plans.
 //!
 //! ```layers
-//! error, sampler: errors; batches
+//! error, sampler: errors; how batches are formed
+//! batches: the examples of each batch
 //! strategy_file: strategies in files, as a request takes them
 //! widened_clip_norm: how far one unit moves a sum that is computed in floating point and rounded
 //! arithmetic: how noise is added to sums
@@ -42,6 +43,7 @@
 //! ```
 
 mod arithmetic;
+mod batches;
 mod error;
 mod io;
 mod monte_carlo;
@@ -65,6 +67,7 @@ mod widened_clip_norm;
 
 pub use antinoise_mechanism::PrivacyUnit;
 pub use arithmetic::{Arithmetic, ArithmeticKind};
+pub use batches::Batches;
 pub use error::{Error, Figure, Result};
 pub use io::write_atomically;
 pub use owners::OwnedExamples;
@@ -72,7 +75,7 @@ pub use participations::Participations;
 pub use persons::{ByExamples, by_examples_in_words};
 pub use plan::{Plan, Privacy, neighbours};
 pub use request::{Length, MaxBatchSize, Request};
-pub use sampler::{Batches, Sampler, Spacing};
+pub use sampler::{Sampler, Spacing};
 pub use schedule::{Accountant, Schedule};
 pub use search::{
     Bands, Budget, Candidate, Choice, Proposal, Rejected, advise, choose, choose_with, default_bands,

@@ -4,10 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-mod batches;
-
-pub use batches::Batches;
-
 /// How batches are formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -212,6 +208,6 @@ pub struct Spacing {
 }
 
 /// The first example of group `g` among `groups` groups, whose sizes differ by at most one.
-fn start_of_group(g: usize, groups: usize, examples: usize) -> usize {
+pub(crate) fn start_of_group(g: usize, groups: usize, examples: usize) -> usize {
     (g as u128 * examples as u128 / groups as u128) as usize
 }

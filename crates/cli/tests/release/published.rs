@@ -52,7 +52,7 @@ fn what_is_published_is_in_json_in_sql_and_on_a_page() {
     }
 }
 
-/// Many periods at once are not a screen to scroll through: the last one is printed, and where the others are.
+/// The last of many periods is printed, and where the others are.
 #[test]
 fn of_many_periods_the_last_is_printed() {
     let root = tempfile::tempdir().unwrap();

@@ -6,7 +6,8 @@
 use antinoise_input::{InvalidParameter, at_least, between};
 use rand_core::Rng;
 
-use super::{Sampler, start_of_group};
+use crate::Sampler;
+use crate::sampler::start_of_group;
 
 /// The batches of one run. The batch of a step does not depend on earlier steps.
 pub struct Batches {
