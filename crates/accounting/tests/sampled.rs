@@ -209,7 +209,7 @@ fn calibration_is_safe_and_close() {
 #[test]
 fn noise_that_is_calibrated_is_the_least_over_the_whole_space() {
     let (mut uniform, mut compared) = (uniforms(11), 0);
-    let cases = random_cases(4000, 40);
+    let cases = random_cases(2000, 50);
     for case in 0..cases {
         let mut between = |low: f64, high: f64| low * (high / low).powf(uniform());
         let (rate, steps) = (between(1e-6, 1.0), between(1.0, 1e6) as u64);
