@@ -84,8 +84,8 @@ pub fn table(published: &[Published]) -> String {
 impl PublishedPeriods {
     /// The rows to print: all, or those of the last period if there are more than [`MOST_PRINTED`].
     fn shown(&self) -> &[Published] {
-        let last = self.published.last().map(|row| row.period);
-        let first = self.published.iter().position(|row| Some(row.period) == last).unwrap_or(0);
+        let last = self.published.last().map(|row| &row.period);
+        let first = self.published.iter().position(|row| Some(&row.period) == last).unwrap_or(0);
         if self.published.len() > MOST_PRINTED { &self.published[first..] } else { &self.published }
     }
 }
