@@ -233,12 +233,16 @@ impl Target {
         let near = self.near(start, low, &run)?;
         let excess = |value: f64| Ok(self.excess(run(value)?.epsilon_upper(self.delta)?));
         let fast = |value: f64| Ok(self.excess(run(value)?.epsilon_upper_near(self.delta)?));
-        let (value, found) = solve(parameter, near, low, fast)?;
-        // Mostly, the fast estimates are the bounds, and the answer is that of the bounds.
-        if excess(value)? == found {
-            return Ok(value);
+        let found = solve(parameter, near, low, fast);
+        if let Ok(Found { works, fails }) = &found {
+            // Mostly, the fast estimates are the bounds at both ends.
+            let is_least = fails.is_none_or(|fails| excess(fails).is_ok_and(|excess| excess > 0.0));
+            if excess(works.0)? == works.1 && is_least {
+                return Ok(works.0);
+            }
         }
-        Ok(solve(parameter, Guess { value, ..near }, low, excess)?.0)
+        let near = found.map_or(near, |found| Guess { value: found.works.0, ..near });
+        Ok(solve(parameter, near, low, excess)?.works.0)
     }
 
     /// An estimate of the least value, from a fast approximation of epsilon.
@@ -269,14 +273,21 @@ impl Target {
     }
 }
 
-/// The least value >= `low` at which `excess` is at most 0, with its excess there, for an excess that falls
-/// with the value.
+/// The answer of a search.
+struct Found {
+    /// The least value that meets the target, and the excess there.
+    works: (f64, f64),
+    /// A smaller value that misses it, within the tolerance; `None` if there is none in the range.
+    fails: Option<f64>,
+}
+
+/// Finds the least value >= `low` at which `excess` is at most 0, for an excess that falls with the value.
 fn solve(
     parameter: &'static str,
     near: Guess,
     low: f64,
     excess: impl Fn(f64) -> Result<f64>,
-) -> Result<(f64, f64)> {
+) -> Result<Found> {
     let at = |value: f64| Ok::<_, Error>((value, excess(value)?));
     let (mut works, mut fails) = (at(near.value)?, (low, f64::INFINITY));
     // Bracket the answer: a step to a little beyond it, and further ones of growing size.
@@ -284,7 +295,7 @@ fn solve(
     let next = |step: f64| (2.0 * step).min(4f64.ln());
     while works.1 > 0.0 {
         if works.0 > 1e12 {
-            return in_reach(parameter, false, works);
+            return in_reach(parameter, false, Found { works, fails: None });
         }
         fails = works;
         works = at(works.0 * step.exp())?;
@@ -300,11 +311,11 @@ fn solve(
         step = next(step);
     }
     if works.0 <= low {
-        return Ok(works);
+        return Ok(Found { works, fails: None });
     }
     // The relative excess is nearly linear in the logarithm of the parameter.
     let seen = std::cell::Cell::new(works);
-    crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), TOLERANCE, |ln| {
+    let (fails, _) = crossing((fails.0.ln(), fails.1), (works.0.ln(), works.1), TOLERANCE, |ln| {
         let value = ln.exp();
         let there = excess(value).unwrap_or(f64::INFINITY);
         if there <= 0.0 {
@@ -313,7 +324,7 @@ fn solve(
         there
     });
     // Exactly the value that was evaluated.
-    Ok(seen.get())
+    Ok(Found { works: seen.get(), fails: Some(fails.exp()) })
 }
 
 /// `difference / sum`; 0 if both are 0, 1 if they are infinite.

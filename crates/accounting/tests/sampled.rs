@@ -209,7 +209,7 @@ fn calibration_is_safe_and_close() {
 #[test]
 fn noise_that_is_calibrated_is_the_least_over_the_whole_space() {
     let (mut uniform, mut compared) = (uniforms(11), 0);
-    let cases = random_cases(2000, 50);
+    let cases = random_cases(2000, 100);
     for case in 0..cases {
         let mut between = |low: f64, high: f64| low * (high / low).powf(uniform());
         let (rate, steps) = (between(1e-6, 1.0), between(1.0, 1e6) as u64);
@@ -234,6 +234,34 @@ fn noise_that_is_calibrated_is_the_least_over_the_whole_space() {
         compared += 1;
     }
     assert!(compared > cases * 9 / 10, "{compared} of {cases}");
+}
+
+/// As many steps as met a target meet it again, and no more noise is asked for: also for one step, and
+/// where the bounds of the answer are those of finer grids than the bounds next to it.
+#[test]
+fn a_calibration_finds_again_what_met_its_target() {
+    let mut uniform = uniforms(12);
+    let mut between = |low: f64, high: f64| low * (high / low).powf(uniform());
+    let known = [
+        (0.8786044975621402, 0.0033475547582591625, 3, 5.416434730133998e-6),
+        (0.3003224640381225, 0.010294038479281172, 2, 1.4607778545789704e-8),
+        (10.145255459942945, 0.001308423617858805, 6, 2.580533645756345e-5),
+        (1.0, 0.1, 1, 1e-5),
+    ];
+    let random = (0..random_cases(100, 20)).map(|_| {
+        let steps = between(1.0, 13.0) as u64;
+        (between(0.3, 20.0), between(1e-4, 0.5), steps, between(1e-9, 1e-3))
+    });
+    for (sigma, rate, steps, delta) in known.into_iter().chain(random) {
+        let epsilon = run(sigma, rate, steps).epsilon(delta).unwrap().upper;
+        let place = format!("{sigma} {rate:e} {steps} {delta:e}: epsilon {epsilon}");
+        for more in [1.0, 1.0 + 1e-9, 1.0 + 1e-7, 1.0 + 1e-4] {
+            let found = calibrate::steps_lower(sigma, rate, epsilon * more, delta).unwrap();
+            assert!(found >= steps, "{place}: {found} steps at {more} of it");
+        }
+        let found = calibrate::noise_multiplier_upper(rate, steps, epsilon, delta).unwrap();
+        assert!(found <= sigma * (1.0 + 2e-4), "{place}: {found}");
+    }
 }
 
 /// Targets for which the first guess is far off: an epsilon of 0, and few steps.

@@ -191,10 +191,11 @@ fn values_of_missing(error: &clap::Error, command: &clap::Command) -> Vec<String
         _ => return Vec::new(),
     };
     let options = command.get_arguments().filter(|option| missing.contains(&option.to_string()));
-    let values = options.map(|option| (option.get_id(), option.get_possible_values()));
+    let name = |option: &clap::Arg| option.get_long().map_or(option.to_string(), |long| format!("--{long}"));
+    let values = options.map(|option| (name(option), option.get_possible_values()));
     let listed = values.filter(|(_, values)| !values.is_empty()).map(|(name, values)| {
         let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
-        format!("--{} is one of {}", name.as_str().replace('_', "-"), values.join(", "))
+        format!("{name} is one of {}", values.join(", "))
     });
     listed.collect()
 }

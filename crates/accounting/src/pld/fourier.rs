@@ -135,11 +135,11 @@ impl Spectrum {
         };
         let values: Vec<f64> = self.terms.chunks(BLOCK).enumerate().map(block).collect();
         let sum = sum(&values);
-        // The error of a phase is its size in ulps, that of a product at most three ulps, and that of a sum
-        // half an ulp for each addition.
+        // The error of a phase is at most twice its size in ulps, that of a product three ulps, and that of a
+        // sum half an ulp for each addition.
         let last = step * self.terms.len() as f64;
         let rounding =
-            self.size * f64::EPSILON * (10.0 + last.abs() + BLOCK as f64 + additions(values.len()));
+            self.size * f64::EPSILON * (10.0 + 2.0 * last.abs() + BLOCK as f64 + additions(values.len()));
         let scale = self.ln_moment - theta * epsilon;
         match self.bound {
             Bound::Above => {

@@ -83,8 +83,12 @@ impl Side {
         }
     }
 
-    /// The upper bound on epsilon at e^`ln_delta` of the first grid, which is usually tight.
+    /// The upper bound on epsilon at e^`ln_delta` of the first grid, which is usually tight; of a single step
+    /// that of [`Side::epsilon`].
     pub fn first_upper(&self, ln_delta: f64) -> f64 {
+        if self.single().is_some() {
+            return self.epsilon(ln_delta, Bounds::ZERO).upper;
+        }
         self.upper(ln_delta, 1)
     }
 
