@@ -55,7 +55,7 @@ impl PoissonSampledGaussian {
             * (self.steps() as f64).sqrt()
             * self.distance() as f64;
         if unamplified > 1e12 {
-            return in_reach("noise_multiplier", false, unamplified);
+            return Err(out_of_reach("noise_multiplier"));
         }
         if self.sampling_rate() == 1.0 {
             return target.first_that_meets(unamplified.max(1e-6), |sigma| self.with_noise_multiplier(sigma));
@@ -110,7 +110,7 @@ pub fn steps_lower(noise_multiplier: f64, sampling_rate: f64, epsilon: f64, delt
     let taken = |inverse: f64| (1.0 / inverse).clamp(1.0, MAX_STEPS as f64) as u64;
     let run = |inverse| PoissonSampledGaussian::new(noise_multiplier, sampling_rate, taken(inverse));
     if !target.meets(&run(1.0)?)? {
-        return in_reach("steps", false, 0);
+        return Err(out_of_reach("steps"));
     }
     Ok(taken(target.least("steps", 1.0, 1.0 / MAX_STEPS as f64, run)?))
 }
@@ -236,8 +236,8 @@ impl Target {
         let found = solve(parameter, near, low, fast);
         if let Ok(Found { works, fails }) = &found {
             // Mostly, the fast estimates are the bounds at both ends.
-            let is_least = fails.is_none_or(|fails| excess(fails).is_ok_and(|excess| excess > 0.0));
-            if excess(works.0)? == works.1 && is_least {
+            let misses = |value| excess(value).is_ok_and(|excess| excess > 0.0);
+            if excess(works.0)? == works.1 && fails.is_none_or(misses) {
                 return Ok(works.0);
             }
         }
@@ -295,7 +295,7 @@ fn solve(
     let next = |step: f64| (2.0 * step).min(4f64.ln());
     while works.1 > 0.0 {
         if works.0 > 1e12 {
-            return in_reach(parameter, false, Found { works, fails: None });
+            return Err(out_of_reach(parameter));
         }
         fails = works;
         works = at(works.0 * step.exp())?;
@@ -332,9 +332,6 @@ fn relative(difference: f64, sum: f64) -> f64 {
     if sum.is_finite() { difference / sum.max(f64::MIN_POSITIVE) } else { 1.0 }
 }
 
-fn in_reach<T>(parameter: &'static str, reached: bool, value: T) -> Result<T> {
-    if reached {
-        return Ok(value);
-    }
-    Err(Error::OutOfReach { parameter, reason: "the privacy target is too strict".into() })
+fn out_of_reach(parameter: &'static str) -> Error {
+    Error::OutOfReach { parameter, reason: "the privacy target is too strict".into() }
 }

@@ -172,16 +172,12 @@ fn with_option_named(message: &str, command: &clap::Command) -> String {
     if is_option(&option) { format!("--{option}{rest}") } else { message.to_string() }
 }
 
-/// The innermost command that was named.
-fn running<'a>(command: &'a clap::Command, matches: &clap::ArgMatches) -> &'a clap::Command {
-    let inner =
-        matches.subcommand().and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
-    inner.map_or(command, |(command, matches)| running(command, matches))
-}
-
-/// The innermost command that `arguments` name.
+/// The innermost command that `arguments` name, after the program's own name.
 fn named<'a>(command: &'a clap::Command, arguments: &[OsString]) -> &'a clap::Command {
-    arguments.iter().fold(command, |command, argument| command.find_subcommand(argument).unwrap_or(command))
+    arguments
+        .iter()
+        .skip(1)
+        .fold(command, |command, argument| command.find_subcommand(argument).unwrap_or(command))
 }
 
 /// The values that options of `command` may have which `error` finds missing.
@@ -208,9 +204,8 @@ pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     let commands = Cli::command();
     let arguments = with_negative_numbers(arguments.into_iter().map(Into::into));
     let parsed = commands.clone().try_get_matches_from(&arguments);
-    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = match parsed {
-        Ok(parsed) => parsed,
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
         Err(error) => {
             // If stderr is closed, the exit status still reports the error.
             let _ = error.print();
@@ -221,7 +216,7 @@ pub fn run<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         }
     };
     command(&cli).unwrap_or_else(|failure| {
-        let message = with_option_named(&failure.to_string(), running(&commands, &matches));
+        let message = with_option_named(&failure.to_string(), named(&commands, &arguments));
         eprintln!("error: {}", printable(&message));
         failure.status()
     })
