@@ -39,6 +39,10 @@ fn main() -> Result<(), Error> {
     let mut times = vec![
         ("identity", bench::step(Recursion::Independent, dim, |builder| builder.threads(threads))?),
         ("blt:4", bench::step(blt(4), dim, |builder| builder.threads(threads))?),
+        (
+            "identity on a grid",
+            bench::add_to_sum(Recursion::Independent, dim, |builder| builder.threads(threads))?,
+        ),
         ("blt:4 on a grid", bench::add_to_sum(blt(4), dim, |builder| builder.threads(threads))?),
         ("banded-toeplitz:16", bench::step(banded(16), dim, |builder| builder.threads(threads))?),
     ];

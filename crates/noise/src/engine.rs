@@ -199,7 +199,7 @@ impl<M: Mode> Engine<M> {
             let Some(coordinates) = tile.coordinates else {
                 return each_piece(out, tile.len, |at, (out, target)| {
                     let out = out.first();
-                    <M as Emits<O>>::emit_padding(target, out);
+                    <M as Emits<O>>::emit_padding(scratch.isa, target, out);
                     seen.add(<M as Emits<O>>::see(scratch.isa, &target, tile.output + at, out));
                 });
             };

@@ -149,6 +149,15 @@ pub(super) fn whole(sum: f64) -> i32 {
 }
 
 per_isa! {
+    /// Sets z to the seed noise that gives `noise` without rounding, where `share` is the history term.
+    pub(super) fn fed_back(weight: f64, noise: &[f64], share: &[f64], z: &mut [f64]) {
+        for ((z, noise), share) in z.iter_mut().zip(noise).zip(share) {
+            *z = (noise - share) / weight;
+        }
+    }
+}
+
+per_isa! {
     /// Converts noise on a grid to whole points, all of which must fit in 4 bytes.
     pub(super) fn whole_points(per_unit: f64, noise: &[f64], points: &mut [i32]) {
         for (points, noise) in points.iter_mut().zip(noise) {

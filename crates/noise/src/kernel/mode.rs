@@ -65,7 +65,7 @@ pub(crate) trait Emits<O>: Steps {
 
     /// Writes outputs that are padding, which has no noise. Here and below, an output and its part of the
     /// target are each contiguous in memory.
-    fn emit_padding(target: Self::Target<'_>, out: &mut [O]);
+    fn emit_padding(isa: Isa, target: Self::Target<'_>, out: &mut [O]);
 
     /// Writes the row `noise`, which is given for seed noise of variance 1, to `out` as `how` says.
     fn emit(self, isa: Isa, how: &Emit<Self::Target<'_>>, noise: &[Self::Number], out: &mut [O]);

@@ -3,7 +3,7 @@
 
 use antinoise_mechanism::{Grid, Recursion};
 
-use super::grid::{StepGrid, add_points_to_sum, add_to_sum, exact_at, whole_points};
+use super::grid::{StepGrid, add_points_to_sum, add_to_sum, exact_at, fed_back, whole_points};
 use super::{
     Emit, Emits, Kernel, LookAhead, Mode, Scratch, Seen, Steps, TileSteps, blt_on_grid, past_sum,
     past_sum_on_grid, store_rows,
@@ -44,8 +44,7 @@ impl OnGrid {
         let exact = exact_at(seed, steps.coordinates);
         self.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
         if kernel.keeps_seeds() {
-            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
-            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
+            fed_back(isa, weight, out, share, z);
         }
         kernel.keep(isa, position, z, out, past);
     }
@@ -118,7 +117,7 @@ impl Emits<f32> for OnGrid {
     /// The sum to which noise is added; `None` for noise only.
     type Target<'a> = Option<InputSlices<'a, 'a, f64>>;
 
-    fn emit_padding(_: Self::Target<'_>, out: &mut [f32]) {
+    fn emit_padding(_: Isa, _: Self::Target<'_>, out: &mut [f32]) {
         out.fill(0.0);
     }
 
@@ -140,7 +139,7 @@ impl Emits<f32> for OnGrid {
 impl Emits<i32> for OnGrid {
     type Target<'a> = ();
 
-    fn emit_padding((): Self::Target<'_>, out: &mut [i32]) {
+    fn emit_padding(_: Isa, (): Self::Target<'_>, out: &mut [i32]) {
         out.fill(0);
     }
 

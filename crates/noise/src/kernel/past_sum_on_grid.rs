@@ -1,6 +1,6 @@
 //! The kernel of weighted sums of stored vectors on a grid, for several steps together.
 
-use super::grid::{StepGrid, exact_at};
+use super::grid::{StepGrid, exact_at, fed_back};
 use super::past_sum::{MAX_STEPS, PastSum, recall, recall_shared};
 use super::{Scratch, TileSteps};
 use crate::normal::TILE;
@@ -31,8 +31,7 @@ pub(super) fn run(
         let (weight, exact) = (sum.fresh(position), exact_at(&steps.seeds[k], steps.coordinates));
         grid.at(position).round(isa, weight, z, out, |out| out.copy_from_slice(share), exact);
         if sum.keeps_seeds() {
-            let moved = out.iter().zip(&*share).map(|(noise, share)| (noise - share) / weight);
-            z.iter_mut().zip(moved).for_each(|(z, moved)| *z = moved);
+            fed_back(isa, weight, out, share, z);
         }
         sum.keep(position, if sum.keeps_seeds() { z } else { out }, past);
     }

@@ -101,7 +101,7 @@ impl Steps for Plain {
 impl Emits<f32> for Plain {
     type Target<'a> = Target<'a>;
 
-    fn emit_padding(target: Self::Target<'_>, out: &mut [f32]) {
+    fn emit_padding(_: Isa, target: Self::Target<'_>, out: &mut [f32]) {
         match target {
             Target::Overwrite => out.fill(0.0),
             Target::Add(_) => {}

@@ -111,10 +111,10 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Whether past vectors are seed noise, not rows of noise.
+    /// Whether there are past vectors, and they are seed noise, not rows of noise.
     pub(super) fn keeps_seeds(&self) -> bool {
         match self {
-            Self::Ring(ring) => ring.history == History::Seeds,
+            Self::Ring(ring) => ring.history == History::Seeds && ring.slots > 0,
             Self::Retained(_)
             | Self::Blt(_)
             | Self::VaryingBlt(_)

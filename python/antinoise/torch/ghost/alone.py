@@ -96,7 +96,7 @@ class EachExample:
     def _checked(self, output: Any, wanted: list[Any], given: list[Tensor]) -> Any:
         """Returns the output, after a comparison with that for all examples together."""
         found = tree_leaves(output)
-        if len(found) != len(wanted) or not all(map(_near, found, wanted)):
+        if len(found) != len(wanted) or not all(map(near, found, wanted)):
             raise self.layer.unsupported(APART)
         # Equal examples, infinities or NaN may hide a difference: then the next call is compared too.
         finite = all_finite(v for v in found if isinstance(v, Tensor))
@@ -165,7 +165,7 @@ class Call:
         try:
             with torch.enable_grad(), self._autocast:
                 found = self._layer.module.forward(*args, **kwargs)
-            same = _near(found, wanted)
+            same = near(found, wanted)
         except (RuntimeError, ValueError, IndexError) as error:
             raise self._layer.unsupported(APART) from error
         if not same:
@@ -188,7 +188,7 @@ def _slice(i: int, examples: int, length: int) -> slice:
     return slice(i * each, (i + 1) * each)
 
 
-def _near(a: Any, b: Any) -> bool:
+def near(a: Any, b: Any) -> bool:
     """Whether two tensors agree up to rounding errors, which may depend on the number of examples."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return type(a) is type(b)

@@ -75,10 +75,10 @@ def check_examples_independent(
             f"model is a {type(model).__name__} that chooses rows by their content ({', '.join(sorted(choices.found))})"
             ' but must be one that keeps all, for ghost norms: norms="per_example" takes it'
         )
-    same = [_same(a, b) for a, b in zip(output, other_output, strict=True)]
-    same_gradient = [_same(a, b) for a, b in zip(gradient, other_gradient, strict=True)]
-    for what, differs in (("output", not all(same)), ("gradient", not all(same_gradient))):
-        if agreed(differs):
+    pairs = {"output": (output, other_output), "gradient": (gradient, other_gradient)}
+    for what, (one, another) in pairs.items():
+        # Experts that have rows of the first example have two tensors each.
+        if agreed(len(one) != len(another) or not all(map(_same, one, another))):
             found = f"model is a {type(model).__name__} whose examples change each other's {what}"
             raise Unsupported(
                 f'{found} but must be one that treats them apart, for ghost norms: norms="per_example" does'

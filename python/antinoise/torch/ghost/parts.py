@@ -11,6 +11,7 @@ from torch import Tensor
 from .made import Materialized, Part, Sums
 from .matrices import Factors, GramPairs, OuterProducts, matrix, rounding_of
 from .room import Room
+from .stacks import StackUse, stack_of
 from .tables import Lookups, SparseRows
 
 
@@ -55,7 +56,7 @@ class TableAndMatrix:
 
 
 # A parameter's per-example gradients from one call of a layer; a tensor holds them explicitly.
-Use = Factors | Lookups | Tensor
+Use = Factors | Lookups | StackUse | Tensor
 
 
 def part_of(name: str, uses: Sequence[Use], room: Room) -> Part:
@@ -64,6 +65,9 @@ def part_of(name: str, uses: Sequence[Use], room: Room) -> Part:
     """
     factors = [use for use in uses if isinstance(use, Factors)]
     lookups = [use for use in uses if isinstance(use, Lookups)]
+    stacks = [use for use in uses if isinstance(use, StackUse)]
+    if stacks and len(stacks) == len(uses):
+        return stack_of(name, stacks, room)
     groups = {f.groups for f in factors}
     if len(factors) + len(lookups) < len(uses) or len(groups) > 1 or (lookups and not groups <= {1}):
         return Materialized(name, _together(uses))
@@ -99,6 +103,7 @@ def _together(uses: Sequence[Use]) -> Tensor:
     """The sum of the gradients of all uses, as explicit per-example gradients."""
     made = []
     for use in uses:
+        assert not isinstance(use, StackUse), "a stack is used by its experts alone"
         if isinstance(use, Lookups):
             examples, columns = len(use.gradients), use.gradients.shape[-1]
             made.append(use.gradients.new_zeros(examples, use.rows, columns))

@@ -24,6 +24,7 @@ from ..relied import base_of, global_hooks, is_view, own_parameters, version_of
 from .alone import APART, Call, EachExample, check_total
 from .biases import Bias, table_of
 from .captured import Captured, by_example
+from .experts import Experts, are_experts
 from .independence import Forward
 from .layers import Layer, Unsupported, Uses, refused, widened
 from .made import Part
@@ -95,7 +96,8 @@ class Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer], room: Room) -> None:
-        self._room = room
+        # Memory for gradients that are kept until they are summed.
+        self.room = room
         self._model, self._layers, self._parameters = model, layers, trainable(model)
         self._own: dict[Layer, dict[str, nn.Parameter | None]] = {}
         # By parameter, in the order of the first use: the uses with captured gradients, the number of uses in
@@ -118,6 +120,7 @@ class Taps:
         self._made: dict[tuple[Layer, str], list[Any]] = {}
         self._each: list[EachExample] = []
         self._biases: list[Bias] = []
+        self._experts: list[Experts] = []
         self._layer_of = {layer.module: layer for layer in layers}
         self._captured = Captured(
             {id(p): name for name, p in self._parameters.items()}, self._follow_captured, self._look_ups
@@ -129,7 +132,17 @@ class Taps:
                 "register_module_forward_hook is used but must not be, for ghost norms: these hooks"
                 " run before a layer's output is seen"
             )
+        with_tables = [module for module in self._model.modules() if table_of(module) is not None]
+        experts = {module for module in self._model.modules() if are_experts(module)}
+        experts -= {layer.module for layer in self._layers if layer.alone}
+        for module in experts:
+            layer_of = self._layer_of.get(module)
+            self._experts.append(
+                Experts(module, layer_of, self._parameters, self._follow, self._followed_examples)
+            )
         for layer in self._layers:
+            if layer.module in experts:
+                continue
             if layer.alone and not any(part in self._layer_of for part in list(layer.module.modules())[1:]):
                 self._each.append(EachExample(layer, self._parameters))
                 continue
@@ -138,7 +151,7 @@ class Taps:
                 self._handles.append(layer.module.register_forward_pre_hook(begin))
                 self._handles.append(layer.module.register_forward_hook(end, prepend=True))
                 continue
-            for module in self._model.modules():
+            for module in with_tables:
                 if table_of(module) is layer.module and not layer.alone:
                     self._biases.append(Bias(module, layer, self._follow_bias))
             before, after = partial(self._before, layer), partial(self._after, layer)
@@ -154,11 +167,16 @@ class Taps:
             each.end()
         for bias in self._biases:
             bias.end()
+        for each_experts in self._experts:
+            each_experts.end()
         self._captured.end_all()
         for layer in list(self._own):
             self._give_back(layer)
         # This object and its hooks refer to each other: gradients would stay until Python looks for cycles.
         self._uses, self._parts, self._made, self._each = {}, {}, {}, []
+
+    def _followed_examples(self) -> int:
+        return 0 if self._running_again else self._examples
 
     def _end(self) -> None:
         if not self._running_again:
@@ -312,7 +330,7 @@ class Taps:
         found = self._uses.setdefault(name, [])
         found.append(use)
         if len(found) == self._calls[name]:
-            self._parts[name] = part_of(name, self._uses.pop(name), self._room)
+            self._parts[name] = part_of(name, self._uses.pop(name), self.room)
 
     def _of_each(self) -> list[tuple[str, list[Tensor]]]:
         """The examples' own parameters, by the model's name, of each call of a module that runs for each
@@ -351,7 +369,7 @@ class Taps:
         self._uses.clear()
         self._calls.clear()
         self._made.clear()
-        self._room.begin()
+        self.room.begin()
         for each in self._each:
             each.begin(examples)
         for bias in self._biases:

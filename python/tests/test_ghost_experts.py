@@ -1,0 +1,188 @@
+"""Ghost norms of routed experts, as transformers holds them: their own gradients, and those of other layers
+next to frozen ones.
+"""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from ghost_models import CLASSES, clipped, looped, loss, median, taken
+from torch import nn
+from torch.nn import functional
+
+from antinoise.torch import clipped_sum_
+from antinoise.torch.ghost import experts
+
+EXAMPLES, PLACES, WIDTH, INNER = 9, 5, 32, 24
+
+
+class Experts(nn.Module):
+    """As a class with the decorator `use_experts_implementation` of transformers."""
+
+    def __init__(self, number, has_gate=True):
+        super().__init__()
+        self.has_gate, self.has_bias, self.is_transposed, self.act_fn = has_gate, False, False, nn.SiLU()
+        up = torch.randn(number, (1 + has_gate) * INNER, WIDTH) / WIDTH**0.5
+        setattr(self, "gate_up_proj" if has_gate else "up_proj", nn.Parameter(up))
+        self.down_proj = nn.Parameter(torch.randn(number, WIDTH, INNER) / INNER**0.5)
+
+    def _apply_gate(self, x):
+        gate, up = x.chunk(2, dim=-1)
+        return self.act_fn(gate) * up
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        out = torch.zeros_like(hidden_states)
+        up = self.gate_up_proj if self.has_gate else self.up_proj
+        for number in range(len(up)):
+            token, choice = (top_k_index == number).nonzero(as_tuple=True)
+            x = functional.linear(hidden_states[token], up[number])
+            x = functional.linear(
+                self._apply_gate(x) if self.has_gate else self.act_fn(x), self.down_proj[number]
+            )
+            out = out.index_add(0, token, x * top_k_weights[token, choice, None])
+        return out
+
+
+class Mixture(nn.Module):
+    def __init__(self, kind=Experts, number=4, calls=1, **how):
+        super().__init__()
+        self.first, self.router = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, number, bias=False)
+        self.experts, self.last, self.calls = kind(number, **how), nn.Linear(WIDTH, CLASSES), calls
+
+    def forward(self, x):
+        rows = self.first(x).flatten(0, 1)
+        for _ in range(self.calls):
+            weights, which = self.router(rows.view(x.shape)).flatten(0, 1).softmax(-1).topk(2, dim=-1)
+            rows = rows + self.experts(rows, which, weights)
+        return self.last(rows.view(x.shape).mean(1))
+
+
+def batch(dtype=torch.float64):
+    torch.manual_seed(2)
+    return torch.randn(EXAMPLES, PLACES, WIDTH, dtype=dtype), torch.randint(0, CLASSES, (EXAMPLES,))
+
+
+def made(*args, **how):
+    torch.manual_seed(1)
+    return Mixture(*args, **how).double()
+
+
+def part_frozen(name):
+    model = made()
+    getattr(model.experts, name).requires_grad_(False)
+    return model
+
+
+def all_frozen():
+    model = made()
+    model.experts.requires_grad_(False)
+    return model
+
+
+MODELS = {
+    "gated": made,
+    "without a gate": lambda: made(has_gate=False),
+    # Most experts have no rows of most examples.
+    "many": lambda: made(number=23),
+    "called twice": lambda: made(calls=2),
+    "up frozen": lambda: part_frozen("gate_up_proj"),
+    "down frozen": lambda: part_frozen("down_proj"),
+    "frozen": all_frozen,
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("kept_bytes", [0, 20_000, 2**28])
+def test_sums_of_routed_experts_are_those_of_one_example_at_a_time(make, kept_bytes):
+    model, (x, y) = make(), batch()
+    gradients = looped(model, loss, x, y)
+    clip = median(gradients)
+    for microbatch_size in (4, EXAMPLES):
+        # Refuses parameters that would need gradients of each example.
+        clipped_sum_(
+            model, loss, x, y, clip, microbatch_size=microbatch_size, norms="ghost", kept_bytes=kept_bytes
+        )
+        found, wanted = taken(model), clipped(gradients, clip)
+        assert (found - wanted).norm() <= 1e-12 * wanted.norm()
+
+
+def test_no_bit_of_an_example_depends_on_the_rows_of_others(monkeypatch):
+    """In single precision, where a product over the rows of all examples could have other bits for each
+    number of rows.
+    """
+    model, (x, y) = made(number=3).float(), batch(torch.float32)
+    seen, uses = [], experts._uses
+    monkeypatch.setattr(experts, "_uses", lambda *given: seen.append(given) or uses(*given))
+
+    def rows_of_the_first(others):
+        seen.clear()
+        clipped_sum_(model, loss, x[[0, *others]], y[[0, *others]], 1.0, norms="ghost", microbatch_size=5)
+        # The last pass is that of the batch; the earlier ones test independence.
+        found = {}
+        for name, sizes, examples, rows, gradients in seen[-2:]:
+            assert examples == 5
+            for number in range(3):
+                at = slice(sum(sizes[: 5 * number]), sum(sizes[: 5 * number + 1]))
+                found[name, number] = rows[at], gradients[at]
+        return found, [sum(sizes[5 * number :][:5]) for number in range(3)]
+
+    (some, lengths), (again, other_lengths) = rows_of_the_first([1, 2, 3, 4]), rows_of_the_first([5, 6, 7, 8])
+    assert lengths != other_lengths and len(some) == 6
+    for at, (rows, gradients) in some.items():
+        assert torch.equal(rows, again[at][0]) and torch.equal(gradients, again[at][1]), at
+    assert sum(len(rows) for rows, _ in some.values()) == 2 * 2 * PLACES
+
+
+def test_experts_that_compute_otherwise_are_refused():
+    class Otherwise(Experts):
+        def forward(self, hidden_states, top_k_index, top_k_weights):
+            return super().forward(hidden_states, top_k_index, top_k_weights.square())
+
+    model, (x, y) = made(Otherwise), batch()
+    assert experts.are_experts(model.experts)
+    with pytest.raises(ValueError, match="experts is a Otherwise but must be one that multiplies each token"):
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+    # The gradients of each example are made instead.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clipped_sum_(model, loss, x, y, 1.0)
+    assert "experts.gate_up_proj, experts.down_proj one by one" in str(caught[0].message)
+    gradients = looped(model, loss, x, y)
+    found, wanted = taken(model), clipped(gradients, 1.0)
+    assert (found - wanted).norm() <= 1e-12 * wanted.norm()
+
+
+def test_rows_of_experts_that_are_not_ordered_by_example_are_refused():
+    class Mixed(Mixture):
+        def forward(self, x):
+            rows = self.first(x).transpose(0, 1).flatten(0, 1)
+            weights, which = self.router(rows).softmax(-1).topk(2, dim=-1)
+            rows = self.experts(rows, which, weights)
+            return self.last(rows.view(x.shape[1], x.shape[0], -1).mean(0))
+
+    torch.manual_seed(1)
+    model, (x, y) = Mixed().double(), batch()
+    with pytest.raises(ValueError, match="examples change each other's"):
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
+
+
+def test_the_module_gets_its_forward_pass_back():
+    model, (x, y) = made(), batch()
+    clipped_sum_(model, loss, x, y, 1.0)
+    assert "forward" not in vars(model.experts)
+    monkey = model.last.forward
+    model.last.forward = lambda _: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        clipped_sum_(model, loss, x, y, 1.0)
+    assert "forward" not in vars(model.experts)
+    model.last.forward = monkey
+    taken(model)
+
+
+def test_what_transformers_holds_otherwise_falls_back():
+    for name in ("has_bias", "is_transposed", "has_post_expert_norm", "_is_expert_parallel"):
+        model = made()
+        assert experts.are_experts(model.experts)
+        setattr(model.experts, name, True)
+        assert not experts.are_experts(model.experts)
