@@ -98,6 +98,30 @@ def test_what_a_mixing_backward_pass_does_to_the_sum(monkeypatch):
     assert (sums[0] - sums[1]).norm() > 3.4 * 2 * CLIP
 
 
+class Centred(nn.Module):
+    """A layer that begins at 0 gets inputs without most of their mean, in memory that each pass uses
+    again."""
+
+    def __init__(self):
+        super().__init__()
+        self.base, self.last = nn.Linear(6, 3).requires_grad_(False), nn.Linear(6, 3, bias=False)
+        nn.init.zeros_(self.last.weight)
+        self.kept = {}
+
+    def forward(self, x):
+        with torch.no_grad():
+            centred = self.kept.setdefault(len(x), torch.empty_like(x))
+            torch.sub(x, 0.9 * x.mean(0), out=centred)
+        return self.base(x) + self.last(centred)
+
+
+def test_inputs_in_memory_that_is_used_again_are_compared():
+    torch.manual_seed(1)
+    x, y = torch.randn(8, 6), torch.zeros(8, dtype=torch.int64)
+    with pytest.raises(ValueError, match="whose examples change each other's gradient"):
+        clipped_sum_(Centred(), loss, x, y, CLIP, norms="ghost")
+
+
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 def test_a_hook_that_comes_later_is_found():
     (x, y), model = data(), small_model()

@@ -2,11 +2,16 @@
 next to frozen ones.
 """
 
+import os
 import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch")
+os.environ["HF_HUB_OFFLINE"] = "1"
+moe = pytest.importorskip("transformers.integrations.moe")
+from types import SimpleNamespace
+
 from ghost_models import CLASSES, clipped, looped, loss, median, taken
 from torch import nn
 from torch.nn import functional
@@ -17,15 +22,14 @@ from antinoise.torch.ghost import experts
 EXAMPLES, PLACES, WIDTH, INNER = 9, 5, 32, 24
 
 
-class Experts(nn.Module):
-    """As a class with the decorator `use_experts_implementation` of transformers."""
-
-    def __init__(self, number, has_gate=True):
+class Plain(nn.Module):
+    def __init__(self, config):
         super().__init__()
-        self.has_gate, self.has_bias, self.is_transposed, self.act_fn = has_gate, False, False, nn.SiLU()
-        up = torch.randn(number, (1 + has_gate) * INNER, WIDTH) / WIDTH**0.5
-        setattr(self, "gate_up_proj" if has_gate else "up_proj", nn.Parameter(up))
-        self.down_proj = nn.Parameter(torch.randn(number, WIDTH, INNER) / INNER**0.5)
+        number, inner = config.number, config.inner
+        self.act_fn = nn.SiLU()
+        up = torch.randn(number, (1 + config.has_gate) * inner, WIDTH) / WIDTH**0.5
+        setattr(self, "gate_up_proj" if config.has_gate else "up_proj", nn.Parameter(up))
+        self.down_proj = nn.Parameter(torch.randn(number, WIDTH, inner) / inner**0.5)
 
     def _apply_gate(self, x):
         gate, up = x.chunk(2, dim=-1)
@@ -44,11 +48,25 @@ class Experts(nn.Module):
         return out
 
 
+@moe.use_experts_implementation
+class Experts(Plain):
+    pass
+
+
+@moe.use_experts_implementation(has_gate=False)
+class Ungated(Plain):
+    pass
+
+
 class Mixture(nn.Module):
-    def __init__(self, kind=Experts, number=4, calls=1, **how):
+    def __init__(self, kind=Experts, number=4, calls=1, inner=INNER):
         super().__init__()
+        has_gate = kind is not Ungated
+        config = SimpleNamespace(
+            _experts_implementation="eager", number=number, inner=inner, has_gate=has_gate
+        )
         self.first, self.router = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, number, bias=False)
-        self.experts, self.last, self.calls = kind(number, **how), nn.Linear(WIDTH, CLASSES), calls
+        self.experts, self.last, self.calls = kind(config), nn.Linear(WIDTH, CLASSES), calls
 
     def forward(self, x):
         rows = self.first(x).flatten(0, 1)
@@ -82,7 +100,7 @@ def all_frozen():
 
 MODELS = {
     "gated": made,
-    "without a gate": lambda: made(has_gate=False),
+    "without a gate": lambda: made(Ungated),
     # Most experts have no rows of most examples.
     "many": lambda: made(number=23),
     "called twice": lambda: made(calls=2),
@@ -107,11 +125,12 @@ def test_sums_of_routed_experts_are_those_of_one_example_at_a_time(make, kept_by
         assert (found - wanted).norm() <= 1e-12 * wanted.norm()
 
 
-def test_no_bit_of_an_example_depends_on_the_rows_of_others(monkeypatch):
+@pytest.mark.parametrize("inner", [5, 24, 257])
+def test_no_bit_of_an_example_depends_on_the_rows_of_others(inner, monkeypatch):
     """In single precision, where a product over the rows of all examples could have other bits for each
     number of rows.
     """
-    model, (x, y) = made(number=3).float(), batch(torch.float32)
+    model, (x, y) = made(number=3, inner=inner).float(), batch(torch.float32)
     seen, uses = [], experts._uses
     monkeypatch.setattr(experts, "_uses", lambda *given: seen.append(given) or uses(*given))
 
@@ -120,7 +139,7 @@ def test_no_bit_of_an_example_depends_on_the_rows_of_others(monkeypatch):
         clipped_sum_(model, loss, x[[0, *others]], y[[0, *others]], 1.0, norms="ghost", microbatch_size=5)
         # The last pass is that of the batch; the earlier ones test independence.
         found = {}
-        for name, sizes, examples, rows, gradients in seen[-2:]:
+        for name, sizes, examples, _, rows, gradients in seen[-2:]:
             assert examples == 5
             for number in range(3):
                 at = slice(sum(sizes[: 5 * number]), sum(sizes[: 5 * number + 1]))
@@ -135,7 +154,8 @@ def test_no_bit_of_an_example_depends_on_the_rows_of_others(monkeypatch):
 
 
 def test_experts_that_compute_otherwise_are_refused():
-    class Otherwise(Experts):
+    @moe.use_experts_implementation
+    class Otherwise(Plain):
         def forward(self, hidden_states, top_k_index, top_k_weights):
             return super().forward(hidden_states, top_k_index, top_k_weights.square())
 
@@ -143,14 +163,96 @@ def test_experts_that_compute_otherwise_are_refused():
     assert experts.are_experts(model.experts)
     with pytest.raises(ValueError, match="experts is a Otherwise but must be one that multiplies each token"):
         clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
-    # The gradients of each example are made instead.
+    check_by_each_example(model, x, y)
+
+
+def check_by_each_example(model, x, y):
+    """The gradients of each example are made instead."""
+    gradients = looped(model, loss, x, y)
+    clip = median(gradients)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clipped_sum_(model, loss, x, y, 1.0)
-    assert "experts.gate_up_proj, experts.down_proj one by one" in str(caught[0].message)
-    gradients = looped(model, loss, x, y)
-    found, wanted = taken(model), clipped(gradients, 1.0)
+        clipped_sum_(model, loss, x, y, clip)
+    assert any("one by one" in str(warning.message) for warning in caught)
+    found, wanted = taken(model), clipped(gradients, clip)
     assert (found - wanted).norm() <= 1e-12 * wanted.norm()
+
+
+class Adapted(Experts):
+    """The experts and an adapter, which begins at 0."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.into, self.out = nn.Linear(WIDTH, 2, bias=False), nn.Linear(2, WIDTH, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        found = super().forward(hidden_states, top_k_index, top_k_weights)
+        return found + self.out(self.into(hidden_states))
+
+
+class Loaded(Experts):
+    """Experts that keep the mean of their rows."""
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        self.load = hidden_states.detach().mean(0)
+        return super().forward(hidden_states, top_k_index, top_k_weights)
+
+
+class LayerInside(Experts):
+    def __init__(self, config):
+        super().__init__(config)
+        self.act_fn = nn.Sequential(nn.SiLU(), nn.Linear(INNER, INNER))
+
+
+@pytest.mark.parametrize("kind", [Adapted, Loaded, LayerInside])
+def test_experts_that_do_more_are_not_taken_for_those_of_transformers(kind):
+    model, (x, y) = made(kind), batch()
+    assert not experts.are_experts(model.experts)
+    check_by_each_example(model, x, y)
+
+
+def test_a_stack_that_a_module_alone_uses_too():
+    class Scaled(nn.Module):
+        def __init__(self, stack):
+            super().__init__()
+            self.stack = stack
+
+        def forward(self, x):
+            return x * self.stack[0, :, 0]
+
+    model, (x, y) = made(), batch()
+    model.last = nn.Sequential(Scaled(model.experts.down_proj), model.last).double()
+    check_by_each_example(model, x, y)
+
+
+def test_frozen_experts_within_a_module_that_runs_for_each_example():
+    class Scaled(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.scale = inner, nn.Parameter(torch.linspace(0.5, 1.5, CLASSES))
+
+        def forward(self, x):
+            return self.inner(x) * self.scale
+
+    inner = all_frozen()
+    for layer in (inner.first, inner.router, inner.last):
+        layer.requires_grad_(False)
+    x, y = batch()
+    check_by_each_example(Scaled(inner).double(), x, y)
+
+
+@pytest.mark.parametrize("index", [-1, 4])
+def test_numbers_of_no_expert_are_refused(index):
+    class Wrong(Mixture):
+        def forward(self, x):
+            rows = self.first(x).flatten(0, 1)
+            which = torch.full((len(rows), 1), index)
+            return self.last(self.experts(rows, which, which.to(x.dtype)).view(x.shape).mean(1))
+
+    model, (x, y) = Wrong().double(), batch()
+    with pytest.raises(ValueError, match="called with the numbers of its experts"):
+        clipped_sum_(model, loss, x, y, 1.0, norms="ghost")
 
 
 def test_rows_of_experts_that_are_not_ordered_by_example_are_refused():

@@ -25,6 +25,11 @@ def of_one_example() -> Iterator[None]:
         _of_one.reset(token)
 
 
+def is_of_one_example() -> bool:
+    """Whether the running operations are on a single example."""
+    return _of_one.get()
+
+
 class Choices(TorchDispatchMode):
     """Records the operations whose result has a size that depends on values: masks as indices, `nonzero`,
     `unique`, and whole numbers read from a tensor.

@@ -1,25 +1,28 @@
 """Routed experts of a mixture, as transformers holds them: a stack of matrices, and for each token the
 numbers of the experts whose matrices it is multiplied by.
 
-Each product here has the rows of one example and one expert. So no bit of an example's values depends on the
-number of rows that other examples send to an expert, as it would in a product over all of them.
+All products and activations here are of the rows of one example and one expert. So no bit of an example's
+values depends on the number of rows that other examples send to an expert, as it would in operations on all
+rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..._relied import relied
 from ..distributed.layout import is_sharded
 from ..relied import own_parameters
 from .alone import near
-from .choices import of_one_example
+from .choices import is_of_one_example, of_one_example
 from .layers import Layer, Uses, all_finite, widened
 from .stacks import StackUse
 
@@ -27,24 +30,41 @@ from .stacks import StackUse
 # the output. Returns the output.
 Follow = Callable[[Layer, list[str], Callable[[Tensor, Tensor], Uses], Tensor, Tensor], Tensor]
 
-# Modules whose outputs were compared with those computed here.
-_compared: WeakSet[nn.Module] = WeakSet()
+# The training modes in which a module's output was compared with that computed here.
+_compared: WeakKeyDictionary[nn.Module, set[bool]] = WeakKeyDictionary()
+_DECORATED = "transformers.integrations.moe"
+
+
+@lru_cache
+def _forward_of_decorated() -> Any:
+    """The code of the forward pass that the decorator `use_experts_implementation` of transformers gives a
+    class: it calls any registered implementation of experts.
+    """
+
+    class Decorated(nn.Module):
+        def __init__(self, config: Any) -> None: ...
+
+    made = relied("transformers", _DECORATED, "use_experts_implementation")(Decorated)
+    return made.forward.__code__
 
 
 def are_experts(module: nn.Module) -> bool:
-    """Whether a module holds experts without biases, each with a matrix up (and one for its gate) and one
-    down, of shapes (experts, outputs, inputs), and calls them as `use_experts_implementation` of transformers
-    does.
+    """Whether a module is one of experts without biases, each with a matrix up (and one for its gate) and one
+    down, of shapes (experts, outputs, inputs), and nothing else that holds values.
+
+    Its class must have the forward pass of transformers' decorator, which lets implementations of experts
+    replace each other: the one here is another one.
     """
-    own = own_parameters(module)
-    up = "gate_up_proj" if getattr(module, "has_gate", False) else "up_proj"
+    code = getattr(type(module).forward, "__code__", None)
+    if _DECORATED not in sys.modules or "forward" in vars(module) or code is not _forward_of_decorated():
+        return False
+    up = "gate_up_proj" if module.has_gate else "up_proj"
     other = ("has_bias", "is_transposed", "has_post_expert_norm", "_is_expert_parallel")
+    held = dict(module.named_parameters()) | dict(module.named_buffers())
     return (
-        hasattr(module, "_apply_gate")
-        and own.keys() == {up, "down_proj"}
-        and all(p is not None and p.dim() == 3 for p in own.values())
+        held.keys() == own_parameters(module).keys() == {up, "down_proj"}
+        and all(p.dim() == 3 for p in held.values())
         and not any(getattr(module, name, False) for name in other)
-        and "forward" not in vars(module)
     )
 
 
@@ -73,43 +93,45 @@ class Experts:
 
     def _routed(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Any:
         examples = self._examples()
-        if not torch.is_grad_enabled() or not examples:
+        if not torch.is_grad_enabled() or not examples or is_of_one_example():
             return self._forward(hidden_states, top_k_index, top_k_weights)
-        tokens, width = hidden_states.shape
-        if tokens % examples or top_k_index.shape != top_k_weights.shape or len(top_k_index) != tokens:
-            raise self._unsupported("called with the tokens of all examples, one example after the other")
-        down: Any = own_parameters(self._module)["down_proj"]
-        number = len(down)
-        each, chosen = tokens // examples, top_k_index.shape[1]
-        # Rows stay with their tokens: their numbers choose nothing across examples.
-        with of_one_example():
-            example = torch.arange(tokens, device=hidden_states.device).div(each, rounding_mode="floor")
-            place = (top_k_index * examples + example.unsqueeze(1)).flatten()
-            order = place.argsort(stable=True)
-            sizes = place.bincount(minlength=number * examples).tolist()
-        if len(sizes) > number * examples:
-            raise self._unsupported("called with the numbers of its experts")
+        sizes, order = self._order(hidden_states, top_k_index, top_k_weights, examples)
+        (tokens, width), chosen = hidden_states.shape, top_k_index.shape[1]
         # A permutation: each row is read once, so that no sum of gradients has an order that could vary.
         x = hidden_states.unsqueeze(1).expand(tokens, chosen, width).reshape(-1, width)[order]
-        up = self._product("gate_up_proj" if self._gated else "up_proj", x, sizes, examples)
-        inner = self._module._apply_gate(up) if self._gated else self._module.act_fn(up)  # type: ignore[operator]
-        found = self._product("down_proj", inner, sizes, examples)
-        found = found * top_k_weights.flatten()[order].unsqueeze(1)
+        gated = bool(self._module.has_gate)
+        inner: Any = self._module._apply_gate if gated else self._module.act_fn
+        up = self._product("gate_up_proj" if gated else "up_proj", x, sizes, examples)
+        down = self._product("down_proj", torch.cat([inner(v) for v in up.split(sizes)]), sizes, examples)
+        weighted = down * top_k_weights.flatten()[order].unsqueeze(1)
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
-        output = found[back].unflatten(0, (tokens, chosen)).sum(1).to(hidden_states.dtype)
+        output = weighted[back].unflatten(0, (tokens, chosen)).sum(1).to(hidden_states.dtype)
         self._compare(output, hidden_states, top_k_index, top_k_weights)
         return output
 
-    @property
-    def _gated(self) -> bool:
-        return bool(self._module.has_gate)
+    def _order(
+        self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor, examples: int
+    ) -> tuple[list[int], Tensor]:
+        """The numbers of rows by expert and example, and the rows in that order."""
+        tokens, down = len(hidden_states), own_parameters(self._module).get("down_proj")
+        same = hidden_states.dim() == top_k_index.dim() == 2 and top_k_index.shape == top_k_weights.shape
+        if not same or len(top_k_index) != tokens or not tokens or tokens % examples:
+            raise self._unsupported("called with the tokens of all examples, one example after the other")
+        if down is None:
+            raise self._unsupported("called with its own parameters")
+        # Rows stay with their tokens: their numbers choose nothing across examples.
+        with of_one_example():
+            if not bool(((top_k_index >= 0) & (top_k_index < len(down))).all()):
+                raise self._unsupported("called with the numbers of its experts")
+            example = torch.arange(tokens, device=top_k_index.device) // (tokens // examples)
+            place = (top_k_index * examples + example.unsqueeze(1)).flatten()
+            sizes: list[int] = place.bincount(minlength=len(down) * examples).tolist()
+            return sizes, place.argsort(stable=True)
 
     def _product(self, own: str, x: Tensor, sizes: list[int], examples: int) -> Tensor:
-        """The product of each row of `x` with its expert's matrix. `sizes` are the numbers of rows by expert
-        and example.
-        """
-        weight: Any = own_parameters(self._module)[own]
+        """The product of each row of `x` with its expert's matrix."""
+        weight: Any = own_parameters(self._module).get(own)
         if is_sharded(weight):
             raise self._unsupported("whole in its forward pass, as FSDP makes it")
         name = None if self._layer is None else self._layer.trained.get(own)
@@ -119,15 +141,19 @@ class Experts:
                 raise self._unsupported("called with its own parameters")
             # A plain tensor: it gets no gradient.
             weight = weight.detach()
+        if weight is None:
+            raise self._unsupported("called with its own parameters")
         rows = enumerate(x.split(sizes))
         output = torch.cat([functional.linear(v, weight[i // examples]) for i, v in rows])
         if name is None or self._layer is None:
             return output
-        return self._follow(self._layer, [name], partial(_uses, name, sizes, examples), x, output)
+        uses = partial(_uses, name, sizes, examples, len(weight))
+        return self._follow(self._layer, [name], uses, x, output)
 
     def _compare(self, output: Tensor, *given: Tensor) -> None:
-        """Refuses a module whose own output is another one, once."""
-        if self._module in _compared:
+        """Refuses a module whose own output is another one, once in each training mode."""
+        modes = _compared.setdefault(self._module, set())
+        if self._module.training in modes:
             return
         with torch.no_grad(), of_one_example():
             wanted = self._forward(*given)
@@ -135,14 +161,15 @@ class Experts:
             raise self._unsupported("one that multiplies each token by its experts' matrices and adds up")
         # Infinities or NaN may hide a difference: then the next call is compared too.
         if all_finite((output,)):
-            _compared.add(self._module)
+            modes.add(self._module.training)
 
     def _unsupported(self, must_be: str) -> Exception:
         layer = self._layer or Layer("", self._module, {}, alone=False)
         return layer.unsupported(must_be)
 
 
-def _uses(name: str, sizes: list[int], examples: int, x: Tensor, gradient: Tensor) -> Uses:
+def _uses(name: str, sizes: list[int], examples: int, matrices: int, x: Tensor, gradient: Tensor) -> Uses:
     x, gradient = widened(x, gradient)
     rows = enumerate(zip(x.split(sizes), gradient.split(sizes)))
-    return [(name, StackUse(examples, {divmod(i, examples): (a, g) for i, (a, g) in rows if len(a)}))]
+    of = {divmod(i, examples): (a, g) for i, (a, g) in rows if len(a)}
+    return [(name, StackUse(examples, matrices, of))]

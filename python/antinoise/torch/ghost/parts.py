@@ -67,7 +67,7 @@ def part_of(name: str, uses: Sequence[Use], room: Room) -> Part:
     lookups = [use for use in uses if isinstance(use, Lookups)]
     stacks = [use for use in uses if isinstance(use, StackUse)]
     if stacks and len(stacks) == len(uses):
-        return stack_of(name, stacks, room)
+        return stack_of(name, stacks)
     groups = {f.groups for f in factors}
     if len(factors) + len(lookups) < len(uses) or len(groups) > 1 or (lookups and not groups <= {1}):
         return Materialized(name, _together(uses))
@@ -103,13 +103,12 @@ def _together(uses: Sequence[Use]) -> Tensor:
     """The sum of the gradients of all uses, as explicit per-example gradients."""
     made = []
     for use in uses:
-        assert not isinstance(use, StackUse), "a stack is used by its experts alone"
         if isinstance(use, Lookups):
             examples, columns = len(use.gradients), use.gradients.shape[-1]
             made.append(use.gradients.new_zeros(examples, use.rows, columns))
             use.part("").add_into(made[-1], slice(0, examples))
         else:
-            made.append(use.made() if isinstance(use, Factors) else use)
+            made.append(use.made() if isinstance(use, (Factors, StackUse)) else use)
     total = made[0].flatten(1)
     for more in made[1:]:
         total = total + more.flatten(1)

@@ -15,17 +15,26 @@ from .room import Room
 
 @dataclass
 class StackUse:
-    """Products of rows with matrices of a stack: for each matrix and example that have rows, the rows and the
-    gradients of their products, of shapes (rows, inputs) and (rows, outputs).
+    """Products of rows with the matrices of a stack: for each matrix and example that have rows, the rows and
+    the gradients of their products, of shapes (rows, inputs) and (rows, outputs).
     """
 
     examples: int
+    matrices: int
     rows: dict[tuple[int, int], tuple[Tensor, Tensor]]
 
     def factors(self, at: tuple[int, int]) -> Factors:
         """The factors of one matrix and example."""
         a, g = (v.mT.unsqueeze(0).unsqueeze(0) for v in self.rows[at])
         return Factors(a, g, a.shape[2])
+
+    def made(self) -> Tensor:
+        """The per-example gradients of the whole stack."""
+        first = self.factors(next(iter(self.rows)))
+        found = first.gradients.new_zeros(self.examples, self.matrices, *first.shape[2:])
+        for number, example in self.rows:
+            found[example, number] = self.factors((number, example)).made()[0, 0]
+        return found
 
 
 @dataclass
@@ -54,13 +63,16 @@ class Stack:
             part.add_to(into, factors[of_one], None if kept is None else kept[of_one])
 
 
-def stack_of(name: str, uses: Sequence[StackUse], room: Room) -> Stack:
-    """The gradients of a stack from all its uses."""
+def stack_of(name: str, uses: Sequence[StackUse]) -> Stack:
+    """The gradients of a stack from all its uses.
+
+    No gradient is kept until it is summed: how many have room would depend on the rows of other examples, and
+    the last bits of a length on the representation.
+    """
     rows = {at: found for use in uses for at, found in use.rows.items()}
     if len(uses) > 1:
         for at in rows:
-            both = zip(*(use.rows[at] for use in uses if at in use.rows))
-            a, g = (torch.cat(v) for v in both)
+            a, g = (torch.cat(v) for v in zip(*(use.rows[at] for use in uses if at in use.rows)))
             rows[at] = (a, g)
-    joined = StackUse(uses[0].examples, rows)
-    return Stack(name, joined.examples, {at: matrix(name, joined.factors(at), room) for at in rows})
+    joined = StackUse(uses[0].examples, uses[0].matrices, rows)
+    return Stack(name, joined.examples, {at: matrix(name, joined.factors(at), Room(0)) for at in rows})

@@ -90,15 +90,11 @@ def _first(
     determine the gradient of the first loss, which is the first example's if the model treats examples
     independently.
     """
-    # Which gradients have room may depend on other examples: where these have rows of experts.
-    room, taps.room = taps.room, Room(0)
-    try:
-        with choices:
-            losses, outputs = taps.losses(forward, batch, examples)
-        taps.check_apart(losses)
-        first = {part.name: part.first() for part in taps.parts(losses)}
-    finally:
-        taps.room = room
+    with choices:
+        losses, outputs = taps.losses(forward, batch, examples)
+    taps.check_apart(losses)
+    # Copies, because the buffers of gradients are reused.
+    first = {part.name: [v.clone() for v in part.first()] for part in taps.parts(losses)}
     return [*outputs, losses], first
 
 

@@ -96,8 +96,7 @@ class Taps:
     """Hooks that capture each layer's input and the gradient of its output."""
 
     def __init__(self, model: nn.Module, layers: list[Layer], room: Room) -> None:
-        # Memory for gradients that are kept until they are summed.
-        self.room = room
+        self._room = room
         self._model, self._layers, self._parameters = model, layers, trainable(model)
         self._own: dict[Layer, dict[str, nn.Parameter | None]] = {}
         # By parameter, in the order of the first use: the uses with captured gradients, the number of uses in
@@ -330,7 +329,7 @@ class Taps:
         found = self._uses.setdefault(name, [])
         found.append(use)
         if len(found) == self._calls[name]:
-            self._parts[name] = part_of(name, self._uses.pop(name), self.room)
+            self._parts[name] = part_of(name, self._uses.pop(name), self._room)
 
     def _of_each(self) -> list[tuple[str, list[Tensor]]]:
         """The examples' own parameters, by the model's name, of each call of a module that runs for each
@@ -369,7 +368,7 @@ class Taps:
         self._uses.clear()
         self._calls.clear()
         self._made.clear()
-        self.room.begin()
+        self._room.begin()
         for each in self._each:
             each.begin(examples)
         for bias in self._biases:
