@@ -67,7 +67,7 @@ types() { (cd python && "$target/python/$1/bin/python" -m mypy --no-error-summar
 
 torch_tests() {
     echo test_{private,private_refusals,torch,torch_audit,torch_batches,torch_memory,torch_midway,torch_state,torch_origin,torch_refusals,torch_clipping,torch_optimizers,relied}.py \
-        test_{ghost,ghost_backward,ghost_choices,ghost_hooks,ghost_penalties,ghost_refusals,transformers,exact,examples,fixed_shapes,gpu_script,distributed,sharded}.py \
+        test_{ghost,ghost_backward,ghost_choices,ghost_experts,ghost_hooks,ghost_penalties,ghost_refusals,transformers,exact,examples,fixed_shapes,gpu_script,distributed,sharded}.py \
         test_{opacus,opacus_refusals,opacus_processes,opacus_sharded,lightning,lightning_processes,hf,hf_losses,hf_processes}.py test_sft.py
 }
 
