@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from antinoise.torch import clipped_sum_
-from antinoise.torch.ghost import experts
+from antinoise.torch.ghost import experts, parts, stacks
 
 EXAMPLES, PLACES, WIDTH, INNER = 9, 5, 32, 24
 
@@ -126,31 +126,31 @@ def test_sums_of_routed_experts_are_those_of_one_example_at_a_time(make, kept_by
 
 
 @pytest.mark.parametrize("inner", [5, 24, 257])
-def test_no_bit_of_an_example_depends_on_the_rows_of_others(inner, monkeypatch):
-    """In single precision, where a product over the rows of all examples could have other bits for each
-    number of rows.
+@pytest.mark.parametrize("kept_bytes", [0, 40_000, 2**28])
+def test_no_bit_of_an_example_depends_on_the_rows_of_others(inner, kept_bytes, monkeypatch):
+    """In single precision, where operations on the rows of all examples have other bits for other numbers of
+    rows.
     """
     model, (x, y) = made(number=3, inner=inner).float(), batch(torch.float32)
-    seen, uses = [], experts._uses
-    monkeypatch.setattr(experts, "_uses", lambda *given: seen.append(given) or uses(*given))
+    seen, stack_of = [], parts.stack_of
+    monkeypatch.setattr(parts, "stack_of", lambda *given: seen.append(stack_of(*given)) or seen[-1])
+    monkeypatch.setattr(stacks.Stack, "add_to", keep_factors)
 
-    def rows_of_the_first(others):
+    def of_the_first(others):
         seen.clear()
-        clipped_sum_(model, loss, x[[0, *others]], y[[0, *others]], 1.0, norms="ghost", microbatch_size=5)
+        how = dict(norms="ghost", microbatch_size=5, kept_bytes=kept_bytes)
+        clipped_sum_(model, loss, x[[0, *others]], y[[0, *others]], 1e-3, **how)
         # The last pass is that of the batch; the earlier ones test independence.
-        found = {}
-        for name, sizes, examples, _, rows, gradients in seen[-2:]:
-            assert examples == 5
-            for number in range(3):
-                at = slice(sum(sizes[: 5 * number]), sum(sizes[: 5 * number + 1]))
-                found[name, number] = rows[at], gradients[at]
-        return found, [sum(sizes[5 * number :][:5]) for number in range(3)]
+        values = [v for stack in seen[-2:] for v in (*stack.first(), stack.squares[:1], stack.factors[:1])]
+        return values, [len([at for at in stack.parts if at[1] > 0]) for stack in seen[-2:]]
 
-    (some, lengths), (again, other_lengths) = rows_of_the_first([1, 2, 3, 4]), rows_of_the_first([5, 6, 7, 8])
-    assert lengths != other_lengths and len(some) == 6
-    for at, (rows, gradients) in some.items():
-        assert torch.equal(rows, again[at][0]) and torch.equal(gradients, again[at][1]), at
-    assert sum(len(rows) for rows, _ in some.values()) == 2 * 2 * PLACES
+    (some, others), (again, other_others) = of_the_first([1, 2, 3, 4]), of_the_first([5, 6, 7, 8])
+    assert others != other_others and len(some) == len(again) > 8
+    assert all(map(torch.equal, some, again))
+
+
+def keep_factors(stack, sums, factors, kept):
+    stack.factors = factors
 
 
 def test_experts_that_compute_otherwise_are_refused():

@@ -172,4 +172,4 @@ def _uses(name: str, sizes: list[int], examples: int, matrices: int, x: Tensor, 
     x, gradient = widened(x, gradient)
     rows = enumerate(zip(x.split(sizes), gradient.split(sizes)))
     of = {divmod(i, examples): (a, g) for i, (a, g) in rows if len(a)}
-    return [(name, StackUse(examples, matrices, of))]
+    return [(name, StackUse(examples, matrices, gradient, of))]

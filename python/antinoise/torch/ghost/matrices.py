@@ -122,6 +122,8 @@ class Factors:
 
 # Largest number of values of an example's gradient that is made as a whole, in single precision.
 WHOLE = 2**24
+# Number of values of all examples' gradients above which they are large.
+LARGE = 2**22
 
 
 @dataclass
@@ -232,7 +234,7 @@ def matrix(name: str, factors: Factors, room: Room, table: SparseRows | None = N
     few = f.places * (f.size + 2 * f.places * f.width) < 32 * f.size
     if few:
         return GramPairs(name, f)
-    large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > 2**22
+    large = f.size > 4 * f.places * f.width and f.examples * f.groups * f.size > LARGE
     # The gradients replace the factors in memory. For large ones this saves less time for each byte: they
     # take only what the default would not have.
     place = room.take(f.shape, f.gradients, leave=KEPT if large else 0)

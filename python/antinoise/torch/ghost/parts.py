@@ -67,7 +67,7 @@ def part_of(name: str, uses: Sequence[Use], room: Room) -> Part:
     lookups = [use for use in uses if isinstance(use, Lookups)]
     stacks = [use for use in uses if isinstance(use, StackUse)]
     if stacks and len(stacks) == len(uses):
-        return stack_of(name, stacks)
+        return stack_of(name, stacks, room)
     groups = {f.groups for f in factors}
     if len(factors) + len(lookups) < len(uses) or len(groups) > 1 or (lookups and not groups <= {1}):
         return Materialized(name, _together(uses))

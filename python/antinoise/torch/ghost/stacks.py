@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from .made import Part, Sums
-from .matrices import Factors, matrix
-from .room import Room
+from .made import Materialized, Part, Sums
+from .matrices import LARGE, Factors, matrix
+from .room import KEPT, Room
 
 
 @dataclass
@@ -21,6 +22,8 @@ class StackUse:
 
     examples: int
     matrices: int
+    gradients: Tensor
+    """Those of all products."""
     rows: dict[tuple[int, int], tuple[Tensor, Tensor]]
 
     def factors(self, at: tuple[int, int]) -> Factors:
@@ -28,10 +31,14 @@ class StackUse:
         a, g = (v.mT.unsqueeze(0).unsqueeze(0) for v in self.rows[at])
         return Factors(a, g, a.shape[2])
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the per-example gradients: (examples, matrices, outputs, inputs)."""
+        return (self.examples, self.matrices, *self.factors(next(iter(self.rows))).shape[2:])
+
     def made(self) -> Tensor:
         """The per-example gradients of the whole stack."""
-        first = self.factors(next(iter(self.rows)))
-        found = first.gradients.new_zeros(self.examples, self.matrices, *first.shape[2:])
+        found = self.gradients.new_zeros(self.shape)
         for number, example in self.rows:
             found[example, number] = self.factors((number, example)).made()[0, 0]
         return found
@@ -63,16 +70,25 @@ class Stack:
             part.add_to(into, factors[of_one], None if kept is None else kept[of_one])
 
 
-def stack_of(name: str, uses: Sequence[StackUse]) -> Stack:
+def stack_of(name: str, uses: Sequence[StackUse], room: Room) -> Stack:
     """The gradients of a stack from all its uses.
 
-    No gradient is kept until it is summed: how many have room would depend on the rows of other examples, and
-    the last bits of a length on the representation.
+    Either all of them are kept until they are summed or none: how many have room would depend on the rows of
+    other examples, and the last bits of a length on the representation.
     """
     rows = {at: found for use in uses for at, found in use.rows.items()}
     if len(uses) > 1:
         for at in rows:
             a, g = (torch.cat(v) for v in zip(*(use.rows[at] for use in uses if at in use.rows)))
             rows[at] = (a, g)
-    joined = StackUse(uses[0].examples, uses[0].matrices, rows)
-    return Stack(name, joined.examples, {at: matrix(name, joined.factors(at), Room(0)) for at in rows})
+    all_uses = StackUse(uses[0].examples, uses[0].matrices, uses[0].gradients, rows)
+    shape = all_uses.shape
+    place = room.take(shape, all_uses.gradients, leave=KEPT if math.prod(shape) > LARGE else 0)
+    parts: dict[tuple[int, int], Part] = {}
+    for number, example in rows:
+        f = all_uses.factors((number, example))
+        if place is None:
+            parts[number, example] = matrix(name, f, Room(0))
+        else:
+            parts[number, example] = Materialized(name, f.made(place[example, number].view(f.shape)))
+    return Stack(name, all_uses.examples, parts)
