@@ -48,6 +48,15 @@ class Plain(nn.Module):
         return out
 
 
+def of_transformers(forward):
+    """Makes a forward pass one of a class of transformers."""
+    forward.__module__ = "transformers.models.plain"
+    return forward
+
+
+of_transformers(Plain.forward)
+
+
 @moe.use_experts_implementation
 class Experts(Plain):
     pass
@@ -156,6 +165,7 @@ def keep_factors(stack, sums, factors, kept):
 def test_experts_that_compute_otherwise_are_refused():
     @moe.use_experts_implementation
     class Otherwise(Plain):
+        @of_transformers
         def forward(self, hidden_states, top_k_index, top_k_weights):
             return super().forward(hidden_states, top_k_index, top_k_weights.square())
 
@@ -199,13 +209,22 @@ class Loaded(Experts):
         return super().forward(hidden_states, top_k_index, top_k_weights)
 
 
+@moe.use_experts_implementation
+class OfOnesOwn(Plain):
+    """A decorated class that is not of transformers, and keeps the mean of its rows."""
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        self.load = hidden_states.detach().mean(0)
+        return super().forward(hidden_states, top_k_index, top_k_weights)
+
+
 class LayerInside(Experts):
     def __init__(self, config):
         super().__init__(config)
         self.act_fn = nn.Sequential(nn.SiLU(), nn.Linear(INNER, INNER))
 
 
-@pytest.mark.parametrize("kind", [Adapted, Loaded, LayerInside])
+@pytest.mark.parametrize("kind", [Adapted, Loaded, OfOnesOwn, LayerInside])
 def test_experts_that_do_more_are_not_taken_for_those_of_transformers(kind):
     model, (x, y) = made(kind), batch()
     assert not experts.are_experts(model.experts)
@@ -280,6 +299,21 @@ def test_the_module_gets_its_forward_pass_back():
     assert "forward" not in vars(model.experts)
     model.last.forward = monkey
     taken(model)
+
+
+def test_an_implementation_of_ones_own_is_not_replaced():
+    def implementation(module, hidden_states, top_k_index, top_k_weights):
+        return Plain.forward(module, hidden_states, top_k_index, top_k_weights)
+
+    model = made()
+    moe.ALL_EXPERTS_FUNCTIONS.register("of_ones_own", implementation)
+    try:
+        model.experts.config._experts_implementation = "of_ones_own"
+        assert not experts.are_experts(model.experts)
+        model.experts.config._experts_implementation = "grouped_mm"
+        assert experts.are_experts(model.experts)
+    finally:
+        type(moe.ALL_EXPERTS_FUNCTIONS)._global_mapping.pop("of_ones_own")
 
 
 def test_what_transformers_holds_otherwise_falls_back():

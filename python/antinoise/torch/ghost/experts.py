@@ -49,20 +49,26 @@ def _forward_of_decorated() -> Any:
 
 
 def are_experts(module: nn.Module) -> bool:
-    """Whether a module is one of experts without biases, each with a matrix up (and one for its gate) and one
-    down, of shapes (experts, outputs, inputs), and nothing else that holds values.
+    """Whether a module is one of transformers' own, of experts without biases, each with a matrix up (and one
+    for its gate) and one down, of shapes (experts, outputs, inputs), and nothing else that holds values.
 
     Its class must have the forward pass of transformers' decorator, which lets implementations of experts
-    replace each other: the one here is another one.
+    replace each other: the one here is another one. Both the class and the implementation that is replaced
+    must be transformers': another one may keep values of its own, which would not change any more.
     """
-    code = getattr(type(module).forward, "__code__", None)
-    if _DECORATED not in sys.modules or "forward" in vars(module) or code is not _forward_of_decorated():
+    forward = type(module).forward
+    if _DECORATED not in sys.modules or getattr(forward, "__code__", None) is not _forward_of_decorated():
         return False
+    own: Any = forward.__wrapped__  # type: ignore[attr-defined]
+    implementations = relied("transformers", _DECORATED, "ALL_EXPERTS_FUNCTIONS")
+    replaced = implementations.get(module.config._experts_implementation, own)  # type: ignore[union-attr]
     up = "gate_up_proj" if module.has_gate else "up_proj"
     other = ("has_bias", "is_transposed", "has_post_expert_norm", "_is_expert_parallel")
     held = dict(module.named_parameters()) | dict(module.named_buffers())
     return (
-        held.keys() == own_parameters(module).keys() == {up, "down_proj"}
+        "forward" not in vars(module)
+        and all(of.__module__.startswith("transformers.") for of in (own, replaced))
+        and held.keys() == own_parameters(module).keys() == {up, "down_proj"}
         and all(p.dim() == 3 for p in held.values())
         and not any(getattr(module, name, False) for name in other)
     )
