@@ -31,7 +31,6 @@ from .distributed.sharded import reshard
 from .distributed.share import Share
 from .held_sums import drop_sums, trainable, trained
 from .memory import StepMemory, memory_of
-from .norms import quotient
 from .optimizer_guard import check_holds, check_only_noise, guard, has_hook, mark_noisy
 from .origin import ORIGIN, UNKNOWN, Origin, differences, digest_of_data, origin_of
 from .prefetch import NoiseRows
@@ -359,7 +358,7 @@ class CorrelatedNoise(NotCopied):
         for part in self._parts:
             for name, noisy_sum in zip(part.names, part.all_gather_noisy_sums()):
                 p = self._parameters[name]
-                mean = quotient(noisy_sum, self._plan.expected_batch_size, p.dtype)
+                mean = noisy_sum.to(torch.float64).div_(self._plan.expected_batch_size).to(p.dtype)
                 p.grad = like(p, mean.view(local_part(p).shape).to(p.device))
                 mark_noisy(p.grad)
 

@@ -58,15 +58,6 @@ def in_double(values: Tensor) -> Iterator[tuple[slice, Tensor]]:
         yield some, place[: len(part)].copy_(part)
 
 
-def quotient(values: Tensor, by: float, dtype: torch.dtype) -> Tensor:
-    """Each of `values`, one dimension, divided in double precision and rounded to `dtype`."""
-    found = torch.empty_like(values, dtype=dtype)
-    # Pieces are so small that a step needs no memory for them worth mentioning.
-    for some in some_at_a_time(len(values), 8, values.device):
-        found[some] = values[some].to(torch.float64) / by
-    return found
-
-
 def _plain(gradients: Tensor) -> bool:
     """Whether a pass over memory in double precision needs no copies in double precision."""
     return gradients.device.type == "cpu" and gradients.dtype == torch.float32 and gradients.is_contiguous()

@@ -101,14 +101,15 @@ class Experts:
         examples = self._examples()
         if not torch.is_grad_enabled() or not examples or is_of_one_example():
             return self._forward(hidden_states, top_k_index, top_k_weights)
-        sizes, order = self._order(hidden_states, top_k_index, top_k_weights, examples)
+        gated = bool(self._module.has_gate)
+        inner: Any = self._module._apply_gate if gated else self._module.act_fn
+        of_up, of_down = self._stack("gate_up_proj" if gated else "up_proj"), self._stack("down_proj")
+        sizes, order = self._order(hidden_states, top_k_index, top_k_weights, (len(of_down[1]), examples))
         (tokens, width), chosen = hidden_states.shape, top_k_index.shape[1]
         # A permutation: each row is read once, so that no sum of gradients has an order that could vary.
         x = hidden_states.unsqueeze(1).expand(tokens, chosen, width).reshape(-1, width)[order]
-        gated = bool(self._module.has_gate)
-        inner: Any = self._module._apply_gate if gated else self._module.act_fn
-        up = self._product("gate_up_proj" if gated else "up_proj", x, sizes, examples)
-        down = self._product("down_proj", torch.cat([inner(v) for v in up.split(sizes)]), sizes, examples)
+        up = self._product(of_up, x, sizes, examples)
+        down = self._product(of_down, torch.cat([inner(v) for v in up.split(sizes)]), sizes, examples)
         weighted = down * top_k_weights.flatten()[order].unsqueeze(1)
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
@@ -116,39 +117,39 @@ class Experts:
         self._compare(output, hidden_states, top_k_index, top_k_weights)
         return output
 
+    def _stack(self, own: str) -> tuple[str | None, Any]:
+        """The model's name of a stack of matrices, if it is trained, and the stack: a plain tensor, which
+        gets no gradient, if it is trained.
+        """
+        stack: Any = own_parameters(self._module).get(own)
+        name = None if self._layer is None else self._layer.trained.get(own)
+        known = stack if name is None else self._parameters[name]
+        if is_sharded(stack):
+            raise self._unsupported("whole in its forward pass, as FSDP makes it")
+        if stack is None or (stack is not known and not is_sharded(known)):
+            raise self._unsupported("called with its own parameters")
+        return name, stack if name is None else stack.detach()
+
     def _order(
-        self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor, examples: int
+        self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor, counts: tuple[int, int]
     ) -> tuple[list[int], Tensor]:
-        """The numbers of rows by expert and example, and the rows in that order."""
-        tokens, down = len(hidden_states), own_parameters(self._module).get("down_proj")
+        """The numbers of rows by expert and example, `counts` of these, and the rows in that order."""
+        tokens, (number, examples) = len(hidden_states), counts
         same = hidden_states.dim() == top_k_index.dim() == 2 and top_k_index.shape == top_k_weights.shape
         if not same or len(top_k_index) != tokens or not tokens or tokens % examples:
             raise self._unsupported("called with the tokens of all examples, one example after the other")
-        if down is None:
-            raise self._unsupported("called with its own parameters")
         # Rows stay with their tokens: their numbers choose nothing across examples.
         with of_one_example():
-            if not bool(((top_k_index >= 0) & (top_k_index < len(down))).all()):
+            if not bool(((top_k_index >= 0) & (top_k_index < number)).all()):
                 raise self._unsupported("called with the numbers of its experts")
             example = torch.arange(tokens, device=top_k_index.device) // (tokens // examples)
             place = (top_k_index * examples + example.unsqueeze(1)).flatten()
-            sizes: list[int] = place.bincount(minlength=len(down) * examples).tolist()
+            sizes: list[int] = place.bincount(minlength=number * examples).tolist()
             return sizes, place.argsort(stable=True)
 
-    def _product(self, own: str, x: Tensor, sizes: list[int], examples: int) -> Tensor:
+    def _product(self, stack: tuple[str | None, Any], x: Tensor, sizes: list[int], examples: int) -> Tensor:
         """The product of each row of `x` with its expert's matrix."""
-        weight: Any = own_parameters(self._module).get(own)
-        if is_sharded(weight):
-            raise self._unsupported("whole in its forward pass, as FSDP makes it")
-        name = None if self._layer is None else self._layer.trained.get(own)
-        if name is not None:
-            known = self._parameters[name]
-            if weight is not known and not is_sharded(known):
-                raise self._unsupported("called with its own parameters")
-            # A plain tensor: it gets no gradient.
-            weight = weight.detach()
-        if weight is None:
-            raise self._unsupported("called with its own parameters")
+        name, weight = stack
         rows = enumerate(x.split(sizes))
         output = torch.cat([functional.linear(v, weight[i // examples]) for i, v in rows])
         if name is None or self._layer is None:
